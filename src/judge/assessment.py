@@ -74,10 +74,10 @@ class Assessment:
                 except OSError as error:
                     # A full disk costs this task its record, and is said; the others go on.
                     result = self._done(self._lost(task, f"cannot write results: {error.strerror or error}"))
-                # A boundary: a mistake of ours costs one task, and is said; the others go on.
+                # Isolation boundary: an internal error fails only this task.
                 except Exception as error:  # noqa: BLE001
                     _log.exception("task %s", task.task_id)
-                    result = self._done(self._lost(task, f"our own mistake: {type(error).__name__}"))
+                    result = self._done(self._lost(task, f"{type(error).__name__}; see the log"))
                 done[place] = TaskSummary.of(result)
 
         # Nobody else holds on to the jobs: one that is over goes at once, with all that its episode left in it.
@@ -139,7 +139,7 @@ class Assessment:
 
     def _lost(self, task: Task, why: str) -> TaskResult:
         now = time.time()
-        end = EpisodeEnd(steps=(), stop_reason="environment_fault", error=why, blame="us", started_at=now, ended_at=now)
+        end = EpisodeEnd(steps=(), stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now)
         return self._result(task, end, attempt=1)
 
     def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> TaskResult:
@@ -178,10 +178,10 @@ class Assessment:
         judge = self._parts.judge
         try:
             return await judge.judge(store.trajectory())
-        # A boundary: a mistake of ours costs the verdict, not the episode. It is judged again on the next occasion.
+        # Isolation boundary: an internal error costs only this verdict; the attempt can be judged again.
         except Exception as error:  # noqa: BLE001
             _log.exception("judging %s", store.folder.name)
-            reason = f"the judge itself failed ({type(error).__name__}), which is our own mistake; see the log"
+            reason = f"internal error while judging ({type(error).__name__}); see the log"
             return Verdict(outcome="unscored", reason=reason, judge=judge.info)
 
     def _done(self, result: TaskResult) -> TaskResult:

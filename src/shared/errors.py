@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 if TYPE_CHECKING:
     from shared.models import TokenUsage
 
-Blame = Literal["user", "participant", "browser", "site", "judge model", "us"]
+Blame = Literal["user", "participant", "browser", "site", "judge model", "internal"]
 
 
 class WabeError(Exception):
-    """Base of all errors raised on purpose. Without a more precise class the blame is ours."""
+    """Base of all errors raised on purpose. Without a more precise class the cause is internal."""
 
-    blame: ClassVar[Blame] = "us"
+    blame: ClassVar[Blame] = "internal"
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
         super().__init__(message)

@@ -129,7 +129,7 @@ class Forgetful(OfflineJudge):
 
 async def test_a_mistake_in_the_judge_costs_one_verdict_and_no_run(tmp_path: Path, clicker: Clicker) -> None:
     done = await assess(tmp_path, clicker, 3, judge=Forgetful())
-    assert ["our own mistake" in summary.entry["reason"] for summary in done] == [False, True, False]
+    assert ["internal error" in summary.entry["reason"] for summary in done] == [False, True, False]
     assert done[1].outcome == "unscored"
 
 
@@ -137,7 +137,7 @@ async def test_an_episode_whose_verdict_a_mistake_cost_is_only_judged_again(tmp_
     await assess(tmp_path, clicker, 3, judge=Forgetful())
     asked = len(clicker.over)
     done = await assess(tmp_path, clicker, 3)
-    assert not any("our own mistake" in summary.entry["reason"] for summary in done)
+    assert not any("internal error" in summary.entry["reason"] for summary in done)
     assert len(clicker.over) == asked
 
 
@@ -154,7 +154,7 @@ async def test_a_mistake_of_ours_anywhere_else_costs_one_task_and_no_run(
     monkeypatch.setattr(TaskStore, "write_result", write)
     done = await assess(tmp_path, clicker, 3)
     assert [summary.outcome == "aborted" for summary in done] == [False, True, False]
-    assert done[1].entry["error"] == "us: our own mistake: ZeroDivisionError"
+    assert done[1].entry["error"] == "internal: ZeroDivisionError; see the log"
 
 
 async def test_no_step_stays_in_memory_when_its_task_is_done(tmp_path: Path, clicker: Clicker) -> None:
