@@ -12,11 +12,20 @@ from pydantic import SecretStr
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from shared.connections import (
+    ACCEPTS_AT_ONCE,
+    BoundedProtocol,
+    ConnectionBounds,
+    Connections,
+    connection_limit,
+    raise_descriptor_limit,
+)
 from shared.errors import ConfigError
 
 SHUTDOWN_GRACE_S = 10.0
 _KEEP_ALIVE_S = 30
 _BACKLOG = 128
+_TICKS_PER_S = 10  # uvicorn's
 
 
 class BearerGuard:
@@ -112,14 +121,23 @@ def address_of(host: str, port: int) -> str:
 
 
 async def serve_app(
-    app: ASGIApp, sock: socket.socket, *, before_shutdown: Callable[[], Awaitable[None]] | None = None
+    app: ASGIApp,
+    sock: socket.socket,
+    *,
+    before_shutdown: Callable[[], Awaitable[None]] | None = None,
+    bounds: ConnectionBounds | None = None,
 ) -> None:
     """Serve `app` until SIGTERM, SIGINT or cancellation.
 
     `before_shutdown` ends the work in progress while its clients are still connected, so that they hear of the end.
+    Without `bounds`, connections may take a quarter of the process's descriptors.
     """
     config = uvicorn.Config(
         app,
+        http=BoundedProtocol,
+        backlog=ACCEPTS_AT_ONCE,
+        # Nobody's word for who the client is: the live page asks for the real peer.
+        proxy_headers=False,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -129,7 +147,8 @@ async def serve_app(
         # Longer than the grace of a stream, so that no stream is cut while it says its last word.
         timeout_graceful_shutdown=int(SHUTDOWN_GRACE_S) + 5,
     )
-    server = _Server(config, before_shutdown)
+    connections = Connections(bounds or ConnectionBounds(max_connections=connection_limit()))
+    server = _Server(config, connections, before_shutdown)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         await asyncio.shield(serving)
@@ -145,14 +164,32 @@ def run_server(
     app: ASGIApp, host: str, port: int, *, before_shutdown: Callable[[], Awaitable[None]] | None = None
 ) -> None:
     """Serve `app` until a signal; blocks. Returns after an orderly end. Raises `ConfigError` for a taken port."""
+    raise_descriptor_limit()
     sock = listen(host, port)
     asyncio.run(serve_app(app, sock, before_shutdown=before_shutdown))
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, before_shutdown: Callable[[], Awaitable[None]] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        connections: Connections,
+        before_shutdown: Callable[[], Awaitable[None]] | None,
+    ) -> None:
         super().__init__(config)
+        self.server_state: Connections = connections
         self._before_shutdown = before_shutdown
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # asyncio has just made the kernel's queue as short as the number of connections that it accepts at once.
+        for sock in sockets or ():
+            sock.listen(_BACKLOG)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_PER_S == 0:
+            self.server_state.sweep()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._before_shutdown is not None:

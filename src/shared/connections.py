@@ -1,0 +1,215 @@
+"""Bounds on a server's connections, so that clients that send nothing, or half a request, cannot starve it.
+
+uvicorn has no deadline for a request that is still arriving (its keep-alive timer stops at the first byte), and
+`limit_concurrency` only refuses requests that are complete. Here a connection on which no complete request is being
+served is *waiting for its client*. It is closed when its deadline passes, or earlier when the server is full: then the
+address with the most waiting connections loses its oldest one. A connection being served has no deadline and is never
+closed to make room, so a client that follows an assessment keeps its stream however many others connect.
+"""
+
+import asyncio
+import contextlib
+import logging
+import resource
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+log = logging.getLogger(__name__)
+
+# asyncio accepts up to a backlog's worth of connections before it runs any of them, and logs as many tracebacks when
+# descriptors run out. Few at a time keep both small; the kernel queues the rest.
+ACCEPTS_AT_ONCE = 4
+# For the process itself: libraries, the event loop, databases, log files, and connections accepted but not yet counted.
+_OWN_DESCRIPTORS = 64
+_MAX_DESCRIPTORS = 65_536
+_MAX_CONNECTIONS = 1_000
+_REQUEST_TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+def raise_descriptor_limit() -> None:
+    """Raise this process's soft limit on descriptors to its hard limit, or to 65,536 when that is higher."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        # macOS refuses more than its kernel's own limit.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def connection_limit(descriptors: int | None = None) -> int:
+    """How many connections to hold open: a quarter of the process's descriptors. The rest stays for its work."""
+    return max(8, min(_MAX_CONNECTIONS, (_available(descriptors) - _OWN_DESCRIPTORS) // 4))
+
+
+def descriptors_for_work(descriptors: int | None = None) -> int:
+    """The descriptors that no connection to this server can take."""
+    return max(0, _available(descriptors) - _OWN_DESCRIPTORS - connection_limit(descriptors))
+
+
+def _available(descriptors: int | None) -> int:
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if descriptors is None else descriptors
+    return _MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+@dataclass(frozen=True)
+class ConnectionBounds:
+    """When a connection that waits for its client is closed.
+
+    A request's head has `head_s` from its first byte (or from the connection, if none comes). Its body has `body_s`
+    plus the time that it would take at `body_bytes_per_s`, at most `body_max_s`. `stall_s` is how long a client may
+    leave a response unread, and `max_pending_bytes` bounds the memory of all requests that are still arriving.
+    """
+
+    max_connections: int
+    head_s: float = 10.0
+    body_s: float = 20.0
+    body_bytes_per_s: float = 10_000.0
+    body_max_s: float = 600.0
+    stall_s: float = 60.0
+    max_pending_bytes: int = 256_000_000
+
+
+class Connections(ServerState):
+    """All connections of one server. `clock` is monotonic, in seconds."""
+
+    def __init__(self, bounds: ConnectionBounds, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.bounds = bounds
+        self.clock = clock
+
+    def make_room(self, newest: "BoundedProtocol") -> None:
+        """Close one connection when `newest` is one too many: itself, when all others are being served."""
+        if len(self.connections) <= self.bounds.max_connections:
+            return
+        waiting = [other for other in self._waiting() if other is not newest]
+        per_peer = Counter(connection.peer for connection in waiting)
+        victim = min(waiting, key=lambda other: (-per_peer[other.peer], other.since), default=newest)
+        log.warning("%d connections are open, the most that this server holds: closing one", len(self.connections) - 1)
+        victim.drop()
+
+    def sweep(self) -> None:
+        """Close what is overdue, and the largest requests still arriving when together they take too much memory."""
+        now = self.clock()
+        for connection in self._waiting():
+            if connection.is_overdue(now):
+                connection.time_out()
+        arriving = sorted(self._waiting(), key=lambda connection: connection.received)
+        excess = sum(connection.received for connection in arriving) - self.bounds.max_pending_bytes
+        while excess > 0:
+            largest = arriving.pop()
+            excess -= largest.received
+            largest.drop()
+
+    def _waiting(self) -> "list[BoundedProtocol]":
+        return [one for one in self.connections if isinstance(one, BoundedProtocol) and not one.is_being_served]
+
+
+class BoundedProtocol(H11Protocol):
+    """One connection. `since` is when the present wait for the client began, `received` what has come in since."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        if not isinstance(server_state, Connections):
+            raise TypeError("a bounded connection needs the server's Connections")
+        self._all = server_state
+        self._requests_seen = self.cycle
+        self._unsent = 0
+        self.peer = ""
+        self.since = 0.0
+        self.received = 0
+
+    @property
+    def is_being_served(self) -> bool:
+        """Whether a complete request is being worked on and the client takes what it is sent."""
+        cycle = self.cycle
+        is_complete = cycle is not None and not cycle.more_body
+        return is_complete and not cycle.response_complete and not self.flow.write_paused
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether a connection that waits for its client has waited too long."""
+        bounds = self._all.bounds
+        if self.flow.write_paused or self.transport.is_closing():
+            unsent = self.transport.get_write_buffer_size()
+            if unsent < self._unsent:
+                self.since = now
+            self._unsent = unsent
+            allowed = bounds.stall_s
+        elif self._reads_body:
+            allowed = min(bounds.body_s + self.received / bounds.body_bytes_per_s, bounds.body_max_s)
+        elif self.cycle is None or self.received:
+            allowed = bounds.head_s
+        else:
+            return False  # idle between two requests: uvicorn's keep-alive timer runs
+        return now - self.since > allowed
+
+    def drop(self) -> None:
+        """Close at once."""
+        # Not only when asyncio reports the loss: until then the connection would still be counted.
+        self._all.connections.discard(self)
+        self.transport.abort()
+
+    def time_out(self) -> None:
+        """Close because the client was too slow; if it has begun a request it is told so."""
+        response_begun = self._reads_body and self.cycle.response_started
+        if self.received and not response_begun and not self.transport.is_closing():
+            self.transport.write(_REQUEST_TIMEOUT)
+        if self.transport.get_write_buffer_size():
+            self.drop()
+        else:
+            self.transport.close()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """See `asyncio.Protocol`."""
+        super().connection_made(transport)
+        self.peer = self.client[0] if self.client else ""
+        self._wait_anew()
+        self._all.make_room(self)
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        if not self.received:
+            self.since = self._all.clock()
+        self.received += len(data)
+        super().data_received(data)
+        if self.cycle is not self._requests_seen:
+            self._requests_seen = self.cycle
+            self._wait_anew()
+
+    def on_response_complete(self) -> None:
+        """See uvicorn: the next request may come."""
+        self._wait_anew()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        super().pause_writing()
+        self.since = self._all.clock()
+        self._unsent = self.transport.get_write_buffer_size()
+
+    def shutdown(self) -> None:
+        """See uvicorn. A request that is still arriving does not hold up the server's end."""
+        if self._reads_body:
+            self.drop()
+        else:
+            super().shutdown()
+
+    @property
+    def _reads_body(self) -> bool:
+        return self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete
+
+    def _wait_anew(self) -> None:
+        self.since = self._all.clock()
+        self.received = 0
