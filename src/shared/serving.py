@@ -4,12 +4,15 @@ import asyncio
 import base64
 import contextlib
 import hmac
+import ipaddress
+import re
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from urllib.parse import urlsplit
 
 import uvicorn
 from pydantic import SecretStr
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.connections import (
@@ -26,6 +29,9 @@ SHUTDOWN_GRACE_S = 10.0
 _KEEP_ALIVE_S = 30
 _BACKLOG = 128
 _TICKS_PER_S = 10  # uvicorn's
+# Headers by which proxies and gateways tell that they are one, or whom they speak for: Forwarded, X-Forwarded-For, Via,
+# X-Real-IP, CF-Connecting-IP, True-Client-IP, X-Envoy-External-Address and their like.
+_FORWARDING = re.compile(r"forwarded|^via$|(?:real|client|connecting)-ip|external-address|original-(?:host|url)")
 
 
 class BearerGuard:
@@ -63,6 +69,49 @@ def _as_bearer(encoded: bytes) -> bytes:
         return b"Bearer " + base64.b64decode(encoded, validate=True).partition(b":")[2]
     except ValueError:
         return b""
+
+
+class LoopbackOnly:
+    """Lets requests pass that a person at this machine makes; anyone else is answered 403 with `refusal`.
+
+    Every sign must agree: the peer, the `Host` that was asked for (a page elsewhere can give its own name a loopback
+    address: DNS rebinding), and no trace of a proxy, whose own address would be taken for its client's.
+    """
+
+    def __init__(self, app: ASGIApp, refusal: str) -> None:
+        self._app = app
+        self._refusal = refusal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI interface."""
+        app = self._app if _is_from_this_machine(scope) else PlainTextResponse(self._refusal, 403)
+        await app(scope, receive, send)
+
+
+def _is_from_this_machine(scope: Scope) -> bool:
+    hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    is_forwarded = any(_FORWARDING.search(name.decode("latin-1")) for name, _ in scope["headers"])
+    peer = scope["client"][0] if scope.get("client") else ""
+    return len(hosts) == 1 and not is_forwarded and _is_loopback(peer) and _is_loopback(_host_of(hosts[0]))
+
+
+def _host_of(header: str) -> str:
+    """The name or address in a `Host` header; empty for one that is malformed."""
+    try:
+        parts = urlsplit(f"//{header}")
+        return (parts.hostname or "") if parts.netloc == header and "@" not in header else ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 class WholeBody:
