@@ -163,8 +163,9 @@ class BoundedProtocol(H11Protocol):
 
     def time_out(self) -> None:
         """Close because the client was too slow; if it has begun a request it is told so."""
-        response_begun = self._reads_body and self.cycle.response_started
-        if self.received and not response_begun and not self.transport.is_closing():
+        has_begun = self._reads_body or self.received
+        is_answered = self._reads_body and self.cycle.response_started
+        if has_begun and not is_answered and not self.transport.is_closing():
             self.transport.write(_REQUEST_TIMEOUT)
         if self.transport.get_write_buffer_size():
             self.drop()
