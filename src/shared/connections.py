@@ -4,13 +4,15 @@ uvicorn has no deadline for a request that is still arriving (its keep-alive tim
 `limit_concurrency` only refuses requests that are complete. Here a connection on which no complete request is being
 served is *waiting for its client*. It is closed when its deadline passes, or earlier when the server is full: then the
 address with the most waiting connections loses its oldest one. A connection being served has no deadline and is never
-closed to make room, so a client that follows an assessment keeps its stream however many others connect.
+closed to make room, so a client that follows an assessment keeps its stream however many others connect. When nobody
+can be closed, newcomers wait in the kernel's queue.
 """
 
 import asyncio
 import contextlib
 import logging
 import resource
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -23,13 +25,14 @@ from uvicorn.server import ServerState
 
 log = logging.getLogger(__name__)
 
-# asyncio accepts up to a backlog's worth of connections before it runs any of them, and logs as many tracebacks when
-# descriptors run out. Few at a time keep both small; the kernel queues the rest.
-ACCEPTS_AT_ONCE = 4
-# For the process itself: libraries, the event loop, databases, log files, and connections accepted but not yet counted.
+# For the process itself: libraries, the event loop, databases, log files.
 _OWN_DESCRIPTORS = 64
 _MAX_DESCRIPTORS = 65_536
 _MAX_CONNECTIONS = 1_000
+# A request follows right behind its connection, so one that has come is read before its connection may be closed.
+_GRACE_S = 0.25
+_FULL_PAUSE_S = 0.05
+_FAILED_PAUSE_S = 1.0
 _REQUEST_TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -84,15 +87,21 @@ class Connections(ServerState):
         self.bounds = bounds
         self.clock = clock
 
-    def make_room(self, newest: "BoundedProtocol") -> None:
-        """Close one connection when `newest` is one too many: itself, when all others are being served."""
-        if len(self.connections) <= self.bounds.max_connections:
-            return
-        waiting = [other for other in self._waiting() if other is not newest]
+    def make_room(self, opening: int = 0) -> bool:
+        """Whether one more can be held beside those here and those `opening`; closes one for it where possible."""
+        if len(self.connections) + opening < self.bounds.max_connections:
+            return True
+        latest = self.clock() - _GRACE_S
+        waiting = [connection for connection in self._waiting() if connection.since <= latest]
+        if not waiting:
+            return False
         per_peer = Counter(connection.peer for connection in waiting)
-        victim = min(waiting, key=lambda other: (-per_peer[other.peer], other.since), default=newest)
-        log.warning("%d connections are open, the most that this server holds: closing one", len(self.connections) - 1)
+        victim = min(waiting, key=lambda connection: (-per_peer[connection.peer], connection.since))
+        log.warning(
+            "%d connections are open, the most that this server holds: closing idle ones", self.bounds.max_connections
+        )
         victim.drop()
+        return True
 
     def sweep(self) -> None:
         """Close what is overdue, and the largest requests still arriving when together they take too much memory."""
@@ -177,7 +186,6 @@ class BoundedProtocol(H11Protocol):
         super().connection_made(transport)
         self.peer = self.client[0] if self.client else ""
         self._wait_anew()
-        self._all.make_room(self)
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
@@ -214,3 +222,62 @@ class BoundedProtocol(H11Protocol):
     def _wait_anew(self) -> None:
         self.since = self._all.clock()
         self.received = 0
+
+
+class Listener:
+    """Accepts connections on `sock` as long as there is room for them. Stands in for an `asyncio.Server`.
+
+    asyncio's own accepts up to a backlog's worth before it runs any of them, and when descriptors run out it logs as
+    many tracebacks.
+    """
+
+    def __init__(self, sock: socket.socket, connections: Connections, protocol: Callable[[], BoundedProtocol]) -> None:
+        self._sock = sock
+        self._connections = connections
+        self._protocol = protocol
+        self._loop = asyncio.get_running_loop()
+        self._opening: set[asyncio.Task[object]] = set()
+        self._is_closed = False
+        sock.setblocking(False)
+        self._resume()
+
+    def close(self) -> None:
+        """Accept no more."""
+        self._is_closed = True
+        self._loop.remove_reader(self._sock)
+
+    async def wait_closed(self) -> None:
+        """See `asyncio.Server`."""
+        await asyncio.gather(*self._opening, return_exceptions=True)
+
+    def _resume(self) -> None:
+        if not self._is_closed:
+            self._loop.add_reader(self._sock, self._accept)
+
+    def _pause(self, seconds: float) -> None:
+        self._loop.remove_reader(self._sock)
+        self._loop.call_later(seconds, self._resume)
+
+    def _accept(self) -> None:
+        if not self._connections.make_room(len(self._opening)):
+            self._pause(_FULL_PAUSE_S)
+            return
+        try:
+            accepted, _ = self._sock.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            log.error("cannot accept connections: %s", error.strerror or error)
+            self._pause(_FAILED_PAUSE_S)
+            return
+        accepted.setblocking(False)
+        task = self._loop.create_task(self._open(accepted))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open(self, accepted: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._protocol, accepted)
+        except OSError as error:
+            accepted.close()
+            log.error("cannot open a connection: %s", error.strerror or error)

@@ -16,10 +16,10 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.connections import (
-    ACCEPTS_AT_ONCE,
     BoundedProtocol,
     ConnectionBounds,
     Connections,
+    Listener,
     connection_limit,
     raise_descriptor_limit,
 )
@@ -184,7 +184,6 @@ async def serve_app(
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
-        backlog=ACCEPTS_AT_ONCE,
         # Nobody's word for who the client is: the live page asks for the real peer.
         proxy_headers=False,
         log_config=None,
@@ -230,10 +229,13 @@ class _Server(uvicorn.Server):
         self._before_shutdown = before_shutdown
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        # asyncio has just made the kernel's queue as short as the number of connections that it accepts at once.
-        for sock in sockets or ():
-            sock.listen(_BACKLOG)
+        await super().startup(sockets=[])
+
+        def protocol() -> BoundedProtocol:
+            return BoundedProtocol(self.config, self.server_state, self.lifespan.state)
+
+        # uvicorn closes its servers and waits for that; it asks nothing else of them.
+        self.servers = [Listener(sock, self.server_state, protocol) for sock in sockets or ()]  # type: ignore[misc]
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_PER_S == 0:
