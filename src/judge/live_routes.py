@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -15,12 +16,17 @@ from judge.live import LiveHub
 from judge.report.data import read_task
 from judge.report.render import Renderer
 from judge.store import RunStore
+from shared.serving import LoopbackOnly
 
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _IMAGE = re.compile(r"step_\d{3,6}\.(?:jpg|png|webp)")
 _SUFFIXES = ("jpg", "png", "webp")
 _RENDERED_AT_ONCE = 2
 _SEND_TIMEOUT_S = 30.0
+_REFUSAL = (
+    "The live page is shown on the judge's own machine only, at a loopback address: open it there, or start the judge"
+    " with WABE_AUTH_TOKEN set or with --public-live.\n"
+)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -31,15 +37,22 @@ _HEADERS = {
 }
 
 
-def live_routes(hub: LiveHub, output_dir: Path) -> list[Route]:
-    """Routes for the running assessment: the page at `/`, its events, screenshots, and the pages of finished tasks."""
+def live_routes(hub: LiveHub, output_dir: Path, *, is_open: bool = False) -> list[Route]:
+    """Routes for the running assessment: the page at `/`, its events, screenshots, and the pages of finished tasks.
+
+    All of them answer only people at this machine, unless `is_open`.
+    """
     pages = _Pages(hub, output_dir)
+    guards = [] if is_open else [Middleware(LoopbackOnly, refusal=_REFUSAL)]
     return [
-        Route("/", pages.front, methods=["GET"]),
-        Route("/events", pages.events, methods=["GET"]),
-        Route("/live/{run_id}/shot/{task_id}", pages.newest_screenshot, methods=["GET"]),
-        Route("/live/{run_id}/tasks/{task_id}.html", pages.task, methods=["GET"]),
-        Route("/live/{run_id}/images/{task_id}/{name}", pages.image, methods=["GET"]),
+        Route(path, endpoint, methods=["GET"], middleware=guards)
+        for path, endpoint in (
+            ("/", pages.front),
+            ("/events", pages.events),
+            ("/live/{run_id}/shot/{task_id}", pages.newest_screenshot),
+            ("/live/{run_id}/tasks/{task_id}.html", pages.task),
+            ("/live/{run_id}/images/{task_id}/{name}", pages.image),
+        )
     ]
 
 
@@ -49,10 +62,13 @@ class _Pages:
         self._output_dir = output_dir
         self._renderer = Renderer()
         self._rendering = asyncio.Semaphore(_RENDERED_AT_ONCE)
+        html, policy = self._renderer.live()
+        self._front = HTMLResponse(
+            html, headers=_HEADERS | {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
+        )
 
     async def front(self, _: Request) -> Response:
-        html, policy = self._renderer.live()
-        return HTMLResponse(html, headers=_HEADERS | {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'"})
+        return self._front
 
     async def events(self, _: Request) -> Response:
         if self._hub.is_full:

@@ -11,10 +11,13 @@ from judge.server import JudgeService, ServiceParts
 from judge.service_limits import ServiceLimits
 from judge.tracing import open_tracing
 from shared.a2a_server import Skill, build_app
+from shared.connections import descriptors_for_work, raise_descriptor_limit
+from shared.errors import ConfigError
 from shared.serving import address_of, run_server
 from shared.settings import Settings
 from shared.task_sets import task_sets_folder
 
+_FEWEST_DESCRIPTORS = 64
 _SKILL = Skill(
     id="assess-web-agent",
     name="Assess a web agent",
@@ -32,30 +35,24 @@ def serve_judge(
     output_dir: Path,
     limits: ServiceLimits,
     ui: bool = True,
+    public_live: bool = False,
 ) -> None:
-    """Serve the judge until a signal; blocks. Raises `ConfigError` for a taken port or an unusable folder."""
+    """Serve the judge until a signal; blocks. Raises `ConfigError` for a taken port or an unusable folder.
+
+    The live page answers this machine only, unless a token guards it or `public_live` opens it to everyone.
+    """
     version = metadata.version("wabe")
     browser_folders.sweep()
     tracing = open_tracing(settings, version=version)
     hub = LiveHub() if ui else None
-
-    def watch(run_id: str, role: str) -> Sink:
-        sinks = [tracing.watch(run_id, role), *([hub.watch(run_id)] if hub else [])]
-
-        def take(event: Event) -> None:
-            for sink in sinks:
-                sink(event)
-
-        return take
-
     service = JudgeService(
         ServiceParts(
             settings=settings,
             output_dir=output_dir,
             scenarios=task_sets_folder(settings),
-            watch=watch,
+            watch=lambda run_id, role: _both(tracing.watch(run_id, role), hub.watch(run_id) if hub else None),
             wrap_model=tracing.model,
-            limits=limits,
+            limits=limits.model_copy(update={"descriptors": _descriptors()}),
             own_address=address_of(host, port),
         )
     )
@@ -66,7 +63,7 @@ def serve_judge(
         version=version,
         card_url=card_url or address_of(host, port),
         skills=[_SKILL],
-        extra_routes=live_routes(hub, output_dir) if hub else (),
+        extra_routes=live_routes(hub, output_dir, is_open=public_live or bool(settings.auth_token)) if hub else (),
         auth_token=settings.auth_token,
         task_db=output_dir / "tasks.sqlite",
     )
@@ -81,3 +78,21 @@ def serve_judge(
         run_server(app, host, port, before_shutdown=stop)
     finally:
         tracing.close()
+
+
+def _both(first: Sink, second: Sink | None) -> Sink:
+    def take(event: Event) -> None:
+        first(event)
+        if second:
+            second(event)
+
+    return take
+
+
+def _descriptors() -> int:
+    """How many descriptors assessments may use."""
+    raise_descriptor_limit()
+    descriptors = descriptors_for_work()
+    if descriptors < _FEWEST_DESCRIPTORS:
+        raise ConfigError("this process may not open enough files to run a browser", remedy="set `ulimit -n 1024`")
+    return descriptors

@@ -14,18 +14,20 @@ from judge.bundled import bundled_tasks
 from judge.config import RunConfig
 from judge.events import Event, Sink, describe, one_line
 from judge.guarded_browser import GuardedBrowsers
-from judge.judges.factory import check_judge_model, open_judge
+from judge.judges.factory import OFFLINE, check_judge_model, open_judge
 from judge.provenance import provenance
 from judge.results import Submission, TaskSummary, build_submission, result_text
 from judge.run_record import begin_run, end_run, environment_of, judge_of
 from judge.scenario import AssessmentRequest, parse_request, shard
+from judge.service_limits import Capacity, settings_of_the_host
 from judge.service_limits import ServiceLimits as ServiceLimits
-from judge.service_limits import settings_of_the_host
 from judge.store import RunStore, new_run_id
 from shared.a2a_client import ParticipantClient
 from shared.a2a_turn import TaskSink, Turn
-from shared.errors import ConfigError, WabeError
+from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm import Model
+from shared.model_limits import Budget
+from shared.models import Task
 from shared.settings import Settings
 from shared.text import excerpt
 
@@ -52,22 +54,32 @@ class JudgeService:
     def __init__(self, parts: ServiceParts) -> None:
         self._parts = parts
         self._running: set[str] = set()
+        self._capacity = Capacity(parts.limits)
+        # Of all assessments together: many small requests must not cost more than one large one may.
+        self._budget = Budget(
+            max_cost_usd=parts.limits.max_cost_usd,
+            max_tokens=parts.limits.max_tokens,
+            remedies=("start the judge with a higher --max-cost-usd", "start the judge with a higher --max-tokens"),
+        )
 
     async def execute(self, turn: Turn, sink: TaskSink) -> None:
         """One request from start to artifact. Cancelling this stops the run and closes its browsers."""
         try:
             request = self._accept(turn.text)
-        except ConfigError as error:
+        except (ConfigError, ModelBudgetSpent) as error:
             await sink.reject(str(error))
             return
         run_id = request.config.run_id or new_run_id()
-        if run_id in self._running or len(self._running) >= self._parts.limits.max_assessments:
+        tasks = len(_tasks_of(request))
+        fitting = self._capacity.fit(request, tasks)
+        if run_id in self._running or len(self._running) >= self._parts.limits.max_assessments or fitting is None:
             busy = f"run {run_id} is under way" if run_id in self._running else "this judge is busy"
             await sink.reject(f"{busy}; try again when it is done")
             return
         self._running.add(run_id)
         try:
-            await self._assess(request, run_id, sink)
+            with self._capacity.taken(fitting.config, tasks):
+                await self._assess(fitting, run_id, sink)
         except WabeError as error:
             log.exception("assessment %s failed", run_id)
             await sink.fail(f"The assessment could not be run: {error}")
@@ -81,11 +93,7 @@ class JudgeService:
                 f"assessment request: {len(request.participants)} participants", remedy="send exactly one at a time"
             )
         limits = self._parts.limits
-        if len(request.tasks) > limits.max_tasks:
-            raise ConfigError(
-                f"assessment request: {len(request.tasks)} tasks, more than {limits.max_tasks}",
-                remedy="send fewer at once, in shards",
-            )
+        limits.check(request.config, len(_tasks_of(request)))
         host_keys = settings_of_the_host(request.config)
         if host_keys and not self._parts.settings.trust_config:
             raise ConfigError(
@@ -100,7 +108,11 @@ class JudgeService:
                 )
         config = self._config(request)
         check_judge_model(config, self._parts.settings)
-        return request.model_copy(update={"config": config})
+        if config.judge_model == OFFLINE:
+            return request.model_copy(update={"config": config})
+        self._budget.check()
+        config, notes = limits.within_budget(config)
+        return request.model_copy(update={"config": config, "warnings": (*request.warnings, *notes)})
 
     def _config(self, request: AssessmentRequest) -> RunConfig:
         """The request's settings; where it names no judge model, the one that this judge was started with."""
@@ -112,11 +124,13 @@ class JudgeService:
     async def _assess(self, request: AssessmentRequest, run_id: str, sink: TaskSink) -> None:
         config = request.config
         role, url = next(iter(request.participants.items()))
-        tasks = shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
+        tasks = _tasks_of(request)
         store = RunStore(self._parts.output_dir, run_id)
         store.create()
         cache_dir = self._parts.output_dir / "cache"
-        judge = open_judge(config, self._parts.settings, cache_dir=cache_dir, wrap=self._parts.wrap_model)
+        judge = open_judge(
+            config, self._parts.settings, cache_dir=cache_dir, wrap=self._parts.wrap_model, budget=self._budget
+        )
         updates = _Updates(sink)
         watch = self._parts.watch(run_id, role)
 
@@ -156,6 +170,12 @@ class JudgeService:
             store.write_submission(submission)
         await sink.artifact("results", [_prose(role, submission), result_text(submission)])
         await sink.complete(f"Assessment {run_id} is done.")
+
+
+def _tasks_of(request: AssessmentRequest) -> tuple[Task, ...]:
+    """The tasks of the request's shard."""
+    config = request.config
+    return shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """One shared limit on concurrent calls and on requests and tokens per minute, and a meter with a budget."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiolimiter import AsyncLimiter
 
@@ -117,11 +118,84 @@ class LimitedModel:
         await self._model.aclose()
 
 
+class Budget:
+    """Tokens and dollars that one or several models may spend. `None`: no limit.
+
+    `remedies` say how to raise the limit on dollars and the one on tokens.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_cost_usd: float | None = None,
+        max_tokens: int | None = None,
+        remedies: tuple[str, str] = (
+            "raise max_judge_cost_usd and score again",
+            "raise max_judge_tokens and score again",
+        ),
+    ) -> None:
+        self._max_cost_usd = max_cost_usd
+        self._max_tokens = max_tokens
+        self._remedies = remedies
+        self._calls = 0
+        self._tokens = 0
+        self._cost_usd = 0.0
+        self._held_calls = 0
+        self._held_tokens = 0
+        self._held_usd = 0.0
+        self._released = asyncio.Event()
+
+    def check(self) -> None:
+        """Raises `ModelBudgetSpent` once a limit is reached."""
+        if self._max_tokens is not None and self._tokens >= self._max_tokens:
+            raise ModelBudgetSpent(f"the token budget of {self._max_tokens} is spent", remedy=self._remedies[1])
+        if self._max_cost_usd is not None and self._cost_usd >= self._max_cost_usd:
+            raise ModelBudgetSpent(f"the budget of {self._max_cost_usd:g} USD is spent", remedy=self._remedies[0])
+
+    def spend(self, usage: TokenUsage, cost_usd: float) -> None:
+        """Take in what a call used."""
+        self._calls += 1
+        self._tokens += usage.input + usage.output
+        self._cost_usd += cost_usd
+
+    @asynccontextmanager
+    async def held(self, tokens: int, cost_usd: float) -> AsyncIterator[None]:
+        """Hold a call's estimated share while it is under way; waits until that fits beside the calls already sent.
+
+        A call that is alone may always go, so that an estimate never refuses one: a budget is exceeded by about one
+        call, however many are made at once. Raises `ModelBudgetSpent`.
+        """
+        while True:
+            self.check()
+            # A provider's answers can be far longer than estimated: what calls took so far counts as well.
+            tokens = max(tokens, self._tokens // max(self._calls, 1))
+            cost_usd = max(cost_usd, self._cost_usd / max(self._calls, 1))
+            if not self._held_calls or self._fits(tokens, cost_usd):
+                break
+            await self._released.wait()
+        self._held_calls += 1
+        self._held_tokens += tokens
+        self._held_usd += cost_usd
+        try:
+            yield
+        finally:
+            self._held_calls -= 1
+            self._held_tokens -= tokens
+            self._held_usd -= cost_usd
+            self._released.set()
+            self._released = asyncio.Event()
+
+    def _fits(self, tokens: int, cost_usd: float) -> bool:
+        in_tokens = self._max_tokens is None or self._tokens + self._held_tokens + tokens <= self._max_tokens
+        spent_usd = self._cost_usd + self._held_usd
+        return in_tokens and (self._max_cost_usd is None or spent_usd + cost_usd <= self._max_cost_usd)
+
+
 class MeteredModel:
     """Counts tokens and dollars, puts the price on each completion, and makes no call once a budget is spent.
 
-    Calls that are under way when the budget runs out are not cut off, so a run may end slightly above it. An endpoint
-    that does not tell its usage is counted by estimate; what a call of it cost stays unknown.
+    It has a budget of its own and may share `others`. An endpoint that does not tell its usage is counted by estimate;
+    what a call of it cost stays unknown.
     """
 
     def __init__(
@@ -131,11 +205,11 @@ class MeteredModel:
         *,
         max_cost_usd: float | None = None,
         max_tokens: int | None = None,
+        others: Sequence[Budget] = (),
     ) -> None:
         self._model = model
         self._price = price
-        self._max_cost_usd = max_cost_usd
-        self._max_tokens = max_tokens
+        self._budgets = (Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens), *others)
         self.usage = TokenUsage()
         self.cost_usd: float | None = 0.0 if price else None
 
@@ -146,18 +220,19 @@ class MeteredModel:
 
     def check(self) -> None:
         """Raises `ModelBudgetSpent` once a budget is spent."""
-        spent_tokens = self.usage.input + self.usage.output
-        if self._max_tokens is not None and spent_tokens >= self._max_tokens:
-            raise ModelBudgetSpent(
-                f"the token budget of {self._max_tokens} is spent", remedy="raise max_judge_tokens and score again"
-            )
-        if self._max_cost_usd is not None and (self.cost_usd or 0.0) >= self._max_cost_usd:
-            raise ModelBudgetSpent(
-                f"the budget of {self._max_cost_usd:g} USD is spent", remedy="raise max_judge_cost_usd and score again"
-            )
+        for budget in self._budgets:
+            budget.check()
 
     async def complete(self, request: ModelRequest) -> Completion:
-        """Ask when the budget allows. Raises `ModelBudgetSpent` when it does not."""
+        """Ask when the budgets allow. Raises `ModelBudgetSpent` when they do not."""
+        usage = TokenUsage(input=estimate_tokens(request))
+        cost_usd = self._price.cost_usd(usage) if self._price else 0.0
+        async with AsyncExitStack() as held:
+            for budget in self._budgets:
+                await held.enter_async_context(budget.held(usage.input, cost_usd))
+            return await self._ask(request)
+
+    async def _ask(self, request: ModelRequest) -> Completion:
         self.check()
         try:
             completion = await self._model.complete(request)
@@ -172,9 +247,11 @@ class MeteredModel:
         is_told = told.input + told.output > 0
         usage = told if is_told else TokenUsage(calls=told.calls, input=estimate_tokens(request))
         self.usage += usage
+        cost = self._price.cost_usd(usage) if self._price else 0.0
+        for budget in self._budgets:
+            budget.spend(usage, cost)
         if self._price is None:
             return None
-        cost = self._price.cost_usd(usage)
         self.cost_usd = (self.cost_usd or 0.0) + cost
         return cost if is_told else None
 

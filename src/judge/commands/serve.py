@@ -9,6 +9,10 @@ from judge.service_limits import ServiceLimits
 from shared.logs import configure_logging
 from shared.settings import Settings
 
+_COST = "What the judge model may cost, over all assessments; a request's max_judge_cost_usd is clamped to it."
+_TOKENS = "How many tokens the judge model may use, over all assessments; max_judge_tokens is clamped to it."
+_PUBLIC = "Show the live page to other machines too, without WABE_AUTH_TOKEN."
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -23,10 +27,16 @@ def register(app: typer.Typer) -> None:
         output_dir: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
         max_assessments: Annotated[int, typer.Option(min=1, help="How many assessments at once.")] = 4,
         max_tasks: Annotated[int, typer.Option(min=1, help="How many tasks in one request.")] = 1000,
+        max_parallel: Annotated[int, typer.Option(min=1, help="How many tasks at once, over all assessments.")] = 64,
+        max_steps: Annotated[int | None, typer.Option(min=1, help="Reject a larger max_steps.")] = None,
+        max_task_timeout: Annotated[float | None, typer.Option(min=1, help="Reject a longer task_timeout_s.")] = None,
+        max_cost_usd: Annotated[float | None, typer.Option(min=0, help=_COST)] = None,
+        max_tokens: Annotated[int | None, typer.Option(min=0, help=_TOKENS)] = None,
         allow_participant: Annotated[
             list[str] | None, typer.Option(help="Only dial participants at this host[:port]; may be given again.")
         ] = None,
         no_ui: Annotated[bool, typer.Option("--no-ui", help="No live page at /.")] = False,
+        public_live: Annotated[bool, typer.Option("--public-live", help=_PUBLIC)] = False,
         verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
     ) -> None:
         """Serve the judge over A2A."""
@@ -40,6 +50,11 @@ def register(app: typer.Typer) -> None:
         limits = ServiceLimits(
             max_assessments=max_assessments,
             max_tasks=max_tasks,
+            max_parallel=max_parallel,
+            max_steps=max_steps,
+            max_task_timeout_s=max_task_timeout,
+            max_cost_usd=max_cost_usd,
+            max_tokens=max_tokens,
             allowed_participants=tuple(allow_participant or ()),
         )
         serve_judge(
@@ -50,4 +65,5 @@ def register(app: typer.Typer) -> None:
             output_dir=output_dir or Path(settings.output_dir or ".output"),
             limits=limits,
             ui=not no_ui,
+            public_live=public_live,
         )

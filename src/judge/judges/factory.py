@@ -22,7 +22,7 @@ from shared.errors import ConfigError
 from shared.imports import collector_paused
 from shared.llm import Model
 from shared.model_cache import CachedModel
-from shared.model_limits import LimitedModel, MeteredModel, RateLimits
+from shared.model_limits import Budget, LimitedModel, MeteredModel, RateLimits
 from shared.pricing import find_price
 from shared.settings import Settings
 
@@ -49,11 +49,16 @@ def _as_it_is(model: Model) -> Model:
 
 
 def open_judge(
-    config: RunConfig, settings: Settings, *, cache_dir: Path | None, wrap: Callable[[Model], Model] = _as_it_is
+    config: RunConfig,
+    settings: Settings,
+    *,
+    cache_dir: Path | None,
+    wrap: Callable[[Model], Model] = _as_it_is,
+    budget: Budget | None = None,
 ) -> Judge:
     """The judge of `config`. Replies are cached under `cache_dir`, or in memory when that is `None`.
 
-    `wrap` is put around the provider's model, inside caches and limits (tracing).
+    `wrap` is put around the provider's model, inside caches and limits (tracing). `budget` is shared with other judges.
     Raises `ConfigError` for an unknown model, a missing key, a broken prompt set, or a budget in dollars for a model
     without a known price.
     """
@@ -65,11 +70,6 @@ def open_judge(
 
         return OfflineJudge(config, package_version=version, code_checksum=code_checksum())
     price = find_price(config.judge_model)
-    if config.max_judge_cost_usd is not None and price is None:
-        raise ConfigError(
-            f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
-            remedy="use max_judge_tokens, or add the price to shared/prices.toml",
-        )
     prompts = load_prompts(config.prompts)
     limits = RateLimits(config.judge_requests_per_minute, config.judge_tokens_per_minute)
     # Each SDK takes most of a second to import, a part of it only when its client is made.
@@ -80,6 +80,7 @@ def open_judge(
         price,
         max_cost_usd=config.max_judge_cost_usd,
         max_tokens=config.max_judge_tokens,
+        others=(budget,) if budget else (),
     )
     limited = LimitedModel(metered, limits, config.judge_max_concurrency, check=metered.check)
     parts = JudgeParts(
@@ -95,7 +96,10 @@ def open_judge(
 
 
 def check_judge_model(config: RunConfig, settings: Settings) -> None:
-    """Whether the judge model is one we can open and its key is there. Raises `ConfigError`; calls nothing."""
+    """Whether the judge model is one we can open, with its key and a known price if there is a budget in dollars.
+
+    Raises `ConfigError`; calls nothing.
+    """
     provider, _, name = config.judge_model.partition(":")
     if config.judge_model == OFFLINE:
         return
@@ -112,6 +116,11 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
     if key is None and not (config.judge_base_url or base_url):
         raise ConfigError(
             f"config.judge_model: {config.judge_model} needs a key", remedy=f'set {variable}, or use "offline"'
+        )
+    if config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
+        raise ConfigError(
+            f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
+            remedy="use max_judge_tokens, or add the price to shared/prices.toml",
         )
 
 

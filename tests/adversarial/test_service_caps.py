@@ -1,0 +1,229 @@
+"""What a request may ask for is bounded by the judge's owner, not by who sends it."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers_assessment import lab, some_tasks, to_the_goal
+from helpers_hostile_site import hostile_site
+from helpers_model_servers import ModelServer
+from helpers_scripted_model import ScriptedModel, completion
+from judge.config import RunConfig
+from judge.scenario import AssessmentRequest
+from judge.server import JudgeService, ServiceParts
+from judge.service_limits import Capacity, ServiceLimits
+from shared.a2a_turn import Turn
+from shared.errors import ModelBudgetSpent
+from shared.llm import ModelRequest
+from shared.model_limits import Budget, MeteredModel, estimate_tokens
+from shared.models import TokenUsage
+from shared.pricing import Price
+from shared.settings import Settings
+from shared.task_sets import task_sets_folder
+
+PRICED, UNPRICED = "openai:o4-mini", "openai:a-model-of-my-own"
+KEYS = Settings.from_environ({"OPENAI_API_KEY": "sk-not-a-real-key"})
+Told = Callable[[str, object], None]
+
+
+class Ends:
+    """A sink that keeps the notes and the end that a client is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.end = ("", "")
+
+    async def update(self, text: str) -> None:
+        self.notes += [text] if text.startswith("Note: ") else []
+
+    async def artifact(self, name: str, texts: list[str]) -> None:
+        pass
+
+    async def complete(self, text: str | None = None) -> None:
+        self.end = ("completed", text or "")
+
+    async def fail(self, text: str) -> None:
+        self.end = ("failed", text)
+
+    async def reject(self, text: str) -> None:
+        self.end = ("rejected", text)
+
+    async def reply(self, text: str) -> None:
+        self.end = ("reply", text)
+
+
+async def ask(folder: Path, limits: ServiceLimits, tasks: int = 1, **config: Any) -> Ends:
+    """How a judge with these limits ends a request that is accepted; its shard holds none of the tasks."""
+    parts = ServiceParts(
+        settings=KEYS.model_copy(update={"browser_path": sys.executable}),
+        output_dir=folder,
+        scenarios=task_sets_folder(KEYS),
+        watch=lambda *_: lambda _: None,
+        wrap_model=lambda model: model,
+        limits=limits,
+    )
+    empty_shard = {"shard_index": tasks, "num_shards": tasks + 1}
+    asked = {"tasks": some_tasks("https://shop.test/", tasks), "judge_model": PRICED, **empty_shard, **config}
+    text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": asked})
+    ends = Ends()
+    await JudgeService(parts).execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    return ends
+
+
+def recorded(folder: Path, key: str) -> object:
+    (path,) = folder.glob("runs/*/run.json")
+    return json.loads(path.read_text())["config"][key]
+
+
+@pytest.mark.parametrize("asked", [None, 1_000_000, 7], ids=["no budget", "a larger one", "a smaller one"])
+@pytest.mark.parametrize(
+    ("key", "limits"),
+    [
+        ("max_judge_cost_usd", ServiceLimits(max_cost_usd=50)),
+        ("max_judge_tokens", ServiceLimits(max_tokens=50)),
+    ],
+)
+async def test_a_budget_is_clamped_to_the_judges_and_the_client_told(
+    tmp_path: Path, record_property: Told, key: str, limits: ServiceLimits, asked: int | None
+) -> None:
+    ends = await ask(tmp_path, limits, **({} if asked is None else {key: asked}))
+    set_to = recorded(tmp_path, key)
+    record_property("outcome", f"set to {set_to:g}; {' '.join(ends.notes) or 'no note'}")
+    assert ends.end[0] == "completed"
+    assert set_to == min(asked or 50, 50)
+    assert bool(ends.notes) == (set_to == 50)
+    assert all(key in note and "50" in note for note in ends.notes)
+
+
+@pytest.mark.parametrize(
+    ("limits", "config", "why"),
+    [
+        (ServiceLimits(max_tasks=2), {"tasks": 3, "num_shards": 1, "shard_index": 0}, "3 tasks"),
+        (ServiceLimits(max_steps=30), {"max_steps": 1000}, "config.max_steps is 1000"),
+        (ServiceLimits(max_task_timeout_s=3600), {"task_timeout_s": 1e9}, "config.task_timeout_s"),
+        (ServiceLimits(max_cost_usd=5), {"judge_model": UNPRICED}, "has no price"),
+        (ServiceLimits(max_cost_usd=0), {}, "the budget of 0 USD is spent"),
+        (ServiceLimits(max_tokens=0), {}, "the token budget of 0 is spent"),
+    ],
+    ids=["tasks", "steps", "task time", "a model of unknown price", "no money", "no tokens"],
+)
+async def test_a_request_beyond_a_cap_is_rejected_and_leaves_nothing(
+    tmp_path: Path, record_property: Told, limits: ServiceLimits, config: dict[str, Any], why: str
+) -> None:
+    ends = await ask(tmp_path, limits, **config)
+    record_property("outcome", ": ".join(ends.end))
+    assert ends.end[0] == "rejected"
+    assert why in ends.end[1]
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_the_cap_on_tasks_counts_those_of_the_shard_that_is_asked_for(
+    tmp_path: Path, record_property: Told
+) -> None:
+    ends = await ask(tmp_path, ServiceLimits(max_tasks=2), tasks=6, num_shards=7, shard_index=6)
+    record_property("outcome", ": ".join(ends.end))
+    assert ends.end[0] == "completed"
+
+
+async def test_no_default_changes_what_a_local_user_asks_for(tmp_path: Path, record_property: Told) -> None:
+    wanted = {"max_parallel": 64, "judge_max_concurrency": 256, "max_steps": 1000, "task_timeout_s": 1e6}
+    ends = await ask(tmp_path, ServiceLimits(descriptors=20_000), **wanted)
+    record_property("outcome", f"{ends.end[0]}, {len(ends.notes)} notes")
+    assert {key: recorded(tmp_path, key) for key in wanted} == wanted
+    assert recorded(tmp_path, "max_judge_cost_usd") is None
+    assert ends.notes == []
+
+
+PRICE = Price(input=1.0, cached=0.1, output=1.0)
+QUESTION = ModelRequest(system="s", parts=("p",))
+
+
+async def test_many_requests_cost_together_no_more_than_the_judges_budget(record_property: Told) -> None:
+    shared, asked = Budget(max_tokens=1_000), 0
+    for _ in range(50):
+        inner = ScriptedModel(lambda _: "x")
+        model = MeteredModel(inner, PRICE, max_tokens=1_000_000, others=(shared,))
+        answers = await asyncio.gather(*(model.complete(QUESTION) for _ in range(3)), return_exceptions=True)
+        asked += len(inner.requests)
+    record_property("outcome", f"{asked} calls of 110 tokens were made, then: {answers[-1]}")
+    assert asked == 10
+    assert isinstance(answers[-1], ModelBudgetSpent)
+
+
+async def test_many_calls_at_once_exceed_a_budget_by_one_call_at_most(record_property: Told) -> None:
+    long = completion("x").model_copy(update={"usage": TokenUsage(calls=1, input=100, output=900)})
+    inner = ScriptedModel(lambda _: long)
+    model = MeteredModel(inner, PRICE, max_cost_usd=0.0105)
+    await model.complete(QUESTION)
+    inner.gate = asyncio.Event()
+    calls = [asyncio.create_task(model.complete(QUESTION)) for _ in range(256)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    under_way = len(inner.requests) - 1
+    inner.gate.set()
+    await asyncio.gather(*calls, return_exceptions=True)
+    record_property("outcome", f"{under_way} of 256 calls sent at once, {model.cost_usd:.4f} of 0.0105 USD spent")
+    assert estimate_tokens(QUESTION) < 1_000
+    assert under_way == 9
+    assert 0.0105 <= (model.cost_usd or 0) <= 0.0115
+
+
+def request(**config: Any) -> AssessmentRequest:
+    tasks = tuple(some_tasks("https://a.test/", 100))
+    return AssessmentRequest.model_validate(
+        {"participants": {"p": "http://127.0.0.1:1/"}, "config": RunConfig(**config), "tasks": tasks, "warnings": ()}
+    )
+
+
+def test_all_assessments_together_run_no_more_tasks_at_once_than_allowed(record_property: Told) -> None:
+    capacity = Capacity(ServiceLimits(max_parallel=10))
+    first = capacity.fit(request(max_parallel=8), 100)
+    assert first is not None
+    with capacity.taken(first.config, 100):
+        second = capacity.fit(request(max_parallel=8), 100)
+        assert second is not None
+        with capacity.taken(second.config, 100):
+            third = capacity.fit(request(), 1)
+        one_task = capacity.fit(request(max_parallel=8), 2)
+    again = capacity.fit(request(max_parallel=8), 100)
+    at_once = (first.config.max_parallel, second.config.max_parallel)
+    record_property("outcome", f"{at_once} tasks at once, a third {'refused' if third is None else 'accepted'}")
+    assert at_once == (8, 2)
+    assert second.warnings
+    assert third is None
+    assert one_task is not None
+    assert one_task.warnings == ()
+    assert again == first
+
+
+@pytest.mark.parametrize(("descriptors", "tasks_at_once"), [(144, 3), (720, 21), (60_000, 64)])
+def test_tasks_at_once_fit_the_descriptors_that_there_are(
+    record_property: Told, descriptors: int, tasks_at_once: int
+) -> None:
+    capacity = Capacity(ServiceLimits(descriptors=descriptors))
+    fitting = capacity.fit(request(max_parallel=64, judge_max_concurrency=40), 100)
+    assert fitting is not None
+    config = fitting.config
+    record_property("outcome", f"{config.max_parallel} tasks and {config.judge_max_concurrency} model calls at once")
+    assert config.max_parallel == tasks_at_once
+    assert config.max_parallel * 32 + config.judge_max_concurrency <= descriptors
+
+
+@pytest.mark.e2e
+async def test_once_the_budget_is_spent_the_next_assessment_is_rejected(
+    tmp_path: Path, place: Path, model: ModelServer, record_property: Told
+) -> None:
+    async with lab(tmp_path, place, model, limits=ServiceLimits(max_tokens=300)) as judge:
+        with hostile_site() as site:
+            first = await judge.play(to_the_goal, site.url)
+            second = await judge.ask("http://127.0.0.1:9/", some_tasks(site.url))
+    record_property("outcome", f"then {second.outcome.state}: {second.outcome.message}")
+    assert len(model.received) <= 4
+    assert first.entry["verdict"] in ("failure", "unscored")
+    assert second.outcome.state == "rejected"
+    assert "--max-tokens" in second.outcome.message
