@@ -3,24 +3,27 @@
 
 scripts/run-docker.py [SCENARIO.toml] [--build] [--show-logs] [--level L] [--limit N] [--task ID] [--max-parallel N]
                       [--output FILE] [--output-dir DIR] [--judge-model M] [--participant-model M] [--resume [RUN_ID]]
-                      [--registry R] [--tag T] [--engine docker] [--env-file .env] [--dry-run]
+                      [--registry R] [--tag T] [--engine docker] [--env-file .env] [--ready-timeout S] [--dry-run]
 
 All containers share one network, so the addresses of the scenario hold as they are: run images that you trust. Keys are
-taken from the environment and from --env-file; a participant that names an image gets those that its `env` names only.
+taken from the environment and from --env-file; a participant that names an image gets those that its `env` names only,
+and no file of this machine. Such an image is started with --host, --port and --card-url, and is ready when its agent
+card can be read; nothing else is asked of it.
 The exit code is that of agentbeats-run: 0 done, 1 something was lost, 2 bad usage.
 """
 
 import argparse
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -39,7 +42,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "/scenario"
 OUTPUT = "/app/.output"
 IMAGE_USER = 10001
-READY_S = 90.0
+POLL_S = 0.5
+LOG_LINES = 30
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 PASSED_ON = ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
 RUN_OPTIONS = ("level", "limit", "task", "max_parallel", "judge_model", "participant_model")
 
@@ -76,16 +81,47 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--tag", default="latest")
     parser.add_argument("--engine", default=os.environ.get("WABE_ENGINE", "docker"))
     parser.add_argument("--env-file", type=Path, default=Path(".env"))
+    parser.add_argument("--ready-timeout", type=float, default=90.0, help="seconds for an agent card to appear")
     parser.add_argument("--dry-run", action="store_true", help="print the commands, run none")
     return parser.parse_args(argv)
 
 
 def read_scenario(path: Path) -> dict[str, Any]:
     """The scenario's document. Exits with 2 when it cannot be read; agentbeats-run checks what is in it."""
+    if path.exists() and not path.is_file():
+        fail(f"{path}: not a file")
     try:
-        return complete(tomllib.loads(path.read_text("utf-8")))
+        scenario = tomllib.loads(path.read_text("utf-8-sig"))
+        check_shape(scenario)
+        return complete(scenario)
     except (OSError, ValueError) as error:
         fail(f"{path}: {error}")
+
+
+def check_shape(scenario: Mapping[str, Any]) -> None:
+    """Raise `ValueError` where what is used here has another type than in a scenario."""
+    listed = scenario.get("participants", [])
+    if not isinstance(listed, list):
+        raise ValueError("participants is not a list of tables: write [[participants]]")
+    for name, agent in [("green_agent", scenario.get("green_agent", {})), *(("participants", one) for one in listed)]:
+        if not isinstance(agent, dict):
+            raise ValueError(f"{name} is not a table")
+        for key, kind in {"endpoint": str, "cmd": str, "image": str, "env": dict}.items():
+            if not isinstance(agent.get(key, kind()), kind):
+                raise ValueError(f"{name}: {key} is not a {'table' if kind is dict else 'text'}")
+        port_of(agent.get("endpoint", ""))
+        _bundled(agent)
+        for key, value in agent.get("env", {}).items():
+            if not isinstance(value, str):
+                raise ValueError(f"{name}: env {key} is not a text")
+
+
+def port_of(endpoint: str) -> int:
+    """The endpoint's port. Raises `ValueError` when it has none that is one."""
+    try:
+        return urlsplit(endpoint).port or 80
+    except ValueError as error:
+        raise ValueError(f"endpoint {endpoint}: {error}") from None
 
 
 def complete(scenario: dict[str, Any]) -> dict[str, Any]:
@@ -98,10 +134,32 @@ def complete(scenario: dict[str, Any]) -> dict[str, Any]:
     return {**scenario, "green_agent": green, "participants": agents}
 
 
+def owner_of(output: Path) -> tuple[int, int]:
+    """Whom results belong to: who runs this; for root, the folder's owner, or the image's user if that is root too."""
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    with contextlib.suppress(OSError):
+        found = output.stat()
+        if found.st_uid != 0:
+            return found.st_uid, found.st_gid
+    return IMAGE_USER, IMAGE_USER
+
+
 def fail(message: str) -> NoReturn:
     """One line on standard error, exit code 2."""
     print(f"error: {message}", file=sys.stderr)
     sys.exit(2)
+
+
+@dataclass(frozen=True)
+class Container:
+    """An agent's container: `title` names the agent to people; `secrets` go to the engine by environment only."""
+
+    name: str
+    title: str
+    endpoint: str
+    command: list[str]
+    secrets: dict[str, str] = field(default_factory=dict)
 
 
 class Stage:
@@ -112,11 +170,14 @@ class Stage:
         self._scenario = scenario
         self._prefix = f"wabe-{uuid.uuid4().hex[:8]}"
         self._judge = f"{self._prefix}-judge"
+        self._variables = {**read_env_file(options.env_file), **os.environ}
         self._output = options.output_dir.resolve()
+        self._owner = owner_of(self._output)
         self._detached = self._output / f".{self._prefix}.toml"
         self._submission = self._output / f".{self._prefix}.json"
         self._judge_image = scenario["green_agent"].get("image") or self._image("wabe")
-        self._agents = list(self._participants())
+        self._followed: list[subprocess.Popen[bytes]] = []
+        self._agents = [self._judge_container(), *self._participants()]
 
     def play(self) -> int:
         """Run the scenario; whatever happens, no container of ours stays."""
@@ -126,12 +187,16 @@ class Stage:
                     fail("the images could not be built")
         self._prepare_output()
         try:
-            for name, command in [(self._judge, self._judge_command()), *self._agents]:
-                started = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+            for agent in self._agents:
+                started = subprocess.run(
+                    agent.command, env={**os.environ, **agent.secrets}, stdout=subprocess.DEVNULL, check=False
+                )
                 if started.returncode:
-                    fail(f"{name} could not be started; were the images built? (--build)")
-            for name in (self._judge, *(name for name, _ in self._agents)):
-                self._wait_until_healthy(name)
+                    fail(f"{agent.title} could not be started; were the images built? (--build)")
+            for agent in self._agents:
+                self._wait_until_ready(agent)
+            if self._options.show_logs:
+                self._follow_logs()
             code = subprocess.run(self._run_command(), check=False).returncode
             self._keep_submission()
             if code in (1, 130):
@@ -146,8 +211,7 @@ class Stage:
         """Every command that `play` would run, in order."""
         if self._options.build:
             yield from self._build_commands()
-        yield self._judge_command()
-        yield from (command for _, command in self._agents)
+        yield from (agent.command for agent in self._agents)
         yield self._run_command()
 
     def _build_commands(self) -> Iterator[list[str]]:
@@ -158,31 +222,46 @@ class Stage:
             yield [str(ROOT / "scripts/build-purple-images.sh"), *names, *shared]
 
     def _prepare_output(self) -> None:
-        self._output.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            # Containers then keep the image's own user, which must be able to write here.
-            os.chown(self._output, IMAGE_USER, IMAGE_USER)
-        self._detached.write_text(to_toml(detach(self._scenario, FOLDER)), "utf-8")
+        try:
+            self._output.mkdir(parents=True, exist_ok=True)
+            self._detached.write_text(to_toml(detach(self._scenario, FOLDER)), "utf-8")
+            if os.geteuid() == 0:
+                for path in (self._output, *self._output.rglob("*")):
+                    os.chown(path, *self._owner, follow_symlinks=False)
+        except OSError as error:
+            fail(f"cannot write to {self._output}: {error.strerror}; choose another --output-dir, or change its owner")
 
-    def _judge_command(self) -> list[str]:
-        address = urlsplit(self._scenario["green_agent"]["endpoint"])
-        arguments = ["--host", "127.0.0.1", "--port", str(address.port or 9009)]
-        keys = [*self._keys(), *_environ(self._scenario["green_agent"])]
-        return [*self._start(self._judge), *keys, *self._with_output(), self._judge_image, *arguments]
+    def _judge_container(self) -> Container:
+        green = self._scenario["green_agent"]
+        arguments = ["--host", "127.0.0.1", "--port", str(port_of(green["endpoint"]))]
+        keys, secrets = self._environ(green)
+        start = [*self._start(self._judge), *self._user(), *self._keys(), *keys, *self._with_output()]
+        title = f"the judge (image {self._judge_image})"
+        return Container(self._judge, title, green["endpoint"], [*start, self._judge_image, *arguments], secrets)
 
-    def _participants(self) -> Iterator[tuple[str, list[str]]]:
+    def _participants(self) -> Iterator[Container]:
         """One container for each participant with an image or a `wabe participant` command; others are up already."""
         for number, agent in enumerate(self._scenario["participants"]):
             name, arguments = _bundled(agent)
             image = agent.get("image") or (self._image(f"wabe-purple-{name}") if name else None)
+            role = agent.get("role") or agent.get("name") or f"#{number + 1}"
             if image is None:
+                if "cmd" in agent:
+                    fail(f"participant {role}: its cmd is not in an image; build one and name it: image = …")
                 continue
-            if name is None:
-                arguments = ["--host", "127.0.0.1", "--port", str(urlsplit(agent["endpoint"]).port or 80)]
+            endpoint = agent.get("endpoint") or fail(f'participant {role}: add endpoint = "http://127.0.0.1:PORT"')
+            own: list[str] = []
+            if "image" in agent:
+                # A stranger's image keeps its own user, sees no file of this machine, and gets the guide's options.
+                card_url = endpoint.rstrip("/") + "/"
+                arguments = ["--host", "127.0.0.1", "--port", str(port_of(endpoint)), "--card-url", card_url]
+            else:
+                own = [*self._user(), *self._mounts()]
             container = f"{self._prefix}-participant-{number}"
             network = ["--network", f"container:{self._judge}"]
-            keys = _environ(agent) if "image" in agent or "env" in agent else self._keys()
-            yield container, [*self._start(container), *network, *keys, *self._mounts(), image, *arguments]
+            keys, secrets = self._environ(agent) if "image" in agent or "env" in agent else (self._keys(), {})
+            command = [*self._start(container), *network, *keys, *own, image, *arguments]
+            yield Container(container, f"participant {role} (image {image})", endpoint, command, secrets)
 
     def _run_command(self) -> list[str]:
         flags = [
@@ -201,7 +280,7 @@ class Stage:
 
     def _start(self, name: str) -> list[str]:
         pull = ["--pull", "always"] if self._options.pull else []
-        return [self._options.engine, "run", "--detach", *pull, "--name", name, *self._user()]
+        return [self._options.engine, "run", "--detach", *pull, "--name", name]
 
     def _with_output(self) -> list[str]:
         return [*self._mounts(), "--volume", f"{self._output}:{OUTPUT}"]
@@ -210,8 +289,7 @@ class Stage:
         return ["--volume", f"{self._options.scenario.resolve().parent}:{FOLDER}:ro"]
 
     def _user(self) -> list[str]:
-        """Files on the host belong to who runs this; root leaves it to the image's own user."""
-        return [] if os.geteuid() == 0 else ["--user", f"{os.geteuid()}:{os.getegid()}"]
+        return ["--user", "{}:{}".format(*self._owner)]
 
     def _keys(self) -> list[str]:
         """Keys go by name, so that no process list shows them."""
@@ -226,18 +304,75 @@ class Stage:
     def _image(self, name: str) -> str:
         return f"{self._options.registry.rstrip('/')}/{name}:{self._options.tag}"
 
-    def _wait_until_healthy(self, name: str) -> None:
-        engine = self._options.engine
-        deadline = time.monotonic() + READY_S
-        while subprocess.run(
-            [engine, "exec", name, "/app/healthcheck.sh"], capture_output=True, check=False
-        ).returncode:
-            state = [engine, "inspect", "--format", "{{.State.Running}}", name]
-            running = subprocess.run(state, capture_output=True, check=False).stdout.strip() == b"true"
-            if not running or time.monotonic() > deadline:
-                subprocess.run([engine, "logs", "--tail", "30", name], check=False)
-                fail(f"{name} is not up" if running else f"{name} ended as soon as it was started")
-            time.sleep(0.5)
+    def _environ(self, agent: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
+        """The agent's own `env`: engine options, and the values that go by environment so that no process list has
+        them: all in which a `${NAME}` stands, taken from this machine's environment or the --env-file.
+        """
+        found, secrets = [], {}
+        for key, text in agent.get("env", {}).items():
+            if "${" not in text:
+                found += ["--env", f"{key}={text}"]
+                continue
+            names = VARIABLE.findall(text)
+            if "${" in VARIABLE.sub("", text):
+                fail(f"{self._options.scenario}: env {key}: a variable is written ${{NAME}}")
+            values = dict(zip(names, (self._variable(name, key) for name in names), strict=True))
+            secrets[key] = VARIABLE.sub(lambda match, values=values: values[match[1]], text)
+            found += ["--env", key]
+        return found, secrets
+
+    def _variable(self, name: str, key: str) -> str:
+        # An Actions secret that is not there arrives as an empty variable.
+        if not self._variables.get(name):
+            place = f"export it or put it into {self._options.env_file}"
+            fail(f"{self._options.scenario}: env {key}: {name} is not set; {place}")
+        return self._variables[name]
+
+    def _wait_until_ready(self, agent: Container) -> None:
+        """Wait for the agent's card. The judge's container asks: it shares the network, and it has our code."""
+        engine, timeout_s = self._options.engine, self._options.ready_timeout
+        ask = [engine, "exec", self._judge, "wabe", "doctor", "--agent", agent.endpoint, "--wait", f"{timeout_s:g}"]
+        with subprocess.Popen(
+            ask, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        ) as asking:
+            try:
+                while True:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        answer, _ = asking.communicate(timeout=POLL_S)
+                        break
+                    self._require_running(agent)
+            finally:
+                asking.kill()
+        if asking.returncode:
+            self._require_running(agent)
+            self._show_log(agent)
+            # `MISSING  agent  <address>: <what is wrong>`
+            words = (answer.strip().splitlines() or ["no answer"])[-1].split(None, 2)
+            fail(f"{agent.title} serves no agent card that can be used: {words[-1]}")
+
+    def _require_running(self, agent: Container) -> None:
+        """Exits with 2 when the judge or the agent has ended, after the end of its log."""
+        judge = self._agents[0]
+        for one in [judge] if agent is judge else [judge, agent]:
+            state = [self._options.engine, "inspect", "--format", "{{.State.Running}} {{.State.ExitCode}}", one.name]
+            running, _, code = subprocess.run(state, capture_output=True, text=True, check=False).stdout.partition(" ")
+            if running.strip() != "true":
+                self._show_log(one)
+                fail(f"{one.title} ended with exit code {code.strip() or '?'} before the run began")
+
+    def _show_log(self, agent: Container) -> None:
+        """The log's last lines on standard error, without control characters: a stranger wrote them."""
+        command = [self._options.engine, "logs", "--tail", str(LOG_LINES), agent.name]
+        log = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
+        print(f"--- end of the log of {agent.title} ---", file=sys.stderr)
+        for line in log.decode("utf-8", "replace").splitlines()[-LOG_LINES:]:
+            print("".join(one if one.isprintable() else " " for one in line)[:500], file=sys.stderr)
+
+    def _follow_logs(self) -> None:
+        """Shows what the agents print; the engine ends it when their containers are removed."""
+        for agent in self._agents:
+            command = [self._options.engine, "logs", "--follow", agent.name]
+            self._followed.append(subprocess.Popen(command, stdout=sys.stderr))
 
     def _keep_submission(self) -> None:
         """The run writes where its user may; from there the submission goes where it is asked for."""
@@ -247,9 +382,11 @@ class Stage:
             shutil.copyfile(self._submission, self._options.output)
 
     def _stop(self) -> None:
-        names = [self._prefix + "-run", *(name for name, _ in reversed(self._agents)), self._judge]
+        names = [self._prefix + "-run", *(agent.name for agent in reversed(self._agents))]
         for name in names:
             subprocess.run([self._options.engine, "rm", "--force", name], capture_output=True, check=False)
+        for following in self._followed:
+            following.wait()
         for path in (self._detached, self._submission):
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -261,17 +398,14 @@ def _bundled(agent: dict[str, Any]) -> tuple[str | None, list[str]]:
     return (words[2], words[3:]) if words[:2] == ["wabe", "participant"] and len(words) > 2 else (None, [])
 
 
-def _environ(agent: dict[str, Any]) -> list[str]:
-    """The agent's own `env`. A variable of this machine goes by name only, so that no process list shows its value."""
-    found = []
-    for key, value in agent.get("env", {}).items():
-        if value == f"${{{key}}}":
-            found += ["--env", key]
-        elif "${" in str(value):
-            fail(f"env {key}: in containers a variable goes by its own name: write ${{{key}}}")
-        else:
-            found += ["--env", f"{key}={value}"]
-    return found
+def read_env_file(path: Path) -> dict[str, str]:
+    """The variables of a file of `NAME=value` lines, as the engine reads it; none when there is no such file."""
+    try:
+        lines = path.read_text("utf-8-sig").splitlines() if path.is_file() else []
+    except (OSError, ValueError) as error:
+        fail(f"{path}: {error}")
+    pairs = (line.partition("=") for line in lines if not line.lstrip().startswith("#"))
+    return {name.strip(): value for name, separator, value in pairs if separator}
 
 
 if __name__ == "__main__":

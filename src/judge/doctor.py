@@ -1,5 +1,6 @@
 """`wabe doctor`: what is missing to run here, and how to get it. Each check says one thing."""
 
+import asyncio
 import shutil
 import socket
 from pathlib import Path
@@ -7,13 +8,20 @@ from typing import Literal
 
 from judge.browser_finder import find_browser
 from judge.config import RunConfig
+from judge.events import one_line
 from judge.judges.factory import check_judge_model
-from shared.errors import ConfigError
+from shared.a2a_client import fetch_card
+from shared.errors import ConfigError, ParticipantUnreachable, WabeError
 from shared.models import Record
 from shared.settings import Settings
+from shared.text import excerpt
 
 _MIN_FREE_BYTES = 1_000_000_000
 _PORTS = (9009, 9019)
+_CARD_TIMEOUT_S = 5.0
+_POLL_S = 0.2
+# An agent that answers, but not with a card it can be called by, may still be starting; it does not take for ever.
+_ANSWERING_S = 10.0
 
 
 class Finding(Record):
@@ -67,6 +75,24 @@ def check_disk(output_dir: Path) -> Finding:
     if free < _MIN_FREE_BYTES:
         return Finding(state="missing", subject="disk", text=f"{text}: too little; free some or choose --output-dir")
     return Finding(state="ok", subject="disk", text=text)
+
+
+async def check_agent(url: str, wait_s: float) -> Finding:
+    """Whether the agent at `url` serves a card it can be called by; asked again for up to `wait_s` seconds."""
+    clock = asyncio.get_running_loop().time
+    deadline, answered = clock() + wait_s, False
+    while True:
+        try:
+            card = await fetch_card(url, timeout_s=_CARD_TIMEOUT_S)
+        except WabeError as error:
+            reason = str(error)
+            if not answered and not isinstance(error, ParticipantUnreachable):
+                answered, deadline = True, min(deadline, clock() + _ANSWERING_S)
+        else:
+            return Finding(state="ok", subject="agent", text=f"{url}: {excerpt(card.name)}, A2A {card.protocol}")
+        if clock() >= deadline:
+            return Finding(state="missing", subject="agent", text=f"{url}: {one_line(reason)}")
+        await asyncio.sleep(_POLL_S)
 
 
 def examine(settings: Settings, output_dir: Path) -> list[Finding]:

@@ -18,11 +18,14 @@ _QUERIES = Path(__file__).parent / "queries"
 _COUNTS: dict[str, Any] = {
     "success_rate": 0.5,
     "successful_tasks": 1,
+    "completed_tasks": 1,
     "total_tasks": 1,
     "judged_successes": 1,
     "scored_tasks": 1,
     "unscored_tasks": 1,
     "aborted_tasks": 1,
+    "success_rate_of_all": 0.5,
+    "is_complete": True,
     "confidence_interval_95": [0.5],
 }
 _TASK: dict[str, Any] = {

@@ -21,6 +21,8 @@ from judge.task_result import finite
 from shared.errors import WabeError
 from shared.models import JudgeInfo, Task
 
+# More tasks than this without a verdict, in percent of all, make a submission incomplete.
+MAX_LOST_PERCENT = 5
 MAX_ENTRIES = 100
 MAX_THOUGHT_CHARS = 400
 MAX_ACTION_CHARS = 300
@@ -119,24 +121,47 @@ def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The counts and rates of task entries, from nothing but the entries. Raises `WabeError` if they do not add up.
 
     `success_rate` is in percent to one decimal, 0.0 when nothing was scored; `confidence_interval_95` is Sterne's
-    exact interval of it, in percent to one decimal, [0.0, 100.0] when nothing was scored.
+    exact interval of it, in percent to one decimal, [0.0, 100.0] when nothing was scored. `success_rate_of_all` has
+    every task in its denominator, so an aborted or unscored task weighs as much as a failure.
     """
     listed = list(entries)
     outcomes = Counter(_outcome(entry) for entry in listed)
-    scored = outcomes["success"] + outcomes["failure"]
-    low, high = exact(outcomes["success"], scored)
+    successes, scored = outcomes["success"], outcomes["success"] + outcomes["failure"]
+    ended = sum(_ended_itself(entry) for entry in listed)
+    low, high = exact(successes, scored)
     counts = {
-        "success_rate": round(100 * outcomes["success"] / scored, 1) if scored else 0.0,
-        "successful_tasks": sum(_ended_itself(entry) for entry in listed),
+        "success_rate": percent(successes, scored),
+        "successful_tasks": ended,
+        "completed_tasks": ended,
         "total_tasks": len(listed),
-        "judged_successes": outcomes["success"],
+        "judged_successes": successes,
         "scored_tasks": scored,
         "unscored_tasks": outcomes["unscored"],
         "aborted_tasks": outcomes["aborted"],
+        "success_rate_of_all": percent(successes, len(listed)),
+        "is_complete": is_complete(scored, len(listed)),
         "confidence_interval_95": [round(100 * low, 1), round(100 * high, 1)],
     }
     check_counts(counts)
     return counts
+
+
+def percent(part: int, whole: int) -> float:
+    """`part` of `whole` in percent to one decimal; 0.0 of nothing."""
+    return round(100 * part / whole, 1) if whole else 0.0
+
+
+def is_complete(scored: int, total: int) -> bool:
+    """Whether at most `MAX_LOST_PERCENT` of the tasks are aborted or unscored. A run without a task is not complete."""
+    return total > 0 and 100 * (total - scored) <= MAX_LOST_PERCENT * total
+
+
+def incomplete_note(detail: Mapping[str, Any]) -> str:
+    """What makes the counts incomplete, in a line; empty when they are complete."""
+    if detail["is_complete"]:
+        return ""
+    total = detail["total_tasks"]
+    return f"incomplete: {total - detail['scored_tasks']} of {total} tasks aborted or unscored"
 
 
 def check_counts(detail: Mapping[str, Any]) -> None:
@@ -149,6 +174,8 @@ def check_counts(detail: Mapping[str, Any]) -> None:
         )
     if not 0 <= detail["judged_successes"] <= scored or not 0 <= detail["successful_tasks"] <= total:
         raise WabeError("more successes are counted than tasks")
+    if detail["completed_tasks"] != detail["successful_tasks"]:
+        raise WabeError("completed_tasks and successful_tasks are one count under two names, and differ")
 
 
 def detail_of(

@@ -16,7 +16,7 @@ from judge.events import Event, Sink, describe, one_line
 from judge.guarded_browser import GuardedBrowsers
 from judge.judges.factory import OFFLINE, check_judge_model, open_judge
 from judge.provenance import provenance
-from judge.results import Submission, TaskSummary, build_submission, result_text
+from judge.results import Submission, TaskSummary, build_submission, incomplete_note, result_text
 from judge.run_record import begin_run, end_run, environment_of, judge_of
 from judge.scenario import AssessmentRequest, parse_request, shard
 from judge.service_limits import Capacity, settings_of_the_host
@@ -270,8 +270,10 @@ def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummar
 
 def _prose(role: str, submission: Submission) -> str:
     detail = submission["results"][0]["detail"]
+    note = incomplete_note(detail)
     return (
         f"{one_line(role)}: success rate {detail['success_rate']} %, {detail['judged_successes']} of"
         f" {detail['scored_tasks']} scored tasks; {detail['unscored_tasks']} unscored,"
-        f" {detail['aborted_tasks']} aborted, {detail['total_tasks']} in all."
+        f" {detail['aborted_tasks']} aborted; of all {detail['total_tasks']} tasks:"
+        f" {detail['success_rate_of_all']} %{note and f' ({note})'}."
     )

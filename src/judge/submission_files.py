@@ -8,7 +8,17 @@ from judge.scenario_tables import excerpt
 from shared.errors import ConfigError
 
 MAX_FILE_BYTES = 256_000_000
-_NUMBERS = ("success_rate", "successful_tasks", "total_tasks")
+_NUMBERS = (
+    "success_rate",
+    "successful_tasks",
+    "completed_tasks",
+    "total_tasks",
+    "judged_successes",
+    "scored_tasks",
+    "unscored_tasks",
+    "aborted_tasks",
+    "success_rate_of_all",
+)
 
 
 def read_submissions(path: Path) -> list[dict[str, Any]]:
@@ -59,6 +69,11 @@ def _check(submission: object, path: Path) -> None:
                 raise ConfigError(
                     f"{path}: {where}.detail.{key} is {excerpt(detail[key])}, not a number", remedy="correct the file"
                 )
+        if not isinstance(detail.get("is_complete"), bool | None):
+            raise ConfigError(
+                f"{path}: {where}.detail.is_complete is {excerpt(detail['is_complete'])}, not true or false",
+                remedy="correct the file",
+            )
         tasks = _expect(detail.get("tasks"), list, f"{where}.detail.tasks", path)
         for place, task in enumerate(tasks, 1):
             _expect(task, dict, f"{where}.detail.tasks #{place}", path)

@@ -10,6 +10,7 @@ from rich.text import Text
 from judge.cli_boundary import EXIT_DONE, EXIT_LOST
 from judge.events import one_line
 from judge.progress import OUTCOME_STYLES
+from judge.results import counts_of, incomplete_note
 from judge.store import RunStore
 
 
@@ -17,9 +18,12 @@ def print_summary(console: Console, submission: dict[str, Any], store: RunStore)
     """Print it. Returns the exit code: 1 when something was lost (aborted or unscored), else 0."""
     lost = 0
     for result in submission["results"]:
-        detail = result["detail"]
+        # A judge of an older version leaves some counts out; its tasks still give them.
+        detail = counts_of(result["detail"]["tasks"]) | result["detail"]
         console.print(task_table(detail))
         console.print(rates_line(str(result.get("winner", "")), detail), soft_wrap=True)
+        if incomplete := incomplete_note(detail):
+            console.print(Text(incomplete, style="bold yellow"), soft_wrap=True)
         note = (detail.get("judge") or {}).get("note")
         if note:
             console.print(Text(str(note), style="yellow"), soft_wrap=True)
@@ -48,12 +52,13 @@ def task_table(detail: dict[str, Any]) -> Table:
 
 
 def rates_line(role: str, detail: dict[str, Any]) -> Text:
-    """The success rate with its interval, and every task accounted for."""
+    """The success rate with its interval, the rate of all tasks, and every task accounted for."""
     low, high = detail.get("confidence_interval_95") or (None, None)
     text = Text.assemble((f"{role}: success rate {detail['success_rate']} %", "bold"))
     if low is not None:
         text.append(f" (95 % interval {low} to {high})", style="dim")
     text.append(f", {detail['judged_successes']} of {detail['scored_tasks']} scored tasks")
+    text.append(f"; of all {detail['total_tasks']} tasks: {detail['success_rate_of_all']} %")
     for key, name in (("unscored_tasks", "unscored"), ("aborted_tasks", "aborted")):
         if detail.get(key):
             text.append(f", {detail[key]} {name}", style=OUTCOME_STYLES[name])

@@ -22,6 +22,7 @@ from shared.models import Record, Step, Verdict
 from shared.text import excerpt
 
 _MAX_SHOWN = 80
+_LATER_COUNTS = ("completed_tasks", "success_rate_of_all", "is_complete")
 
 
 class StoredTask(Record):
@@ -161,11 +162,23 @@ def _submission(stored: StoredRun, results: Sequence[TaskSummary]) -> Iterator[s
         yield f"results.json: the counts cannot be made: {error.message}"
         return
     yield from _credit(stored)
-    made = json.loads(json.dumps(finite(made)))
+    made = _as_old_as(detail, json.loads(json.dumps(finite(made))))
     for key in made:
         if key not in ("tasks", "provenance"):
             yield from _differs(f"results.json: {key}", detail.get(key), made[key])
     yield from _entries(detail.get("tasks"), made["tasks"])
+
+
+def _as_old_as(detail: Mapping[str, Any], made: dict[str, Any]) -> dict[str, Any]:
+    """`made` without the counts that came later, if `detail` is from before them: it has none of them."""
+    if any(key in detail for key in _LATER_COUNTS):
+        return made
+    levels = {level: _without_later(counts) for level, counts in made["by_level"].items()}
+    return {**_without_later(made), "by_level": levels}
+
+
+def _without_later(counts: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in counts.items() if key not in _LATER_COUNTS}
 
 
 def _credit(stored: StoredRun) -> Iterator[str]:

@@ -50,6 +50,9 @@ PUBLISHED: dict[str, Any] = {
 }
 
 
+COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete"]
+
+
 def write(folder: Path, documents: dict[str, Any]) -> list[Path]:
     paths = []
     for name, document in documents.items():
@@ -61,14 +64,29 @@ def write(folder: Path, documents: dict[str, Any]) -> list[Path]:
 def test_a_submission_is_one_row_with_whole_numbers_whole(tmp_path: Path) -> None:
     files = write(tmp_path, {"ours": a_submission(a_result("a"), a_result("b", stop_reason="max_steps"))})
     columns, found = rows(files)
-    assert columns == ["id", "Success Rate", "Completed", "# Tasks"]
-    assert found == [("id-1", 50.0, 1, 2)]
-    assert [type(value) for value in found[0]] == [str, float, int, int]
+    assert columns == COLUMNS
+    assert found == [("id-1", 50.0, 1, 2, 50.0, True)]
+    assert [type(value) for value in found[0]] == [str, float, int, int, float, bool]
 
 
 def test_published_files_of_every_shape_are_read_alone(tmp_path: Path) -> None:
     for path in write(tmp_path, PUBLISHED):
-        assert rows([path])[0] == ["id", "Success Rate", "Completed", "# Tasks"]
+        assert rows([path])[0] == COLUMNS
+
+
+CONTRACT = """
+SELECT t.participants.white_agent AS id, ROUND(unnest.detail.success_rate, 1) AS "Success Rate",
+       unnest.detail.successful_tasks AS "Completed", unnest.detail.total_tasks AS "# Tasks"
+FROM results t, UNNEST(t.results) ORDER BY "Success Rate" DESC;
+"""
+
+
+def test_the_query_of_existing_leaderboard_pages_gives_the_same_four_columns(tmp_path: Path) -> None:
+    files = write(tmp_path, {"whole": PUBLISHED["whole"], "ours": a_submission()})
+    (tmp_path / "page.sql").write_text(CONTRACT)
+    columns, found = rows(files, str(tmp_path / "page.sql"))
+    assert (columns, found) == (COLUMNS[:4], [("id-1", 100.0, 1, 1), ("w1", 5.9, 16, 17)])
+    assert [row[:4] for row in rows(files)[1]] == found
 
 
 def test_the_rows_are_those_of_the_page(tmp_path: Path) -> None:
@@ -89,7 +107,7 @@ def test_our_results_leave_the_other_rows_as_they_were(tmp_path: Path) -> None:
     ours = write(tmp_path, {"ours": a_submission(a_result(verdict=a_verdict("failure")), provenance={"a": {"b": 1}})})
     rest = rows(before)[1]
     found = rows([*before, *ours])[1]
-    assert ("id-1", 0.0, 1, 1) in found
+    assert ("id-1", 0.0, 1, 1, 0.0, True) in found
     assert sorted((row for row in found if row[0] != "id-1"), key=str) == sorted(rest, key=str)
 
 
@@ -97,10 +115,10 @@ def test_the_published_example_and_ours_stand_side_by_side(tmp_path: Path) -> No
     example = SHARED / "leaderboard_results_example.json"
     if not example.exists():
         pytest.skip("the published example is not on this machine")
-    row = ("019bb40d-ac4e-7901-8643-78d487103077", 100.0, 3, 3)
+    row = ("019bb40d-ac4e-7901-8643-78d487103077", 100.0, 3, 3, 100.0, True)
     assert rows([example])[1] == [row]
     ours = write(tmp_path, {"ours": a_submission(a_result(stop_reason="max_steps"))})
-    assert rows([example, *ours])[1] == [row, ("id-1", 0.0, 0, 1)]
+    assert rows([example, *ours])[1] == [row, ("id-1", 0.0, 0, 1, 0.0, True)]
 
 
 def test_levels_are_rows_of_their_own_and_unscored_tasks_rate_nothing(tmp_path: Path) -> None:
@@ -112,8 +130,12 @@ def test_levels_are_rows_of_their_own_and_unscored_tasks_rate_nothing(tmp_path: 
         a_result("e", level=None, stop_reason="environment_fault"),
     ]
     columns, found = rows(write(tmp_path, {"ours": a_submission(*results)}), "by_level")
-    assert columns == ["id", "Level", "Success Rate", "Successes", "Scored"]
-    assert found == [("id-1", "easy", 50.0, 1, 2), ("id-1", "hard", 100.0, 1, 1)]
+    assert columns == ["id", "Level", "Success Rate", "Successes", "Scored", "# Tasks", *COLUMNS[-2:]]
+    assert found == [
+        ("id-1", "easy", 50.0, 1, 2, 3, 33.3, False),
+        ("id-1", "hard", 100.0, 1, 1, 1, 100.0, True),
+        ("id-1", "unknown", None, 0, 0, 1, 0.0, False),
+    ]
 
 
 def older(rate: float, *tasks: dict[str, Any]) -> dict[str, Any]:
@@ -125,13 +147,15 @@ def older(rate: float, *tasks: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("key", ["success", "passed"])
 def test_older_files_tell_a_success_in_their_own_word(tmp_path: Path, key: str) -> None:
     file = older(100 / 3, *({"level": "hard", key: done} for done in (True, False, False)))
-    assert rows(write(tmp_path, {"old": file}), "by_level")[1] == [("old", "hard", 33.3, 1, 3)]
+    assert rows(write(tmp_path, {"old": file}), "by_level")[1] == [("old", "hard", 33.3, 1, 3, 3, 33.3, True)]
 
 
 def test_older_tasks_that_do_not_make_up_their_files_rate_are_left_out_of_the_levels(tmp_path: Path) -> None:
     ended = older(0.0, {"level": "easy", "success": True})
     good = older(100.0, {"level": "easy", "success": True})
-    assert rows(write(tmp_path, {"ended": ended, "good": good}), "by_level")[1] == [("old", "easy", 100.0, 1, 1)]
+    assert rows(write(tmp_path, {"ended": ended, "good": good}), "by_level")[1] == [
+        ("old", "easy", 100.0, 1, 1, 1, 100.0, True)
+    ]
 
 
 def test_the_platforms_own_joining_of_shards_is_read(tmp_path: Path) -> None:
@@ -142,8 +166,8 @@ def test_the_platforms_own_joining_of_shards_is_read(tmp_path: Path) -> None:
         "results": [shard["results"][0] for shard in shards],
     }
     files = write(tmp_path, {"joined": joined})
-    assert rows(files, "by_level")[1] == [("id-1", "easy", 100.0, 2, 2)]
-    assert rows(files)[1] == [("id-1", 100.0, 1, 1)] * 2
+    assert rows(files, "by_level")[1] == [("id-1", "easy", 100.0, 2, 2, 2, 100.0, True)]
+    assert rows(files)[1] == [("id-1", 100.0, 1, 1, 100.0, True)] * 2
 
 
 @pytest.mark.parametrize("role", ["purple", "my agent", "агент", "a/b~c", "$.x", 'say "x"'])
@@ -177,9 +201,9 @@ def test_cost_per_success_is_unknown_where_the_price_or_a_success_is_missing(tmp
         },
     )
     assert rows(files, "cost_per_success")[1] == [
-        ("id-1", 0.5, 0.5, 1, 2),
-        ("id-2", None, None, 1, 1),
-        ("id-3", None, 0.0, 0, 1),
+        ("id-1", 0.5, 0.5, 1, 2, 2, True),
+        ("id-2", None, None, 1, 1, 1, True),
+        ("id-3", None, 0.0, 0, 1, 1, True),
     ]
 
 
@@ -231,6 +255,8 @@ def test_an_unknown_query_names_the_bundled_ones() -> None:
         ('{"results": ["x"]}', "results #1 is 'x', not an object"),
         ('{"results": [{"detail": {"success_rate": "high"}}]}', "detail.success_rate is 'high', not a number"),
         ('{"results": [{"detail": {"total_tasks": true}}]}', "detail.total_tasks is True, not a number"),
+        ('{"results": [{"detail": {"aborted_tasks": "0"}}]}', "detail.aborted_tasks is '0', not a number"),
+        ('{"results": [{"detail": {"is_complete": 1}}]}', "detail.is_complete is 1, not true or false"),
         ('{"results": [{"detail": {"success_rate": NaN}}]}', "NaN is no JSON number"),
         ('{"results": [{"detail": {"tasks": [1]}}]}', "detail.tasks #1 is 1, not an object"),
         ("[" * 100_000, "nested too deeply"),
@@ -273,7 +299,7 @@ def test_any_further_keys_give_the_row_or_a_named_refusal(extra: dict[str, Any],
     with TemporaryDirectory() as folder:
         files = write(Path(folder), {"odd": submission, "plain": PUBLISHED["whole"]})
         try:
-            found = ("id-1", 100.0, 1, 1) in rows(files)[1]
+            found = ("id-1", 100.0, 1, 1, 100.0, True) in rows(files)[1]
         except ConfigError as error:
             found = "odd.json: " in str(error) or "files do not go together" in str(error)
     assert found

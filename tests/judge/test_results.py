@@ -13,8 +13,9 @@ from shared.errors import WabeError
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 TASK_KEYS = ["task_id", "task_id_with_timestamp", "website", "task_description", "level", "success", "steps_taken"]
 TASK_KEYS += ["max_steps", "thoughts", "action_history", "screenshots", "error", "verdict", "stop_reason"]
-DETAIL_KEYS = ["success_rate", "successful_tasks", "total_tasks", "judged_successes", "scored_tasks", "unscored_tasks"]
-DETAIL_KEYS += ["aborted_tasks", "by_level", "confidence_interval_95", "judge", "cost_usd", "provenance", "tasks"]
+DETAIL_KEYS = ["success_rate", "successful_tasks", "completed_tasks", "total_tasks", "judged_successes", "scored_tasks"]
+DETAIL_KEYS += ["unscored_tasks", "aborted_tasks", "success_rate_of_all", "is_complete", "by_level"]
+DETAIL_KEYS += ["confidence_interval_95", "judge", "cost_usd", "provenance", "tasks"]
 
 
 def seventeen() -> list[TaskResult]:
@@ -41,7 +42,8 @@ def test_a_submission_has_the_keys_of_the_contract_in_order() -> None:
 def test_the_example_of_the_contract_comes_out() -> None:
     values = detail(a_submission(*seventeen()))
     assert (values["success_rate"], values["successful_tasks"], values["total_tasks"]) == (35.3, 16, 17)
-    assert (values["judged_successes"], values["scored_tasks"]) == (6, 17)
+    assert (values["completed_tasks"], values["judged_successes"], values["scored_tasks"]) == (16, 6, 17)
+    assert (values["success_rate_of_all"], values["is_complete"]) == (35.3, True)
     assert values["confidence_interval_95"] == [16.6, 59.4]
     assert values["judge"] == JUDGE.model_dump()
 
@@ -102,7 +104,14 @@ def test_a_very_long_episode_is_cut_in_a_submission() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"scored_tasks": 2}, {"total_tasks": 2}, {"judged_successes": 2}, {"successful_tasks": 9}]
+    "change",
+    [
+        {"scored_tasks": 2},
+        {"total_tasks": 2},
+        {"judged_successes": 2},
+        {"successful_tasks": 9, "completed_tasks": 9},
+        {"completed_tasks": 0},
+    ],
 )
 def test_counts_that_do_not_add_up_are_refused(change: dict[str, int]) -> None:
     with pytest.raises(WabeError):

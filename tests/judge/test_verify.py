@@ -52,6 +52,8 @@ def test_a_run_as_it_was_written_matches(store: RunStore) -> None:
 CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "rate": ("results.json", lambda v: detail(v).update(success_rate=99.0), "success_rate"),
     "count": ("results.json", lambda v: detail(v).update(aborted_tasks=0), "aborted_tasks"),
+    "completeness": ("results.json", lambda v: detail(v).update(is_complete=True), "is_complete"),
+    "rate of all": ("results.json", lambda v: detail(v).pop("success_rate_of_all"), "success_rate_of_all"),
     "interval": ("results.json", lambda v: detail(v).update(confidence_interval_95=[1, 2]), "confidence_interval_95"),
     "level": ("results.json", lambda v: detail(v)["by_level"].clear(), "by_level"),
     "cost": ("results.json", lambda v: detail(v).update(cost_usd=0), "cost_usd"),
@@ -113,6 +115,16 @@ def test_other_versions_are_a_note_and_no_mismatch(store: RunStore) -> None:
     findings = verify_run(load_run(store))
     assert findings.mismatches == ()
     assert any("mcp: made with 0.0.1" in note for note in findings.notes)
+
+
+def test_results_from_before_the_later_counts_match_without_them(store: RunStore) -> None:
+    def age(value: Any) -> None:
+        for counts in (detail(value), *detail(value)["by_level"].values()):
+            for key in ("completed_tasks", "success_rate_of_all", "is_complete"):
+                del counts[key]
+
+    change(store.folder / "results.json", age)
+    assert mismatches(store) == ()
 
 
 def test_a_folder_without_a_run_is_the_users_mistake(store: RunStore) -> None:

@@ -257,6 +257,16 @@ def test_a_composed_service_has_no_more_rights_than_it_needs(name: str) -> None:
     assert "privileged" not in service
 
 
+def test_only_the_service_that_shares_the_output_folder_is_root_and_it_has_no_network() -> None:
+    services = COMPOSE["services"]
+    assert [name for name, service in services.items() if "cap_add" in service or service["user"] == "0:0"] == [
+        "output"
+    ]
+    assert services["output"]["network_mode"] == "none"
+    assert services["output"]["cap_add"] == ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"]
+    assert services["judge"]["depends_on"]["output"]["condition"] == "service_healthy"
+
+
 def test_the_composed_run_waits_until_all_are_healthy() -> None:
     waits = COMPOSE["services"]["assessment"]["depends_on"]
     assert {name: wait["condition"] for name, wait in waits.items()} == {

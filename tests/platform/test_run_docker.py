@@ -1,6 +1,7 @@
 """`scripts/run-docker.py`: what it starts, and that nothing stays. The engine is a recorder at the process boundary."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -139,7 +140,7 @@ def test_every_container_is_removed_whatever_happened(play: Play, tmp_path: Path
 def test_an_agent_that_never_comes_up_is_named_with_its_log(play: Play) -> None:
     done, calls = play(health=1)
     assert done.returncode == 2
-    assert "judge ended as soon as it was started" in done.stderr
+    assert "error: the judge (image ghcr.io/hjerpe/wabe:latest) ended with exit code" in done.stderr
     assert ["logs", "--tail", "30"] in [call[:3] for call in calls]
 
 
@@ -179,11 +180,15 @@ def test_a_strangers_image_gets_only_what_its_env_names(play: Play) -> None:
     participant = [call for call in calls if call[0] == "run"][1]
     given = [participant[at + 1] for at, word in enumerate(participant) if word == "--env"]
     assert given == ["OPENAI_API_KEY", "MODE=fast"]
-    assert participant[-5:] == ["example.test/mine:1", "--host", "127.0.0.1", "--port", "9019"]
+    assert "--volume" not in participant
+    assert "--user" not in participant
+    image = participant.index("example.test/mine:1")
+    address = ["--host", "127.0.0.1", "--port", "9019", "--card-url", "http://127.0.0.1:9019/"]
+    assert participant[image + 1 :] == address
 
 
 def test_a_scenario_without_addresses_gets_some(play: Play, tmp_path: Path) -> None:
-    play(scenario=IMAGES)
+    play(scenario=IMAGES, keys={"OPENAI_API_KEY": "b"})
     scenario = tomllib.loads((tmp_path / "calls.toml").read_text())
     assert scenario["green_agent"]["endpoint"] == "http://127.0.0.1:9009"
     assert scenario["participants"][0]["endpoint"] == "http://127.0.0.1:9019"
@@ -205,7 +210,22 @@ def test_a_run_without_a_result_leaves_no_submission(play: Play, tmp_path: Path)
     assert not (tmp_path / "sub" / "r.json").exists()
 
 
-@pytest.mark.parametrize(("text", "complaint"), [("[", "scenario.toml: "), (None, "No such file")])
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[", "scenario.toml: "),
+        (None, "No such file"),
+        ("green_agent = 3", "green_agent is not a table"),
+        ("participants = 3", "participants is not a list of tables"),
+        ("participants = [3]", "participants is not a table"),
+        ("[[participants]]\ncmd = 'wabe \"'", "No closing quotation"),
+        ('[[participants]]\nendpoint = "http://a.test:x"', "endpoint http://a.test:x: "),
+        ('[[participants]]\nimage = ["a"]', "participants: image is not a text"),
+        ('[[participants]]\nimage = "a"\nenv = { A = 1 }', "participants: env A is not a text"),
+        ('[[participants]]\nimage = "a"\nenv = { A = "${B-c}" }', "env A: a variable is written ${NAME}"),
+        ('[[participants]]\nrole = "mine"\ncmd = "node a.mjs"', "participant mine: its cmd is not in an image"),
+    ],
+)
 def test_a_scenario_that_cannot_be_read_is_one_line(tmp_path: Path, text: str | None, complaint: str) -> None:
     path = tmp_path / "scenario.toml"
     if text is not None:
@@ -214,6 +234,23 @@ def test_a_scenario_that_cannot_be_read_is_one_line(tmp_path: Path, text: str | 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert complaint in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_results_belong_to_whoever_owns_the_output_folder(play: Play, tmp_path: Path) -> None:
+    _, calls = play()
+    owner = (tmp_path / "out").stat()
+    judge, participant, run = (call for call in calls if call[0] == "run")
+    for call in (judge, participant, run):
+        assert call[call.index("--user") + 1] == f"{owner.st_uid}:{owner.st_gid}"
+    assert os.geteuid() != 0 or owner.st_uid != 0
+
+
+def test_an_output_folder_that_cannot_be_made_is_one_line(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    done, calls = play()
+    assert (done.returncode, calls) == (2, [])
+    assert done.stderr.startswith(f"error: cannot write to {tmp_path / 'out'}: ")
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -1,5 +1,6 @@
 """`wabe doctor`."""
 
+import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from judge.doctor import check_browser, examine
+from judge.doctor import check_agent, check_browser, examine
 from shared.settings import Settings
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "missing": ("MISSING", "bold red")}
@@ -20,11 +21,18 @@ def register(app: typer.Typer) -> None:
     def doctor(
         browser: Annotated[bool, typer.Option("--browser", help="Check the browser only.")] = False,
         quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing, only exit with 0 or 1.")] = False,
+        agent: Annotated[
+            str | None, typer.Option(help="Check only the agent card at this address.", metavar="URL")
+        ] = None,
+        wait: Annotated[float, typer.Option(help="With --agent: keep asking for this many seconds.", min=0)] = 0.0,
         output_dir: Annotated[Path, typer.Option(help="Where results would go.")] = Path(".output"),
     ) -> None:
         """Say what is missing to run (browser, keys, ports, disk) and how to get it."""
         settings = Settings.from_environ()
-        findings = [check_browser(settings)] if browser else examine(settings, output_dir)
+        if agent is not None:
+            findings = [asyncio.run(check_agent(agent, wait))]
+        else:
+            findings = [check_browser(settings)] if browser else examine(settings, output_dir)
         if not quiet:
             console = Console()
             for finding in findings:

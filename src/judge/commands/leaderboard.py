@@ -14,6 +14,7 @@ from judge.files import write_json
 from judge.leaderboard import query_names
 from judge.leaderboard import rows as leaderboard_rows
 from judge.merging import merge as merge_submissions
+from judge.results import incomplete_note
 from judge.submission_files import read_submissions
 from shared.errors import ConfigError
 
@@ -42,7 +43,9 @@ def leaderboard(
     table = Table(title=f"Leaderboard: {query or query_names()[0]}", caption=f"{len(rows)} rows")
     for number, column in enumerate(columns):
         values = [row[number] for row in rows if row[number] is not None]
-        is_number = bool(values) and all(isinstance(value, int | float) for value in values)
+        is_number = bool(values) and all(
+            isinstance(value, int | float) and not isinstance(value, bool) for value in values
+        )
         table.add_column(Text(one_line(column)), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
@@ -66,11 +69,14 @@ def merge(
     except OSError as error:
         raise ConfigError(f"{output}: {error.strerror or error}", remedy="choose another --output") from None
     detail = merged["results"][0]["detail"]
+    note = incomplete_note(detail)
     typer.echo(
         f"{output}: {detail['total_tasks']} tasks of {len(files)} files, {detail['scored_tasks']} scored, "
-        f"success rate {detail['success_rate']}"
+        f"success rate {detail['success_rate']} %, of all tasks {detail['success_rate_of_all']} %{note and f', {note}'}"
     )
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "-" if value is None else one_line(str(value))

@@ -1,4 +1,5 @@
--- One row a participant and level, over all its submissions. Unscored and aborted tasks rate nothing.
+-- One row a participant and level, over all its submissions. Unscored and aborted tasks are not in the success rate;
+-- they are in "Success Rate of All", and a level with more than 5 % of them is not complete and ranks below the others.
 -- Older files have no verdicts, only `success` or `passed`. Where those do not make up the file's own success rate they
 -- say that an episode was ended and not that the task was done: such a file's tasks are left out.
 -- Read as JSON, so that a page with none but older files gives rows and no error.
@@ -19,15 +20,20 @@ told AS (
   FROM tasks
 ),
 weighed AS (
-  SELECT *, COUNT(verdict) OVER file AS verdicts, 100 * AVG(CAST(success AS INTEGER)) OVER file AS own_rate
+  SELECT *, COUNT(verdict) OVER file AS verdicts, 100 * AVG(CAST(success AS INTEGER)) OVER file AS own_rate,
+         COALESCE(verdict, '') NOT IN ('unscored', 'aborted') AS is_scored
   FROM told WINDOW file AS (PARTITION BY number)
 ),
-scored AS (
-  SELECT id, level, success FROM weighed
-  WHERE COALESCE(verdict, '') NOT IN ('unscored', 'aborted')
-    AND (verdicts > 0 OR ABS(own_rate - COALESCE(rate, own_rate)) < 0.1)
+counted AS (
+  SELECT id, level, COUNT(*) FILTER (WHERE is_scored AND success) AS successes,
+         COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS total
+  FROM weighed
+  WHERE verdicts > 0 OR ABS(own_rate - COALESCE(rate, own_rate)) < 0.1
+  GROUP BY id, level
 )
-SELECT id, level AS "Level", ROUND(100.0 * COUNT(*) FILTER (WHERE success) / COUNT(*), 1) AS "Success Rate",
-       COUNT(*) FILTER (WHERE success) AS "Successes", COUNT(*) AS "Scored"
-FROM scored GROUP BY id, level
-ORDER BY array_position(['easy', 'medium', 'hard', 'unknown'], level), "Success Rate" DESC, id;
+SELECT id, level AS "Level", ROUND(100.0 * successes / NULLIF(scored, 0), 1) AS "Success Rate",
+       successes AS "Successes", scored AS "Scored", total AS "# Tasks",
+       ROUND(100.0 * successes / total, 1) AS "Success Rate of All", 20 * (total - scored) <= total AS "Complete"
+FROM counted
+ORDER BY array_position(['easy', 'medium', 'hard', 'unknown'], level), 20 * (total - scored) > total,
+         "Success Rate" DESC, id;

@@ -1,4 +1,5 @@
--- What judging cost for each success that the judge saw, cheapest first. Unknown prices come last.
+-- What judging cost for each success that the judge saw, cheapest first. Unknown prices come last, and below them the
+-- incomplete submissions: more than 5 % of their tasks are aborted or unscored, and were not all paid for.
 -- Read as JSON, so that a page with none but older files, which have no costs, gives rows and no error.
 WITH entries AS (
   SELECT to_json(t.participants) AS ids, to_json(unnest) AS result FROM results t, UNNEST(t.results)
@@ -9,9 +10,11 @@ costs AS (
          ) AS id,
          CAST(result ->> '/detail/cost_usd' AS DOUBLE) AS cost,
          CAST(result ->> '/detail/judged_successes' AS BIGINT) AS successes,
-         CAST(result ->> '/detail/scored_tasks' AS BIGINT) AS scored
+         CAST(result ->> '/detail/scored_tasks' AS BIGINT) AS scored,
+         CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total
   FROM entries
 )
 SELECT id, ROUND(cost / NULLIF(successes, 0), 4) AS "USD per Success", ROUND(cost, 4) AS "USD",
-       successes AS "Successes", scored AS "Scored"
-FROM costs ORDER BY "USD per Success" ASC NULLS LAST, id;
+       successes AS "Successes", scored AS "Scored", total AS "# Tasks",
+       total > 0 AND 20 * (total - scored) <= total AS "Complete"
+FROM costs ORDER BY COALESCE(20 * (total - scored) > total, FALSE), "USD per Success" ASC NULLS LAST, id;

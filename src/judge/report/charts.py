@@ -91,9 +91,16 @@ def rates_chart(name: str, question: str, rates: dict[str, Rate]) -> Chart | Non
         answer=f"{answer}. The line through each dot is the 95 % interval; the bar below holds every task.",
         height=bottom + 24,
         shapes=tuple(shapes),
-        columns=(name.capitalize(), "Success rate", "95 % interval", *(outcome.capitalize() for outcome in OUTCOMES)),
+        columns=(
+            name.capitalize(),
+            "Success rate",
+            "95 % interval",
+            "Of all tasks",
+            *(o.capitalize() for o in OUTCOMES),
+        ),
         rows=tuple(
-            (label, *_rate_words(rate), *(str(rate.counts[o]) for o in OUTCOMES)) for label, rate in rates.items()
+            (label, *_rate_words(rate), f"{rate.rate_of_all:.1f} %", *(str(rate.counts[o]) for o in OUTCOMES))
+            for label, rate in rates.items()
         ),
         outcomes=tuple(o for o in OUTCOMES if any(rate.counts[o] for rate in rates.values())),
     )

@@ -7,6 +7,7 @@ from statistics import median
 
 from judge.intervals import exact
 from judge.report.views import LEVELS, OUTCOMES, Phases, RowOutcome, TaskRow
+from judge.results import is_complete
 from shared.models import TokenUsage
 
 
@@ -14,7 +15,7 @@ from shared.models import TokenUsage
 class Rate:
     """A success rate. `rate`, `low` and `high` are in percent (Sterne's exact 95 % interval).
 
-    `rate` is `None` when nothing was scored.
+    `rate` is `None` when nothing was scored. `rate_of_all` has every task in its denominator.
     """
 
     counts: dict[RowOutcome, int]
@@ -24,6 +25,16 @@ class Rate:
     rate: float | None
     low: float
     high: float
+
+    @property
+    def rate_of_all(self) -> float:
+        """Successes among all tasks, in percent: what is not scored counts like a failure."""
+        return 100 * self.successes / self.total if self.total else 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether hardly any task is aborted, unscored or unfinished, as a submission's `is_complete` has it."""
+        return is_complete(self.scored, self.total)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ def test_rows_are_shown_as_a_table(app: typer.Typer, tmp_path: Path) -> None:
 
 def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
     output = run(app, "leaderboard", "--json", write(tmp_path / "a.json", a_submission()))
-    assert json.loads(output) == [{"id": "id-1", "Success Rate": 100.0, "Completed": 1, "# Tasks": 1}]
+    row = {"id": "id-1", "Success Rate": 100.0, "Completed": 1, "# Tasks": 1}
+    assert json.loads(output) == [row | {"Success Rate of All": 100.0, "Complete": True}]
 
 
 def test_another_query_is_run_by_name(app: typer.Typer, tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_markup_in_an_id_stays_text(app: typer.Typer, tmp_path: Path) -> None:
 def test_shards_become_one_file(app: typer.Typer, tmp_path: Path) -> None:
     shards = [write(tmp_path / f"{n}.json", a_submission(a_result(f"t{n}"))) for n in range(3)]
     output = run(app, "merge", *shards, "--output", str(tmp_path / "all.json"))
-    assert "3 tasks of 3 files, 3 scored, success rate 100.0" in output
+    assert "3 tasks of 3 files, 3 scored, success rate 100.0 %, of all tasks 100.0 %\n" in output
     merged = json.loads((tmp_path / "all.json").read_text())
     assert merged["results"][0]["detail"]["total_tasks"] == 3
 

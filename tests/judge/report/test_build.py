@@ -69,6 +69,17 @@ def test_aborted_unscored_and_unfinished_tasks_are_said_on_the_front_page(run: R
     assert {"1 unscored", "1 aborted", "1 unfinished"} <= set(re.findall(r"1 (?:unscored|aborted|unfinished)", html))
 
 
+def test_an_incomplete_run_says_so_beside_its_rate_of_all_tasks(run: RunStore, tmp_path: Path) -> None:
+    html = write_report(run, tmp_path / "report").read_text()
+    assert "Incomplete: 3 of 6 tasks are not in the rate" in html
+    assert re.search(r"Of all 6 tasks: <b>[\d.]+\xa0%</b>", html)
+
+
+def test_a_comparison_marks_the_run_that_is_incomplete(run: RunStore, tmp_path: Path) -> None:
+    html = write_comparison([run, run], tmp_path / "both").read_text()
+    assert html.count("incomplete: 3 of 6 not scored") == 2
+
+
 def test_an_earlier_report_is_replaced(run: RunStore, tmp_path: Path) -> None:
     write_report(run, tmp_path / "report")
     (tmp_path / "report" / "tasks" / "stale.html").write_text("old")

@@ -1,0 +1,161 @@
+"""Aborted and unscored tasks cannot improve what is shown of a participant."""
+
+import io
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from helpers_results import a_result, a_submission, a_verdict
+from judge.leaderboard import rows
+from judge.merging import merge
+from judge.report.totals import rate_of
+from judge.results import Submission, TaskResult, counts_of
+from judge.store import RunStore
+from judge.summary import print_summary
+
+Tell = Callable[[str, object], None]
+OUTCOMES = ("success", "failure", "unscored", "aborted")
+LOST = ("unscored", "aborted")
+
+
+def a_task(task_id: str, outcome: str) -> TaskResult:
+    if outcome == "aborted":
+        return a_result(task_id, "environment_fault", verdict=None, error="the page hung", blame="site")
+    return a_result(task_id, verdict=a_verdict(outcome))
+
+
+def played(*outcomes: str, player: str = "id-1") -> Submission:
+    tasks = [a_task(f"t{number}", outcome) for number, outcome in enumerate(outcomes)]
+    return a_submission(*tasks, participant_ids={"white_agent": player})
+
+
+def detail_of(submission: Submission) -> dict[str, Any]:
+    detail = submission["results"][0]["detail"]
+    assert isinstance(detail, dict)
+    return detail
+
+
+def shown(folder: Path, *submissions: Submission, query: str | None = None) -> list[dict[str, Any]]:
+    paths = [folder / f"{number}.json" for number in range(len(submissions))]
+    for path, submission in zip(paths, submissions, strict=True):
+        path.write_text(json.dumps(submission))
+    columns, found = rows(paths, query)
+    return [dict(zip(columns, row, strict=True)) for row in found]
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_losing_every_task_but_the_one_that_succeeded_wins_no_rank(
+    tmp_path: Path, record_property: Tell, lost: str
+) -> None:
+    honest = played(*["success"] * 4, *["failure"] * 6, player="honest")
+    hiding = played("success", *[lost] * 9, player="hiding")
+    found = shown(tmp_path, hiding, honest)
+    record_property("outcome", "; ".join(" ".join(f"{key} {value}" for key, value in row.items()) for row in found))
+    assert [row["id"] for row in found] == ["honest", "hiding"]
+    assert (found[1]["Success Rate"], found[1]["Success Rate of All"], found[1]["Complete"]) == (100.0, 10.0, False)
+
+
+@given(st.lists(st.sampled_from(OUTCOMES), max_size=60), st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def check_any_mix(outcomes: Sequence[str], dice: random.Random) -> None:
+    """Whatever the mix, and whichever failures are lost instead, nothing gets better."""
+    counts = counts_of({"verdict": outcome} for outcome in outcomes)
+    assert counts["total_tasks"] == counts["scored_tasks"] + counts["unscored_tasks"] + counts["aborted_tasks"]
+    assert counts["judged_successes"] <= counts["scored_tasks"]
+    assert counts["success_rate_of_all"] <= counts["success_rate"] <= 100
+    hidden = counts_of(
+        {"verdict": dice.choice(LOST) if outcome == "failure" and dice.random() < 0.5 else outcome}
+        for outcome in outcomes
+    )
+    assert hidden["success_rate_of_all"] == counts["success_rate_of_all"]
+    assert hidden["is_complete"] <= counts["is_complete"]
+    spoilt = counts_of({"verdict": dice.choice((outcome, *LOST))} for outcome in outcomes)
+    assert spoilt["success_rate_of_all"] <= counts["success_rate_of_all"]
+    report = rate_of(outcomes)  # type: ignore[arg-type]
+    assert round(report.rate_of_all, 1) == counts["success_rate_of_all"]
+    assert report.is_complete is counts["is_complete"]
+
+
+def test_in_any_mix_of_outcomes_losing_a_task_never_raises_the_rate_of_all(record_property: Tell) -> None:
+    check_any_mix()
+    record_property("outcome", "200 random mixes of up to 60 tasks: counts add up, no loss improved a figure")
+
+
+@pytest.mark.parametrize(
+    ("total", "lost", "complete"), [(20, 1, True), (20, 2, False), (19, 1, False), (100, 5, True), (100, 6, False)]
+)
+def test_more_than_five_percent_lost_is_incomplete(
+    record_property: Tell, total: int, lost: int, complete: bool
+) -> None:
+    detail = detail_of(played(*["success"] * (total - lost), *["aborted"] * lost))
+    record_property("outcome", f"{lost} of {total} lost: is_complete {detail['is_complete']}")
+    assert detail["is_complete"] is complete
+
+
+def test_a_run_without_a_task_is_not_complete(record_property: Tell) -> None:
+    counts = counts_of([])
+    record_property("outcome", f"{counts['success_rate_of_all']} % of {counts['total_tasks']}, {counts['is_complete']}")
+    assert (counts["success_rate_of_all"], counts["is_complete"]) == (0.0, False)
+
+
+def test_a_file_that_claims_more_than_its_tasks_show_is_not_believed(tmp_path: Path, record_property: Tell) -> None:
+    claiming = played("success", *["aborted"] * 3)
+    detail_of(claiming).update(success_rate_of_all=100.0, is_complete=True, aborted_tasks=0)
+    [row] = shown(tmp_path, claiming)
+    record_property("outcome", f"claimed 100 % and complete, shown {row['Success Rate of All']} % {row['Complete']}")
+    assert (row["Success Rate of All"], row["Complete"]) == (25.0, False)
+
+
+@pytest.mark.parametrize("left_out", ["the new keys", "every key but the tasks and the rate"])
+def test_an_older_file_cannot_hide_its_losses_by_not_counting_them(
+    tmp_path: Path, record_property: Tell, left_out: str
+) -> None:
+    older = played("success", "failure", "unscored", "aborted")
+    kept = {"success_rate", "total_tasks", "tasks"}
+    new = {"completed_tasks", "success_rate_of_all", "is_complete"}
+    detail = detail_of(older)
+    for key in [key for key in detail if (key in new if left_out == "the new keys" else key not in kept)]:
+        del detail[key]
+    [row] = shown(tmp_path, older)
+    record_property("outcome", f"{row['Success Rate']} % of scored, {row['Success Rate of All']} % of all")
+    assert (row["Success Rate"], row["Success Rate of All"], row["Complete"]) == (50.0, 25.0, False)
+
+
+def test_a_shard_full_of_lost_tasks_is_counted_in_the_merged_run(record_property: Tell) -> None:
+    tasks = [a_task(f"t{number}", "success" if number < 10 else "aborted") for number in range(20)]
+    shards = [a_submission(*tasks[:10]), a_submission(*tasks[10:])]
+    detail_of(shards[1]).update(success_rate_of_all=100.0, is_complete=True)
+    merged, whole = detail_of(merge(shards)), detail_of(a_submission(*tasks))
+    names = ("success_rate", "success_rate_of_all", "is_complete")
+    record_property("outcome", ", ".join(f"{name} {merged[name]}" for name in names))
+    assert {name: merged[name] for name in names} == {name: whole[name] for name in names}
+    assert (merged["success_rate_of_all"], merged["is_complete"]) == (50.0, False)
+
+
+def test_a_level_whose_tasks_were_all_lost_stays_on_the_page(tmp_path: Path, record_property: Tell) -> None:
+    tasks = [a_result("t1", level="easy"), a_result("t2", "environment_fault", level="hard", verdict=None)]
+    found = shown(tmp_path, a_submission(*tasks), query="by_level")
+    record_property("outcome", "; ".join(f"{row['Level']} {row['Success Rate of All']} %" for row in found))
+    assert [(row["Level"], row["Success Rate of All"], row["Complete"]) for row in found] == [
+        ("easy", 100.0, True),
+        ("hard", 0.0, False),
+    ]
+
+
+def test_the_terminal_names_the_loss_beside_a_perfect_rate(tmp_path: Path, record_property: Tell) -> None:
+    text = io.StringIO()
+    code = print_summary(
+        Console(file=text, width=160), played("success", "aborted", "unscored"), RunStore(tmp_path, "r")
+    )
+    lines = [line for line in text.getvalue().splitlines() if "success rate" in line or line.startswith("incomplete")]
+    record_property("outcome", " / ".join(lines))
+    assert "of all 3 tasks: 33.3 %" in lines[0]
+    assert lines[1:] == ["incomplete: 2 of 3 tasks aborted or unscored"]
+    assert code == 1

@@ -1,0 +1,273 @@
+"""Images that are not ours, and output folders of another user: they work, or one line names what is wrong."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright._impl._driver import compute_driver_executable
+
+from helpers_engine import ROOT, Engine, free_port
+from judge.doctor import check_agent
+
+Tell = Callable[[str, object], None]
+JUDGE = "http://127.0.0.1:9009"
+DEMO = ROOT / "scenarios" / "demo"
+
+
+def a_scenario(port: int, env: str = "") -> str:
+    return (
+        f'[green_agent]\nendpoint = "{JUDGE}"\nimage = "judge"\n'
+        f'[[participants]]\nrole = "guest"\nendpoint = "http://127.0.0.1:{port}"\nimage = "foreign"\n{env}\n'
+    )
+
+
+def an_engine(folder: Path, program: str, judge: str = "import time; time.sleep(600)") -> Engine:
+    """An engine whose foreign image is a Python program, and whose judge is said to be up."""
+    python = [sys.executable, "-I", "-S", "-c"]
+    return Engine(folder, {"judge": [*python, judge], "foreign": [*python, program]}, ready=(JUDGE,))
+
+
+def error_of(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line of complaint."""
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    return line
+
+
+@pytest.mark.e2e
+def test_an_image_with_nothing_of_ours_in_it_is_started_and_plays(tmp_path: Path, record_property: Tell) -> None:
+    """The guide's Node example: it has no health check, no `wabe`, no Python."""
+    node, _ = compute_driver_executable()
+    images = {"judge": ["wabe", "serve"], "foreign": [node, str(ROOT / "examples" / "purple-node" / "agent.mjs")]}
+    ports = [free_port() for _ in range(3)]
+    shutil.copytree(DEMO, tmp_path / "demo")
+    engine = Engine(tmp_path / "demo" / "run", images, runs=True)
+    scenario = a_scenario(ports[1]).replace(JUDGE, f"http://127.0.0.1:{ports[0]}") + (
+        f'[[sites]]\nname = "shop"\nendpoint = "http://127.0.0.1:{ports[2]}"\n'
+        f'cmd = "python {{scenario_dir}}/../site.py --host 127.0.0.1 --port {ports[2]}"\n'
+        '[config]\nmax_steps = 4\njudge_model = "offline"\n'
+        f'[[tasks]]\ntask_id = "help"\nwebsite = "http://127.0.0.1:{ports[2]}/"\ntask = "Open the help page."\n'
+    )
+    done = engine.play(scenario, "--output", str(tmp_path / "results.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    [task] = engine.results(tmp_path / "results.json")["tasks"]
+    record_property("outcome", f"exit {done.returncode}; {task['verdict']}, {task['action_history']}")
+    assert task["error"] is None
+    assert task["steps_taken"] > 0
+    asked = [call for call in engine.calls() if call[0] == "exec"]
+    assert {call[1].rpartition("-")[2] for call in asked} == {"judge"}
+
+
+def test_an_image_that_ends_at_once_is_named_with_the_last_lines_of_its_log(
+    tmp_path: Path, record_property: Tell
+) -> None:
+    program = "import sys; print('starting', flush=True); sys.exit('no \\x1b[31mMODEL_KEY')"
+    port = free_port()
+    done = an_engine(tmp_path, program).play(a_scenario(port))
+    record_property("outcome", " / ".join(done.stderr.splitlines()))
+    assert error_of(done).startswith(
+        "error: participant guest (image foreign) ended with exit code 1 before the run began"
+    )
+    assert done.stderr.splitlines()[-4:-1] == [
+        "--- end of the log of participant guest (image foreign) ---",
+        "starting",
+        "no  [31mMODEL_KEY",
+    ]
+
+
+SERVER = """
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response({status})
+        self.end_headers()
+        self.wfile.write({body!r})
+HTTPServer(("127.0.0.1", {port}), Handler).serve_forever()
+"""
+
+
+def test_an_image_that_ignores_its_address_options_is_said_not_to_be_there(
+    tmp_path: Path, record_property: Tell
+) -> None:
+    port = free_port()
+    program = SERVER.format(status=200, body=b"{}", port=free_port())
+    line = error_of(an_engine(tmp_path, program).play(a_scenario(port), "--ready-timeout", "0"))
+    record_property("outcome", line)
+    assert line.startswith(
+        "error: participant guest (image foreign) serves no agent card that can be used: "
+        f"http://127.0.0.1:{port}: the connection to the agent failed"
+    )
+
+
+def test_an_image_that_listens_but_serves_no_card_is_named(tmp_path: Path, record_property: Tell) -> None:
+    port = free_port()
+    # It answers from the first moment on, so it must be up before the only question.
+    program = SERVER.format(status=404, body=b"", port=port)
+    line = error_of(an_engine(tmp_path, program).play(a_scenario(port), "--ready-timeout", "2"))
+    record_property("outcome", line)
+    assert line.endswith(f"http://127.0.0.1:{port}: the agent answered HTTP 404")
+
+
+def test_a_judge_that_ends_meanwhile_is_blamed_in_the_place_of_the_participant(
+    tmp_path: Path, record_property: Tell
+) -> None:
+    engine = an_engine(tmp_path, "import time; time.sleep(600)", "import sys; sys.exit('no space left')")
+    line = error_of(engine.play(a_scenario(free_port())))
+    record_property("outcome", line)
+    assert line.startswith("error: the judge (image judge) ended with exit code 1 before the run began")
+
+
+@contextmanager
+def answering(status: int, body: bytes) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing to say."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+CARD = {"name": "x", "description": "d", "version": "1", "url": "http://x.test/", "protocolVersion": "0.3.0"}
+BROKEN_CARDS = {
+    "an error": (500, b"", "HTTP 500"),
+    "a page": (200, b"<html>starting</html>", "JSONDecodeError"),
+    "a list": (200, b"[]", "must be a JSON object"),
+    "no way to call it": (200, b'{"name": "x"}', "offers neither JSON-RPC nor HTTP+JSON"),
+    "only gRPC": (200, json.dumps(CARD | {"preferredTransport": "GRPC"}).encode(), "offers neither"),
+    "a text that is none": (200, json.dumps(CARD | {"provider": {"organization": "\ud800"}}).encode(), "surrogate"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN_CARDS)
+async def test_what_is_wrong_with_a_broken_card_is_named(record_property: Tell, kind: str) -> None:
+    status, body, expected = BROKEN_CARDS[kind]
+    with answering(status, body) as url:
+        finding = await check_agent(url, 0)
+    record_property("outcome", f"{finding.state}: {finding.text}")
+    assert finding.state == "missing"
+    assert expected in finding.text
+
+
+async def test_an_agent_that_comes_up_late_is_waited_for(record_property: Tell) -> None:
+    port = free_port()
+    asked = threading.Event()
+    body = json.dumps(CARD | {"preferredTransport": "JSONRPC"}).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if asked.is_set() else 503)
+            asked.set()
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing to say."""
+
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        finding = await check_agent(f"http://127.0.0.1:{port}", 30)
+        server.shutdown()
+    record_property("outcome", f"503 first, then {finding.state}: {finding.text}")
+    assert finding.state == "ok"
+
+
+SHOW = (
+    "import json, os, sys; sys.exit(json.dumps({key: os.environ.get(key) for key in ('MODEL_KEY', 'OTHER', 'MODE')}))"
+)
+
+
+@pytest.mark.parametrize("place", ["environment", "env file"])
+def test_a_variable_reaches_a_foreign_image_under_the_name_it_asks_for(
+    tmp_path: Path, record_property: Tell, place: str
+) -> None:
+    engine = an_engine(tmp_path, SHOW)
+    if place == "env file":
+        (tmp_path / ".env").write_text("# keys\nMY_KEY=secret-1\nUNASKED=secret-2\n")
+    env = 'env = { MODEL_KEY = "${MY_KEY}", OTHER = "Bearer ${MY_KEY}", MODE = "fast" }'
+    done = engine.play(a_scenario(free_port(), env), keys={"MY_KEY": "secret-1"} if place == "environment" else {})
+    seen = next(json.loads(line) for line in done.stderr.splitlines() if line.startswith("{"))
+    record_property("outcome", f"the image has {', '.join(seen)}; in process lists: {'secret' in str(engine.calls())}")
+    assert seen == {"MODEL_KEY": "secret-1", "OTHER": "Bearer secret-1", "MODE": "fast"}
+    assert "secret" not in str(engine.calls())
+
+
+@pytest.mark.parametrize("keys", [{}, {"MY_KEY": ""}], ids=["not set", "empty"])
+def test_a_missing_variable_is_named_before_anything_starts(
+    tmp_path: Path, record_property: Tell, keys: dict[str, str]
+) -> None:
+    engine = an_engine(tmp_path, SHOW)
+    line = error_of(engine.play(a_scenario(free_port(), 'env = { MODEL_KEY = "${MY_KEY}" }'), keys=keys))
+    record_property("outcome", line)
+    assert "env MODEL_KEY: MY_KEY is not set" in line
+    assert engine.calls() == []
+
+
+IMAGE_USER = 10001
+WRITES = """
+set -e
+mkdir "$1/runs/new"
+ln -sfn runs/new "$1/results"
+echo more >>"$1/runs/old/steps.jsonl"
+echo {} >"$1/runs/old/result.json"
+"""
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can reach, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of other users")
+@pytest.mark.parametrize(("owner", "then"), [(1000, 1000), (0, 2000), (IMAGE_USER, IMAGE_USER)])
+def test_containers_write_to_an_output_folder_of_any_owner(
+    open_folder: Path, record_property: Tell, owner: int, then: int
+) -> None:
+    """2000 owns the project: a folder that the engine made for the mount belongs to root and goes to them."""
+    folder, script = open_folder / "output", open_folder / "share-output.sh"
+    shutil.copy(ROOT / "docker" / "share-output.sh", script)
+    os.chown(script, 2000, 2000)
+    (folder / "runs" / "old").mkdir(parents=True)
+    (folder / "runs" / "old" / "steps.jsonl").touch(mode=0o600)
+    (folder / "secret").symlink_to(open_folder / "elsewhere")
+    (open_folder / "elsewhere").touch(mode=0o600)
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, owner, owner, follow_symlinks=False)
+
+    def write() -> int:
+        """A run's writing, as the containers' user."""
+        command = ["sh", "-c", WRITES, "sh", str(folder)]
+        done = subprocess.run(command, user=IMAGE_USER, group=IMAGE_USER, extra_groups=[], cwd="/", check=False)
+        return done.returncode
+
+    before = write()
+    subprocess.run(["sh", str(script), str(folder), f"{IMAGE_USER}:{IMAGE_USER}"], check=True)
+    shutil.rmtree(folder / "runs" / "new", ignore_errors=True)
+    after = write()
+    found = folder.stat()
+    record_property("outcome", f"before: exit {before}, after: {after}; owner {found.st_uid}")
+    assert (before == 0) is (owner == IMAGE_USER)
+    assert after == 0
+    assert (found.st_uid, found.st_mode & 0o7777) == (then, 0o2775)
+    assert (open_folder / "elsewhere").stat().st_gid == 0
