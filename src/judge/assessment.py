@@ -139,7 +139,9 @@ class Assessment:
 
     def _lost(self, task: Task, why: str) -> TaskResult:
         now = time.time()
-        end = EpisodeEnd(steps=(), stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now)
+        end = EpisodeEnd(
+            steps=(), stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now
+        )
         return self._result(task, end, attempt=1)
 
     def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> TaskResult:
@@ -154,6 +156,8 @@ class Assessment:
             attempt=attempt,
             started_at=end.started_at,
             ended_at=end.ended_at,
+            participant_s=end.participant_s,
+            navigations=end.navigations,
             versions=end.versions,
         )
 
