@@ -20,10 +20,14 @@ _TEXT = {"type": "string"}
 TOOLS = (
     ToolSpec(name="browser_click", description="", parameters={"properties": {}}),
     ToolSpec(name="browser_navigate", description="", parameters={"properties": {"url": _TEXT}}),
+    ToolSpec(name="browser_type", description="", parameters={"properties": {"text": _TEXT}}),
     ToolSpec(name="browser_press_key", description="", parameters={"properties": {"key": _TEXT}}),
     ToolSpec(name="browser_wait_for", description="", parameters={"properties": {"time": {"type": "number"}}}),
     ToolSpec(name="finish", description="", parameters={"properties": {"answer": _TEXT}}),
 )
+
+
+Acts = Action | Callable[[], Awaitable[Action]] | None
 
 
 class _Jump(selectors.DefaultSelector):
@@ -58,7 +62,7 @@ class ScriptedBrowser:
     versions: dict[str, str] = {}  # noqa: RUF012
 
     def __init__(self, does: Callable[["ScriptedBrowser", str, dict[str, Any]], Awaitable[None]] | None = None) -> None:
-        self._does = does
+        self.does = does
         self._hops: list[Hop] = []
         self.url = HOME
 
@@ -75,8 +79,8 @@ class ScriptedBrowser:
         return Page(url=self.url, title="", snapshot="- text", screenshot=b"\xff\xd8", tabs=(tab,))
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
-        if self._does:
-            await self._does(self, tool, params)
+        if self.does:
+            await self.does(self, tool, params)
         return ToolResult(ok=True, text="")
 
     def take_hops(self) -> tuple[Hop, ...]:
@@ -85,16 +89,16 @@ class ScriptedBrowser:
 
 
 class ScriptedParticipant:
-    """Sends its actions one by one, then `finish`; `None` is a reply that never comes."""
+    """Sends its actions one by one, then `finish`. A function is called for one; `None` is a reply that never comes."""
 
-    def __init__(self, *actions: Action | None) -> None:
+    def __init__(self, *actions: Acts) -> None:
         self._actions = iter(actions)
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
         action = next(self._actions, FINISH)
         if action is None:
             await asyncio.Event().wait()
-        return render_reply(action or FINISH)
+        return render_reply(await action() if callable(action) else action or FINISH)
 
 
 class _Nobody:
@@ -106,7 +110,7 @@ class _Nobody:
 def play_episode(
     folder: Path,
     browser: ScriptedBrowser,
-    *actions: Action | None,
+    *actions: Acts,
     closing: Callable[[], Awaitable[None]] | None = None,
     **config: Any,
 ) -> EpisodeEnd:

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from judge.environment import Hop
-from judge.off_site import off_site_flag, site_of, sites_named_in
+from judge.off_site import off_site_flag, site_of, sites_linked_in, sites_named_in
 from shared.models import Navigation, Page
 
 Party = Literal["participant", "site"]
@@ -40,8 +40,8 @@ def chosen_by(lead: Lead, *, is_named: bool = False, is_astray: bool = False) ->
     |--------------------------------------------------|-------------------------------------------------|-------------|
     | the website's own address                        | site                                            | -           |
     | an address the participant typed, its redirects  | participant                                     | participant |
-    | an action on the page                            | site; participant if an address it typed named  | participant |
-    |                                                  | that site (`/leave?to=https://other.net`)       |             |
+    | an action on the page                            | site; participant if it typed that site's       | participant |
+    |                                                  | address, into a field or inside another address |             |
 
     Astray: the participant itself has chosen to go to another site, or back to one, and its pages have not all been
     seen on the task's site since.
@@ -57,7 +57,7 @@ class Route:
         self._landed = ""
         self._lead = Lead.WEBSITE
         self._named: frozenset[str] = frozenset()
-        self._has_strayed = False
+        self._has_typed = self._has_strayed = False
         self._is_elsewhere = False
         self.is_astray = False
         """Whether the participant itself led the browser to another site, and it has not come back whole."""
@@ -86,13 +86,15 @@ class Route:
         """The participant is about to act: noted before it is done, as a page may break the browser at once."""
         if url := params.get("url"):
             self._lead = Lead.ADDRESS
+            self._has_typed = True
             self._named |= sites_named_in(url)
             self._strays(url)
-        elif tool == _BACK and self._named:
+        elif tool == _BACK and self._has_typed:
             # Back may lead to any page that it came through, those behind an address it typed among them.
             self._lead = Lead.ADDRESS
         elif tool in _PAGE_TOOLS:
             self._lead = Lead.PAGE
+            self._named = self._named.union(*map(sites_linked_in, _typed_texts(params)))
         self.is_astray |= self._has_strayed and tool in _BACK_TOOLS
 
     def went(self, hops: Iterable[Hop]) -> tuple[Navigation, ...]:
@@ -122,6 +124,11 @@ class Route:
             return False
         chosen = (navigation.by == "participant" for navigation in navigations)
         return elsewhere[-1] or any(map(all, zip(elsewhere, chosen, strict=True)))
+
+
+def _typed_texts(params: Mapping[str, Any]) -> list[str]:
+    fields = [field.get("value") for field in params.get("fields", ())]
+    return [text for text in (params.get("text"), params.get("promptText"), *fields) if isinstance(text, str)]
 
 
 def recorded(navigations: Sequence[Navigation]) -> tuple[Navigation, ...]:

@@ -288,6 +288,8 @@ class Episode:
 
     async def _do(self, checked: CheckedAction, browser: Browser, limit: Clock, changes: dict[str, Any]) -> ToolResult:
         """Execute an action; where it led is recorded even if it breaks the browser."""
+        # What the page did by itself while the participant was thinking is not of this action's making.
+        before = self._route.went(browser.take_hops())
         self._route.acts(checked.tool, checked.params)
         # The participant's wait is on its own clock alone: it must not pass for a page that hangs.
         is_wait = checked.tool == "browser_wait_for"
@@ -295,7 +297,7 @@ class Episode:
             try:
                 return await browser.act(checked.tool, checked.params)
             finally:
-                navigations = self._route.went(browser.take_hops())
+                navigations = (*before, *self._route.went(browser.take_hops()))
                 changes["navigations"] = navigations
                 if self._route.left_site(navigations) and self._config.off_site != "allow":
                     changes["flags"] = (OFF_SITE,)

@@ -20,6 +20,7 @@ OFF_SITE = "off_site"
 # An address of these kinds wraps the address of the page that created it.
 _WRAPPED = re.compile(r"(?:(?:blob|filesystem|view-source):)+", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_LINK = re.compile(r"https?://[^\s/?#\"'<>]+", re.IGNORECASE)
 _HOST = re.compile(r"\[[0-9a-f:.]+\](?::\d+)?|[\w.-]+(?::\d+)?", re.IGNORECASE)
 
 
@@ -62,6 +63,11 @@ def sites_named_in(url: str) -> frozenset[str]:
     hosts = _HOST.findall(unquote(unquote(url)))
     named = (site_of(f"{scheme}://{host}") for host in hosts for scheme in _DEFAULT_PORTS)
     return frozenset(site for site in named if site is not None)
+
+
+def sites_linked_in(text: str) -> frozenset[str]:
+    """Every site of which a text holds a whole address. A bare host does not count: it may be a word or an e-mail's."""
+    return frozenset(site for link in _LINK.findall(text) if (site := site_of(link)) is not None)
 
 
 def off_site_flag(website: str, url: str, *, landed: str = "") -> str | None:

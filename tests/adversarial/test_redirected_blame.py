@@ -80,6 +80,10 @@ def going(url: str) -> Action:
     return Action(tool="browser_navigate", params={"url": url})
 
 
+def typing(text: str) -> Action:
+    return Action(tool="browser_type", params={"text": text})
+
+
 KEY = Action(tool="browser_press_key", params={"key": "Enter"})
 WAIT = Action(tool="browser_wait_for", params={"time": 1})
 Moves = list[tuple[Action, list[str]]]
@@ -92,9 +96,11 @@ TRICKS: dict[str, Moves] = {
         (going(f"{HOME}leave?to=https%3A%2F%2Fwww.other.example%2Ftrap"), [f"{HOME}leave"]),
         (KEY, [ELSEWHERE]),
     ],
+    "by a form into which it typed the target": [(typing(f"see {ELSEWHERE}"), [f"{HOME}go?id=1", ELSEWHERE])],
     "by a link of the site it went to": [(going(ELSEWHERE), [ELSEWHERE]), (KEY, ["https://third.example/"])],
 }
 HONEST: dict[str, Moves] = {
+    "a form into which it typed an e-mail address": [(typing("me@other.example"), [f"{HOME}go", ELSEWHERE])],
     "a link": [(KEY, [ELSEWHERE])],
     "a link that redirects": [(KEY, [f"{HOME}out", "https://tracker.example/", ELSEWHERE])],
     "a link on a page whose address it typed": [(going(f"{HOME}a"), [f"{HOME}a"]), (KEY, [ELSEWHERE])],
@@ -137,3 +143,26 @@ def test_a_broken_page_that_the_site_led_to_is_not_blamed_on_the_participant(
     end = broken_on_the_way(tmp_path, HONEST[way], record_property)
     assert not end.is_astray
     assert end.steps[-1].flags == ("off_site",)
+
+
+def test_a_page_that_leads_on_while_the_participant_thinks_is_not_excused_by_its_next_action(
+    tmp_path: Path, record_property: Told
+) -> None:
+    browser = ScriptedBrowser()
+
+    async def does(*_: Any) -> None:
+        browser.goes(f"{HOME}opaque")
+
+    browser.does = does
+
+    async def thinks() -> Action:
+        browser.goes(ELSEWHERE)
+        browser.does = breaks
+        return KEY
+
+    async def breaks(*_: Any) -> None:
+        raise BrowserFault("the browser was killed")
+
+    end = play_episode(tmp_path, browser, going(f"{HOME}opaque"), thinks)
+    record_property("outcome", f"{end.steps[-1].navigations[-1].url} is the choice of the participant: {end.is_astray}")
+    assert end.is_astray
