@@ -156,6 +156,8 @@ class Assessment:
             attempt=attempt,
             started_at=end.started_at,
             ended_at=end.ended_at,
+            participant_s=end.participant_s,
+            navigations=end.navigations,
             versions=end.versions,
         )
 

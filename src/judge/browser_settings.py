@@ -8,6 +8,7 @@ from pydantic import Field
 
 from judge.browser_finder import FoundBrowser, find_browser, version_of
 from judge.config import RunConfig
+from judge.navigation_log import RECORDER_FILE
 from shared.models import Record
 from shared.settings import Settings
 
@@ -67,10 +68,12 @@ class BrowserSettings(Record):
             args += ["--proxy-bypass", self.proxy_bypass]
         return args
 
-    def config_file(self) -> str:
+    def config_file(self, folder: Path) -> str:
         """What the server takes from a file only. Downloads are refused: nobody may fill this machine's disk."""
         launch, context = {"args": list(self.chromium_args)}, {"acceptDownloads": False}
-        return json.dumps({"browser": {"launchOptions": launch, "contextOptions": context}})
+        recorder = [str(folder / RECORDER_FILE)]
+        browser = {"launchOptions": launch, "contextOptions": context, "initPage": recorder}
+        return json.dumps({"browser": browser})
 
     def environ(self, folder: Path) -> dict[str, str]:
         """The server's environment: its folder is its home, so that a browser leaves nothing elsewhere."""

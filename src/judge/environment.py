@@ -20,6 +20,13 @@ class ToolResult(Record):
     refused: tuple[str, ...] = ()
 
 
+class Hop(Record):
+    """One request for a page in a main frame: where a navigation went, whether or not the page ever arrived."""
+
+    url: str
+    is_redirect: bool = False
+
+
 class Browser(Protocol):
     """One open browser with one session. All methods raise `BrowserFault` when the browser or its server is gone,
     hangs past `call_timeout_s`, or came back without its pages (a silent relaunch).
@@ -45,6 +52,10 @@ class Browser(Protocol):
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """Execute one action that `judge.actions` has checked and normalised."""
+        ...
+
+    def take_hops(self) -> tuple[Hop, ...]:
+        """Where navigations went since the last call, every redirect included. Works after the browser has died."""
         ...
 
 

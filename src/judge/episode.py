@@ -5,6 +5,8 @@ Retries sit elsewhere (`judge.assessment`): an executed action is never executed
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -12,12 +14,14 @@ from pydantic import Field
 
 from judge.action_lines import action_line
 from judge.actions import CheckedAction, Complaint, check_action
+from judge.blame import Route, recorded
+from judge.clock import Clock, OutOfTime
 from judge.config import RunConfig
-from judge.environment import Browser, BrowserFactory
-from judge.off_site import OFF_SITE, off_site_flag, site_of
+from judge.environment import Browser, BrowserFactory, ToolResult
+from judge.off_site import OFF_SITE
 from judge.store import TaskStore
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
-from shared.models import Observation, Outcome, Page, Record, Step, StopReason, Task, Timings
+from shared.models import Navigation, Observation, Outcome, Page, Record, Step, StopReason, Task, Timings
 from shared.protocol import ENDING_TOOLS, FINISH, parse_reply, render_observation
 from shared.snapshot import cut_snapshot, parse_snapshot
 from shared.snapshot_boxes import without_boxes
@@ -26,7 +30,6 @@ from shared.text import without_surrogates
 BLOCKED = "blocked_address"
 MAX_UNREADABLE = 3
 _TELLING_TOOLS = frozenset({"browser_find", "browser_tabs"})
-_BACK_TOOLS = frozenset({"browser_navigate_back", "browser_press_key"})
 _KEPT_REPLY_CHARS = 20_000
 _KEPT_ANSWER_CHARS = 20_000
 
@@ -60,6 +63,10 @@ class EpisodeEnd(Record):
     started_at: float
     ended_at: float
     versions: dict[str, str] = Field(default_factory=dict)
+    participant_s: float = 0.0
+    """How much of `task_timeout_s` the participant used."""
+    navigations: tuple[Navigation, ...] = ()
+    """Where the browser went after the last recorded step; a page that breaks it on the way leaves no step."""
     is_astray: bool = False
     """Whether the participant itself had led the browser outside the task's website, and had not come back whole."""
 
@@ -93,8 +100,11 @@ class Episode:
         self._unreadable = 0
         self._answer: str | None = None
         self._versions: dict[str, str] = {}
-        self._landed = ""
-        self._has_strayed = self._is_astray = False
+        self._route = Route(task.website)
+        self._navigations: tuple[Navigation, ...] = ()
+        self._fault: EnvironmentFault | None = None
+        out_of_time = OutOfTime(f"its own time of {config.task_timeout_s:g} s (task_timeout_s) is used up")
+        self._clock = Clock(config.task_timeout_s, out_of_time)
 
     async def run(self) -> EpisodeEnd:
         """Play the episode to its end and say how it ended."""
@@ -103,13 +113,18 @@ class Episode:
         error: WabeError | None = None
         try:
             self._store.begin()
-            async with asyncio.timeout(self._config.task_timeout_s) as limit:
+            async with asyncio.timeout(self._config.attempt_timeout_s) as limit:
                 stop = await self._play()
         except TimeoutError:
             if not limit.expired():
                 raise
-            stop = "task_timeout"
-            error = ParticipantError(f"the task was not done within {self._config.task_timeout_s:g} s")
+            # A fault that happened first is the cause, even if closing the browser took until the limit.
+            message = f"the attempt was not done within {self._config.attempt_timeout_s:g} s (attempt_timeout_s)"
+            stop, error = "task_timeout", OutOfTime(message)
+            if self._fault:
+                stop, error = "environment_fault", self._fault
+        except OutOfTime as caught:
+            stop, error = "task_timeout", caught
         except ParticipantError as caught:
             stop, error = "participant_error", caught
         except EnvironmentFault as caught:
@@ -129,41 +144,36 @@ class Episode:
             # By the clock that nobody can set: a machine whose time is corrected meanwhile still gives true durations.
             ended_at=started_at + (time.monotonic() - begun),
             versions=self._versions,
-            is_astray=self._is_astray,
+            participant_s=self._clock.used_s,
+            navigations=self._navigations,
+            is_astray=self._route.is_astray,
         )
-
-    def _is_elsewhere(self, url: str) -> bool:
-        return off_site_flag(self._task.website, url, landed=self._landed) is not None
-
-    def _is_home(self, url: str) -> bool:
-        return site_of(url) is not None and not self._is_elsewhere(url)
 
     async def _play(self) -> StopReason:
         async with self._browsers() as browser:
             self._versions = browser.versions
-            await browser.open(self._task.website)
-            for index in range(self._config.max_steps):
-                if index and self._config.step_delay:
-                    await asyncio.sleep(self._config.step_delay)
-                stop = await self._step_within_limit(browser, index)
-                if stop:
-                    return stop
+            try:
+                await browser.open(self._task.website)
+                for index in range(self._config.max_steps):
+                    if index and self._config.step_delay:
+                        await asyncio.sleep(self._config.step_delay)
+                    if stop := await self._step(browser, index):
+                        return stop
+            except EnvironmentFault as fault:
+                self._fault = fault
+                raise
+            finally:
+                self._navigations = recorded(self._route.went(browser.take_hops()))
         return "max_steps"
 
-    async def _step_within_limit(self, browser: Browser, index: int) -> StopReason | None:
-        try:
-            async with asyncio.timeout(self._config.step_timeout_s) as limit:
-                return await self._step(browser, index, limit)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise BrowserFault(f"step {index} took longer than {self._config.step_timeout_s:g} s") from None
-
-    async def _step(self, browser: Browser, index: int, limit: asyncio.Timeout) -> StopReason | None:
+    async def _step(self, browser: Browser, index: int) -> StopReason | None:
         """One observation, one reply, one outcome; on disk in every case, also when a part of it fails."""
+        fault = BrowserFault(f"step {index} took longer than {self._config.step_timeout_s:g} s")
+        limit = Clock(self._config.step_timeout_s, fault)
         begun = time.monotonic()
-        page = await browser.observe()
-        draft = self._record_page(index, page)
+        async with self._browser_time(limit):
+            page = await browser.observe()
+            draft = self._record_page(index, page, browser)
         observed = time.monotonic()
         await self._hooks.observed(draft)
         message = render_observation(self._observation(index, page, browser))
@@ -171,7 +181,7 @@ class Episode:
         replied = acted = asked
         changes: dict[str, Any] = {}
         try:
-            text = await self._ask(message, page, limit)
+            text = await self._ask(message, page)
             replied = time.monotonic()
             changes["reply"] = text[:_KEPT_REPLY_CHARS]
             await self._act_on(text, page, browser, limit, changes)
@@ -187,35 +197,43 @@ class Episode:
             if refused := changes.get("refused"):
                 changes |= {"refused": draft.refused + refused, "flags": (*changes.get("flags", ()), BLOCKED)}
             changes["flags"] = (*dict.fromkeys((*draft.flags, *changes.get("flags", ()))),)
+            changes["navigations"] = recorded((*draft.navigations, *changes.get("navigations", ())))
             step = draft.model_copy(update={**changes, "timings": timings})
             self._steps.append(step)
             self._store.append_step(step)
         await self._hooks.stepped(step)
         return self._stop_after(step)
 
-    async def _ask(self, message: str, page: Page, limit: asyncio.Timeout) -> str:
-        """The participant's reply. Its time is limited by itself and does not count for the step's limit, or a
-        participant could make its own slowness pass for a fault of the browser.
-        """
-        now = asyncio.get_running_loop().time
-        left = (limit.when() or now()) - now()
-        limit.reschedule(None)
-        try:
+    @asynccontextmanager
+    async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
+        """Time of browser and site. Off site it is the participant's as well, or it could wait there for free."""
+        is_charged, used_s = self._route.is_off_site, limit.used_s
+        async with AsyncExitStack() as clocks:
+            await clocks.enter_async_context(limit.running())
+            if is_charged:
+                await clocks.enter_async_context(self._clock.running())
+            yield
+        if self._route.is_off_site and not is_charged:
+            # It turned out on the way that this led off the site.
+            self._clock.charge(limit.used_s - used_s)
+
+    async def _ask(self, message: str, page: Page) -> str:
+        """The participant's reply, on the participant's own time."""
+        async with self._clock.running():
             text = await self._participant.send(
                 message, image=page.screenshot, media_type=page.media_type, context_id=self._context_id
             )
-        finally:
-            limit.reschedule(now() + left)
         return without_surrogates(text)
 
-    def _record_page(self, index: int, page: Page) -> Step:
+    def _record_page(self, index: int, page: Page, browser: Browser) -> Step:
         screenshot, snapshot = self._store.write_page(index, page)
+        hops = browser.take_hops()
         if index == 0:
-            # Where the website's own address leads, before anybody has done anything, is nobody's off-site play.
-            self._landed = page.url
-        if all(self._is_home(url) for url in (page.url, *(tab.url for tab in page.tabs))):
-            self._is_astray = False
-        off_site = OFF_SITE if self._is_elsewhere(page.url) and self._config.off_site != "allow" else None
+            self._route.landed(page)
+        navigations = self._route.went(hops)
+        self._route.saw(page)
+        is_off_site = self._route.is_elsewhere(page.url) or self._route.left_site(navigations)
+        off_site = OFF_SITE if is_off_site and self._config.off_site != "allow" else None
         blocked = BLOCKED if page.refused else None
         return Step(
             index=index,
@@ -227,6 +245,7 @@ class Episode:
             feedback=self._feedback,
             flags=tuple(flag for flag in (off_site, blocked) if flag),
             refused=page.refused,
+            navigations=navigations,
         )
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
@@ -239,9 +258,7 @@ class Episode:
             feedback=self._feedback,
         )
 
-    async def _act_on(
-        self, text: str, page: Page, browser: Browser, limit: asyncio.Timeout, changes: dict[str, Any]
-    ) -> None:
+    async def _act_on(self, text: str, page: Page, browser: Browser, limit: Clock, changes: dict[str, Any]) -> None:
         """Do what a reply asks for. What it makes of the step's record goes into `changes`, as soon as it is known."""
         reply = parse_reply(text)
         if reply.action is None:
@@ -260,14 +277,7 @@ class Episode:
         if checked.tool in ENDING_TOOLS:
             changes["outcome"] = self._end(checked)
             return
-        is_elsewhere = self._is_elsewhere(checked.params.get("url", ""))
-        # Before it is done: a page may break the browser before the action has an outcome.
-        self._has_strayed |= is_elsewhere
-        self._is_astray |= is_elsewhere or (self._has_strayed and checked.tool in _BACK_TOOLS)
-        if checked.tool == "browser_wait_for" and (when := limit.when()) is not None:
-            # A wait that was asked for is no hang.
-            limit.reschedule(when + float(checked.params.get("time", 0)))
-        result = await browser.act(checked.tool, checked.params)
+        result = await self._do(checked, browser, limit, changes)
         # What a participant asked to be told comes back as feedback; of anything else it sees the next page.
         told = not result.ok or checked.tool in _TELLING_TOOLS
         self._feedback = result.text if told else None
@@ -275,9 +285,22 @@ class Episode:
         changes["outcome"] = Outcome(ok=result.ok, message=result.text[:2000], line=line)
         if result.refused:
             changes["refused"] = result.refused
-        if result.ok and is_elsewhere and self._config.off_site != "allow":
-            # Also when that page leads on before it is looked at.
-            changes["flags"] = (OFF_SITE,)
+
+    async def _do(self, checked: CheckedAction, browser: Browser, limit: Clock, changes: dict[str, Any]) -> ToolResult:
+        """Execute an action; where it led is recorded even if it breaks the browser."""
+        # What the page did by itself while the participant was thinking is not of this action's making.
+        before = self._route.went(browser.take_hops())
+        self._route.acts(checked.tool, checked.params)
+        # The participant's wait is on its own clock alone: it must not pass for a page that hangs.
+        is_wait = checked.tool == "browser_wait_for"
+        async with self._clock.running() if is_wait else self._browser_time(limit):
+            try:
+                return await browser.act(checked.tool, checked.params)
+            finally:
+                navigations = (*before, *self._route.went(browser.take_hops()))
+                changes["navigations"] = navigations
+                if self._route.left_site(navigations) and self._config.off_site != "allow":
+                    changes["flags"] = (OFF_SITE,)
 
     def _end(self, checked: CheckedAction) -> Outcome:
         self._feedback = None

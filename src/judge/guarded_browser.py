@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from judge.environment import Browser, ToolResult
+from judge.environment import Browser, Hop, ToolResult
 from judge.guard_proxy import Guard, guarding
 from judge.network_policy import NetworkPolicy
 from judge.playwright_mcp import BrowserSettings, PlaywrightMcp
@@ -79,3 +79,7 @@ class GuardedBrowser:
         # Told with the action that led there: after the last action of an episode no page is looked at any more.
         refused = self._guard.take_refusals()
         return result.model_copy(update={"refused": refused}) if refused else result
+
+    def take_hops(self) -> tuple[Hop, ...]:
+        """See `judge.environment.Browser`."""
+        return self._browser.take_hops()

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from judge import mcp_text
-from judge.environment import ToolResult
+from judge.environment import Hop, ToolResult
+from judge.navigation_log import NavigationLog
 from judge.tool_policy import SCROLL
 from shared.errors import BrowserFault, SiteFault
 from shared.models import Page, ToolSpec
@@ -79,6 +80,7 @@ class McpBrowser:
         self._viewport = viewport
         self._hidden = hidden
         self._patience_s = patience_s
+        self._navigations = NavigationLog(server.folder)
         self._tab_count = 1
         self._url = _BLANK
         self._title = ""
@@ -208,6 +210,10 @@ class McpBrowser:
         if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
             await self._stop_loading()
         return ToolResult(ok=answer.ok, text=self._clean(answer.text))
+
+    def take_hops(self) -> tuple[Hop, ...]:
+        """See `judge.environment.Browser`."""
+        return self._navigations.take()
 
     async def _scroll(self, params: dict[str, Any]) -> Answer:
         """Turn the wheel over the element, or over the middle of the page."""

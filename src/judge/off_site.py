@@ -1,31 +1,35 @@
-"""Tells whether a page lies off the task's site: another registrable name than the one the task gave. Pure.
+"""Decides whether an address lies off the task's site. Pure.
 
-Without the public-suffix list, two hosts count as one site when they share their last two labels; three under the
-common second-level suffixes such as `co.uk`, and under names that anybody gets a name of their own below, such as
-`github.io`. Numbers and single labels must match whole, with their port.
+A site is a registrable domain: the name that was registered below a public suffix. The public suffix list comes with
+the `publicsuffixlist` package. Its private part is included, so two customers of one hosting service (`a.surge.sh`,
+`b.surge.sh`) are two sites. IP addresses and single labels such as `localhost` must match whole, with their port.
 """
 
 import ipaddress
 import re
-from urllib.parse import urlsplit
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from judge.network_policy import ascii_host
 
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
+
 OFF_SITE = "off_site"
-_SECOND_LEVEL = {"ac", "co", "com", "edu", "gov", "net", "org", "or", "ne", "go"}
-# A choice from the private part of https://publicsuffix.org: hosts on which a participant could put a page up in a
-# minute, and proxies that show any site below a name of their own.
-_SHARED = frozenset(
-    {
-        "appspot.com", "azurewebsites.net", "blogspot.com", "cloudfront.net", "firebaseapp.com", "fly.dev",
-        "github.io", "gitlab.io", "herokuapp.com", "myshopify.com", "netlify.app", "ngrok.app", "ngrok.io",
-        "onrender.com", "pages.dev", "translate.goog", "vercel.app", "web.app", "wixsite.com", "wordpress.com",
-        "workers.dev",
-    }
-)  # fmt: skip
-# An address of these kinds holds the one of the page that made it.
+# An address of these kinds wraps the address of the page that created it.
 _WRAPPED = re.compile(r"(?:(?:blob|filesystem|view-source):)+", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_LINK = re.compile(r"https?://[^\s/?#\"'<>]+", re.IGNORECASE)
+_HOST = re.compile(r"\[[0-9a-f:.]+\](?::\d+)?|[\w.-]+(?::\d+)?", re.IGNORECASE)
+
+
+@cache
+def _suffixes() -> "PublicSuffixList":
+    """The bundled list. Loading takes about 0.1 s, so commands that compare no sites do not pay for it."""
+    from publicsuffixlist import PublicSuffixList
+
+    return PublicSuffixList(accept_unknown=True, only_icann=False)
 
 
 def site_of(url: str) -> str | None:
@@ -39,16 +43,31 @@ def site_of(url: str) -> str | None:
     if parts.scheme not in _DEFAULT_PORTS or not host:
         return None
     port = None if port == _DEFAULT_PORTS[parts.scheme] else port
-    labels = host.split(".")
+    if "." not in host or _is_ip(host):
+        return f"{host}:{port}"
+    # A host that is itself a public suffix (`github.io`) has no registrable part: it is a site of its own.
+    return _suffixes().privatesuffix(host) or host
+
+
+def _is_ip(host: str) -> bool:
     try:
         ipaddress.ip_address(host)
-        return f"{host}:{port}"
     except ValueError:
-        pass
-    if len(labels) == 1:
-        return f"{labels[0]}:{port}"
-    is_country = len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL
-    return ".".join(labels[-3:] if is_country or ".".join(labels[-2:]) in _SHARED else labels[-2:])
+        return False
+    return True
+
+
+def sites_named_in(url: str) -> frozenset[str]:
+    """Every site that an address names anywhere, such as the target of `https://shop.com/leave?to=https://other.net/`."""
+    # A redirector's target is usually encoded once, and twice when it passes through another redirector.
+    hosts = _HOST.findall(unquote(unquote(url)))
+    named = (site_of(f"{scheme}://{host}") for host in hosts for scheme in _DEFAULT_PORTS)
+    return frozenset(site for site in named if site is not None)
+
+
+def sites_linked_in(text: str) -> frozenset[str]:
+    """Every site of which a text holds a whole address. A bare host does not count: it may be a word or an e-mail's."""
+    return frozenset(site for link in _LINK.findall(text) if (site := site_of(link)) is not None)
 
 
 def off_site_flag(website: str, url: str, *, landed: str = "") -> str | None:

@@ -22,6 +22,7 @@ from judge.browser_settings import CONFIG_FILE, BrowserSettings
 from judge.environment import Browser
 from judge.mcp_browser import Answer, McpBrowser
 from judge.mcp_text import clean_text
+from judge.navigation_log import RECORDER, RECORDER_FILE
 from judge.tool_policy import offered_tools
 from shared.errors import BrowserFault
 from shared.models import ToolSpec
@@ -116,7 +117,8 @@ class _Server:
             encoding_error_handler="replace",
         )
         try:
-            (self.folder / CONFIG_FILE).write_text(self._settings.config_file())
+            (self.folder / RECORDER_FILE).write_text(RECORDER)
+            (self.folder / CONFIG_FILE).write_text(self._settings.config_file(self.folder))
             with (self.folder / "server.log").open("w") as log:
                 async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
                     self._ready.set_result(client)

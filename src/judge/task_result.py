@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError
 
 from shared.errors import TrajectoryError
-from shared.models import Record, Step, StopReason, Task, TokenUsage, Verdict, VerdictOutcome
+from shared.models import Navigation, Record, Step, StopReason, Task, TokenUsage, Verdict, VerdictOutcome
 
 SCHEMA = "wabe-1"
 MAX_THOUGHT_CHARS = 4000
@@ -32,6 +32,7 @@ def classify(stop_reason: StopReason, verdict: VerdictOutcome | None, is_aborted
 class TaskResult(Record):
     """One task's result. Times are seconds since 1970; `judge_s` is the wait for the verdict after the last step.
 
+    `participant_s` is what the participant used of `task_timeout_s`. `navigations` are those after the last step.
     `error` and `blame` name the cause when the episode did not end by the participant's own word.
     """
 
@@ -47,6 +48,8 @@ class TaskResult(Record):
     started_at: float
     ended_at: float
     judge_s: float | None = None
+    participant_s: float = 0.0
+    navigations: tuple[Navigation, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
 
     @property
@@ -112,6 +115,7 @@ class TaskResult(Record):
             "final_result_response": self.final_answer or "",
             "agent_final_answer": self.final_answer,
             "steps": [step.model_dump(mode="json") for step in self.steps],
+            "navigations": [navigation.model_dump(mode="json") for navigation in self.navigations],
             "max_steps": self.max_steps,
             "stop_reason": self.stop_reason,
             "error": self.error,
@@ -173,6 +177,9 @@ class TaskResult(Record):
                 "started_at": datetime.fromisoformat(value["times"]["started_at"]).timestamp(),
                 "ended_at": datetime.fromisoformat(value["times"]["ended_at"]).timestamp(),
                 "judge_s": value["times"]["judge_s"],
+                # Absent in what versions before these fields wrote.
+                "participant_s": value["times"].get("participant_s", 0.0),
+                "navigations": value.get("navigations", ()),
             }
         )
 
@@ -185,6 +192,7 @@ class TaskResult(Record):
             "reply_s": round(math.fsum(step.timings.reply_s for step in self.steps), 3),
             "act_s": round(math.fsum(step.timings.act_s for step in self.steps), 3),
             "judge_s": self.judge_s,
+            "participant_s": round(self.participant_s, 3),
         }
 
 

@@ -116,8 +116,19 @@ class Timings(Record):
     act_s: float = 0.0
 
 
+class Navigation(Record):
+    """One request for a page, and whose choice it was that the browser went there (`judge.blame`)."""
+
+    url: str
+    is_redirect: bool = False
+    by: Literal["participant", "site"]
+
+
 class Step(Record):
-    """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text."""
+    """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
+
+    `navigations` are those since the step before, so also the ones that led to this observation.
+    """
 
     index: int
     url: str
@@ -131,6 +142,7 @@ class Step(Record):
     feedback: str | None = None
     flags: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    navigations: tuple[Navigation, ...] = ()
     timings: Timings = Timings()
 
 

@@ -13,7 +13,7 @@ import pytest
 from helpers_results import a_step
 from judge.assessment import Assessment, Parts
 from judge.config import RunConfig
-from judge.environment import ToolResult
+from judge.environment import Hop, ToolResult
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
 from judge.judges.offline import OfflineJudge
@@ -45,6 +45,9 @@ class Shop:
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         return ToolResult(ok=True, text="clicked")
+
+    def take_hops(self) -> tuple[Hop, ...]:
+        return ()
 
 
 class Clicker:

@@ -70,6 +70,10 @@ MALFORMED = {
         AGENTS + "[config]\nstep_timeout_s = 5000\n" + TASK,
         "step_timeout_s must be less than task_timeout_s",
     ),
+    "an attempt too short for its pauses": (
+        AGENTS + "[config]\nstep_delay = 60\nattempt_timeout_s = 2700\n" + TASK,
+        "attempt_timeout_s must be more than task_timeout_s plus max_steps times step_delay",
+    ),
     "shard outside": (AGENTS + "[config]\nshard_index = 2\nnum_shards = 2\n" + TASK, "shard_index must be less"),
     "no tasks": (AGENTS, "key 'tasks': missing"),
     "tasks no list": ("tasks = 3\n" + AGENTS, "key 'tasks': 3 is not a list of tables"),

@@ -1,0 +1,131 @@
+"""One episode without a browser and without a network: both sides are scripted, and time passes at once."""
+
+import asyncio
+import selectors
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from judge.config import RunConfig
+from judge.environment import Hop, ToolResult
+from judge.episode import Episode, EpisodeEnd
+from judge.store import TaskStore
+from shared.models import Action, Page, Step, Tab, Task, ToolSpec
+from shared.protocol import render_reply
+
+HOME = "https://shop.example/"
+FINISH = Action(tool="finish", params={"answer": "done"})
+_TEXT = {"type": "string"}
+TOOLS = (
+    ToolSpec(name="browser_click", description="", parameters={"properties": {}}),
+    ToolSpec(name="browser_navigate", description="", parameters={"properties": {"url": _TEXT}}),
+    ToolSpec(name="browser_type", description="", parameters={"properties": {"text": _TEXT}}),
+    ToolSpec(name="browser_press_key", description="", parameters={"properties": {"key": _TEXT}}),
+    ToolSpec(name="browser_wait_for", description="", parameters={"properties": {"time": {"type": "number"}}}),
+    ToolSpec(name="finish", description="", parameters={"properties": {"answer": _TEXT}}),
+)
+
+
+Acts = Action | Callable[[], Awaitable[Action]] | None
+
+
+class _Jump(selectors.DefaultSelector):
+    """Instead of waiting, has its loop's clock jump to the next timer."""
+
+    loop: "SkippingLoop"
+
+    def select(self, timeout: float | None = None) -> Any:
+        events = super().select(0 if timeout else timeout)
+        if not events and timeout:
+            self.loop.ahead_s += timeout
+        return events
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """An event loop in which nobody waits: what sleeps for an hour is back at once, and an hour has passed."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+        selector = _Jump()
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self) -> float:
+        return super().time() + self.ahead_s
+
+
+class ScriptedBrowser:
+    """Shows one page. `does` is called with each action, and may move it by `goes`, take its time or break."""
+
+    tools = TOOLS
+    versions: dict[str, str] = {}  # noqa: RUF012
+
+    def __init__(self, does: Callable[["ScriptedBrowser", str, dict[str, Any]], Awaitable[None]] | None = None) -> None:
+        self.does = does
+        self._hops: list[Hop] = []
+        self.url = HOME
+
+    def goes(self, *urls: str) -> None:
+        """Request a page and the redirects from it."""
+        self._hops += [Hop(url=url, is_redirect=place > 0) for place, url in enumerate(urls)]
+        self.url = urls[-1]
+
+    async def open(self, url: str) -> None:
+        self.goes(url)
+
+    async def observe(self) -> Page:
+        tab = Tab(index=0, title="", url=self.url, current=True)
+        return Page(url=self.url, title="", snapshot="- text", screenshot=b"\xff\xd8", tabs=(tab,))
+
+    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        if self.does:
+            await self.does(self, tool, params)
+        return ToolResult(ok=True, text="")
+
+    def take_hops(self) -> tuple[Hop, ...]:
+        taken, self._hops = tuple(self._hops), []
+        return taken
+
+
+class ScriptedParticipant:
+    """Sends its actions one by one, then `finish`. A function is called for one; `None` is a reply that never comes."""
+
+    def __init__(self, *actions: Acts) -> None:
+        self._actions = iter(actions)
+
+    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
+        action = next(self._actions, FINISH)
+        if action is None:
+            await asyncio.Event().wait()
+        return render_reply(await action() if callable(action) else action or FINISH)
+
+
+class _Nobody:
+    async def observed(self, step: Step) -> None: ...
+
+    async def stepped(self, step: Step) -> None: ...
+
+
+def play_episode(
+    folder: Path,
+    browser: ScriptedBrowser,
+    *actions: Acts,
+    closing: Callable[[], Awaitable[None]] | None = None,
+    **config: Any,
+) -> EpisodeEnd:
+    """Play the actions; `closing` is what it takes to close the browser."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[ScriptedBrowser]:
+        try:
+            yield browser
+        finally:
+            if closing:
+                await closing()
+
+    task = Task(task_id="t", website=HOME, task="Reach the goal.")
+    settings = RunConfig(judge_model="offline", **config)
+    episode = Episode(task, settings, opened, ScriptedParticipant(*actions), TaskStore(folder), _Nobody())
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        return runner.run(episode.run())
