@@ -19,7 +19,7 @@ from shared.errors import ParticipantError, WabeError
 
 CONTEXT = "c"
 PROTOCOLS = ("1.0", "0.3", "http+json")
-REPLY_TIMEOUT_S = 0.25
+REPLY_TIMEOUT_S = 2.0
 _BINDINGS = {"1.0": ("JSONRPC", "1.0"), "0.3": ("JSONRPC", "0.3"), "http+json": ("HTTP+JSON", "1.0")}
 
 
@@ -358,7 +358,7 @@ async def outcomes_of_envelopes(protocol: str, bodies: Iterator[bytes], *, polle
                     counts[outcome_of(error)] += 1
 
     # The client waits before it asks again.
-    await asyncio.gather(*(read_some() for _ in range(40 if polled else 1)))
+    await asyncio.gather(*(read_some() for _ in range(20 if polled else 1)))
     return counts
 
 

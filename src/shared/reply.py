@@ -6,8 +6,8 @@ the last one counts: what stands before it is taken for a draft. A last block th
 a reason to carry out an earlier one.
 Forgiven: code fences, a missing closing tag, the case of tags, text around, trailing commas, raw line breaks in
 strings. Refused, because a guess could change the meaning: repeated keys, NaN and infinities, integers beyond 2^53,
-NUL characters, parameters under another name, two objects in one block, more than `MAX_BLOCKS` blocks.
-Each block is decoded at most twice, so the time is linear in the text.
+NUL characters, parameters under another name, two objects in one block, more than `MAX_BLOCKS` blocks or `MAX_VALUES`
+values. Each block is decoded at most twice, so the time is linear in the text.
 """
 
 import json
@@ -22,6 +22,7 @@ MAX_REPLY_CHARS = 200_000
 MAX_THOUGHT_CHARS = 4_000
 MAX_DEPTH = 16
 MAX_BLOCKS = 10
+MAX_VALUES = 20_000
 TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 # `<ref>` is no reference on any page, so a participant that sends the example back does nothing with it.
 REPLY_EXAMPLE = '<json>{"thought": "…", "tool": "browser_click", "params": {"target": "<ref>"}}</json>'
@@ -36,6 +37,7 @@ _LEAD_IN = re.compile(r"\s*+(?:`{1,9}(?:json5?|JSON)?\s*+)?")
 _LABEL = re.compile(r"^[ \t>*_#-]{0,9}(THOUGHTS?|ACTION|PARAMS)[ \t*_]{0,9}:[ \t*_]{0,9}", re.IGNORECASE | re.MULTILINE)
 # What may stand in a JSON text, from a place on; a label, a tag or a fence ends it.
 _JSON_RUN = re.compile(r'(?:"(?:[^"\\]++|\\.)*+"|[][{}:,\s0-9.eE+\-truefalsnINity]++)*+', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _TO_TRAILING_COMMA = re.compile(r'(?:[^",]++|"(?:[^"\\]++|\\.)*+"|,(?!\s*+[}\]]))*+,', re.DOTALL)
 # Where a decoder finds fault with a trailing comma: at the comma (Python 3.13) or at the bracket behind it.
 _ENDS_AFTER_COMMA = re.compile(r",?\s*+[}\]]")
@@ -171,6 +173,11 @@ def _decode_params(text: str, start: int, stop: int) -> tuple[Any, int]:
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
     """The JSON value at `start` and where it ends. Raises `_Problem`. Takes time linear in the text behind `start`."""
+    run = _JSON_RUN.match(text, start)
+    outside_strings = _STRING.sub("", run.group()) if run else ""
+    # Every value but the first stands behind one of these.
+    if sum(map(outside_strings.count, "{[,")) >= MAX_VALUES:
+        raise _Problem(f"holds more than {MAX_VALUES} JSON values")
     try:
         return _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
