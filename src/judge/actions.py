@@ -85,6 +85,7 @@ def _checked(action: Action, tools: Sequence[ToolSpec], snapshot: Snapshot | Non
     if isinstance(fields, list | dict):
         fields = fields if isinstance(fields, list) else [fields]
         params["fields"] = [_renamed_field(item) if isinstance(item, dict) else item for item in fields]
+    _check_counts(params, spec.name)
     params = _coerced_object(params, spec.parameters)
     _validate(params, spec)
     _check_lengths(params, spec.name)
@@ -175,14 +176,19 @@ def _sentence(error: ValidationError) -> str:
     return f'"{where}" does not fit the tool\'s parameters.'
 
 
+def _check_counts(params: dict[str, Any], tool: str) -> None:
+    """Before the schema, which takes its time for each item that it finds fault with."""
+    for key, value in params.items():
+        if isinstance(value, list) and len(value) > MAX_ITEMS:
+            raise _Refused(f"{tool}: {excerpt(key, 40)} has {len(value)} items; send at most {MAX_ITEMS}.")
+
+
 def _check_lengths(params: dict[str, Any], tool: str) -> None:
     for key, value in params.items():
         if isinstance(value, str) and key in _IN_WORDS:
             params[key] = clip(value, MAX_ELEMENT_CHARS)
             continue
         limit = _LIMITS.get(key, MAX_PARAM_CHARS)
-        if isinstance(value, list) and len(value) > MAX_ITEMS:
-            raise _Refused(f'{tool}: "{key}" has {len(value)} items; send at most {MAX_ITEMS}.')
         longest = max(
             (len(item) for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)), default=0
         )
@@ -199,7 +205,7 @@ def _resolve_targets(params: dict[str, Any], tool: str, snapshot: Snapshot | Non
         if REF.fullmatch(ref) is None:
             raise _Refused(
                 f'{tool}: {excerpt(params[key])} as "{key}" is no element reference; '
-                "send the ref of an element in the snapshot, such as e12 (selectors are not accepted)."
+                "send the ref of an element, which the snapshot gives as [ref=…] (selectors are not accepted)."
             )
         if snapshot is None or snapshot.by_ref(ref) is None:
             raise _Refused(f'{tool}: there is no element {ref} in the current snapshot; send a ref as "{key}" that is.')

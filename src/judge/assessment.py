@@ -29,7 +29,7 @@ from judge.judges.base import Judge
 from judge.results import TaskResult, TaskSummary
 from judge.store import RunStore, TaskStore
 from judge.without_judge import verdict_without_judge
-from shared.errors import ParticipantError, TrajectoryError
+from shared.errors import EnvironmentFault, ParticipantError, TrajectoryError
 from shared.models import Step, Task, Verdict
 
 _log = logging.getLogger(__name__)
@@ -126,11 +126,11 @@ class Assessment:
             async with self._parts.connect() as participant:
                 hooks = _Hooks(task, self._config, self._parts, store)
                 return await Episode(task, self._config, self._parts.browsers(task), participant, store, hooks).run()
-        except ParticipantError as error:
-            # Not even the card could be read: the participant's fault before the first step.
+        except (ParticipantError, EnvironmentFault) as error:
+            # The card could not be read. Whose fault that is, the error says.
             return EpisodeEnd(
                 steps=(),
-                stop_reason="participant_error",
+                stop_reason="participant_error" if isinstance(error, ParticipantError) else "environment_fault",
                 error=error.message,
                 blame=error.blame,
                 started_at=began,

@@ -12,17 +12,17 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from judge.action_lines import action_line
-from judge.actions import CheckedAction, Complaint, check_action
+from judge.actions import CheckedAction
 from judge.blame import Route, recorded
 from judge.clock import Clock, OutOfTime
 from judge.config import RunConfig
 from judge.environment import Browser, BrowserFactory, ToolResult
 from judge.off_site import OFF_SITE
+from judge.replies import understand
 from judge.store import TaskStore
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
 from shared.models import Navigation, Observation, Outcome, Page, Record, Step, StopReason, Task, Timings
-from shared.protocol import ENDING_TOOLS, FINISH, parse_reply, render_observation
+from shared.protocol import ENDING_TOOLS, FINISH, render_observation
 from shared.snapshot import cut_snapshot, parse_snapshot
 from shared.snapshot_boxes import without_boxes
 from shared.text import without_surrogates
@@ -260,28 +260,25 @@ class Episode:
 
     async def _act_on(self, text: str, page: Page, browser: Browser, limit: Clock, changes: dict[str, Any]) -> None:
         """Do what a reply asks for. What it makes of the step's record goes into `changes`, as soon as it is known."""
-        reply = parse_reply(text)
-        if reply.action is None:
+        understood = understand(text, browser.tools, parse_snapshot(page.snapshot), open_tabs=max(1, len(page.tabs)))
+        if understood.action is None:
             self._unreadable += 1
-            self._feedback = reply.complaint or "Your reply could not be read."
-            changes["outcome"] = Outcome(ok=False, message=self._feedback)
-            return
-        self._unreadable = 0
-        changes["action"] = reply.action
-        snapshot = parse_snapshot(page.snapshot)
-        checked = check_action(reply.action, browser.tools, snapshot, open_tabs=max(1, len(page.tabs)))
-        if isinstance(checked, Complaint):
-            self._feedback = checked.text
-            changes["outcome"] = Outcome(ok=False, message=checked.text)
+        else:
+            self._unreadable = 0
+            changes["action"] = understood.action
+        checked = understood.checked
+        if checked is None:
+            self._feedback = understood.complaint
+            changes["outcome"] = Outcome(ok=False, message=understood.complaint)
             return
         if checked.tool in ENDING_TOOLS:
-            changes["outcome"] = self._end(checked)
+            changes["outcome"] = self._end(checked, understood.line)
             return
         result = await self._do(checked, browser, limit, changes)
         # What a participant asked to be told comes back as feedback; of anything else it sees the next page.
         told = not result.ok or checked.tool in _TELLING_TOOLS
         self._feedback = result.text if told else None
-        line = action_line(checked, snapshot) if result.ok else None
+        line = understood.line if result.ok else None
         changes["outcome"] = Outcome(ok=result.ok, message=result.text[:2000], line=line)
         if result.refused:
             changes["refused"] = result.refused
@@ -302,12 +299,12 @@ class Episode:
                 if self._route.left_site(navigations) and self._config.off_site != "allow":
                     changes["flags"] = (OFF_SITE,)
 
-    def _end(self, checked: CheckedAction) -> Outcome:
+    def _end(self, checked: CheckedAction, line: str) -> Outcome:
         self._feedback = None
         if checked.tool == FINISH:
             answer = checked.params.get("answer")
             self._answer = None if answer is None else str(answer)[:_KEPT_ANSWER_CHARS]
-        return Outcome(ok=True, line=action_line(CheckedAction(tool=checked.tool, params={}), None))
+        return Outcome(ok=True, line=line)
 
     def _stop_after(self, step: Step) -> StopReason | None:
         if self._unreadable >= MAX_UNREADABLE:

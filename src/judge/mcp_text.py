@@ -21,8 +21,10 @@ _PAGE = "### Page"
 _MODAL = "### Modal state"
 _SNAPSHOT = "### Snapshot"
 _AFTER_SNAPSHOT = ("### Events", "### Paused")
-_TAB_LINE = re.compile(r"- (\d+):( \(current\))? \[(.*)\)(?: \[crashed\])?(?: \[isolatedContext: [^\]]*\])?", re.DOTALL)
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S*")
+_TAB_LINE = re.compile(
+    r"- (\d+):( \(current\))? \[(.*)\)(?: \[crashed\])?(?: \[isolatedContext: [^\]]{0,200}+\])?", re.DOTALL
+)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:")
 _DIALOG = re.compile(r'- \["(\w+)" dialog with message "(.*)"\]: can be handled by browser_handle_dialog', re.DOTALL)
 _REFUSED = re.compile(r'### Error\nError: Tool "browser_\w+" does not handle the modal state\.(?:\n|$)')
 _FILE_CHOOSER = "can be handled by browser_file_upload"
@@ -123,10 +125,12 @@ def _title_and_url(text: str, known_url: str | None) -> tuple[str, str]:
     if known_url is not None and text.endswith(f"]({known_url}"):
         return text[: -len(known_url) - 2], known_url
     if len(text) > _MAX_TAB_CHARS:
-        # A page can make its title megabytes long; what follows would take hours, and hold everybody up.
+        # A page can make its title megabytes long.
         return text[:_MAX_TAB_CHARS], ""
+    # An address has no blanks, so it begins in the last word.
+    last_word = len(text) - len(re.split(r"\s", text)[-1])
     starts = [match.end() for match in re.finditer(re.escape("]("), text)]
-    possible = [start for start in starts if _ADDRESS.fullmatch(text[start:])]
+    possible = [start for start in starts if start >= last_word and _SCHEME.match(text, start)]
     if len(possible) != 1:
         return text, ""
     return text[: possible[0] - 2], text[possible[0] :]

@@ -21,7 +21,7 @@ MAX_SCROLL_PX = 10_000
 DEFAULT_SCROLL_PX = 600
 
 _KEPT_KEYWORDS = ("type", "enum", "items", "minimum", "maximum")
-_TARGET = {"type": "string", "description": "Element's ref in the snapshot, such as e12"}
+_TARGET = {"type": "string", "description": "Element's ref, given in the snapshot as [ref=…]"}
 _ELEMENT = {"description": "The element in words"}
 
 

@@ -15,8 +15,8 @@ MAX_PARAMS_CHARS = 300
 
 SYSTEM = f"""\
 You operate a web browser to carry out one task on a website. Each turn you see the page as an accessibility snapshot,
-in which every element you can use has a ref such as e12, and as a screenshot. You choose exactly one tool call; then
-you see what the page has become.
+in which every element you can use has a ref, given as [ref=…], and as a screenshot. You choose exactly one tool call;
+then you see what the page has become.
 
 How to work
 - Before each call, compare the page with the task: which of its conditions are shown as met, which are still open?
@@ -34,7 +34,8 @@ How to work
 How to reply
 One short thought, then one tool call, and nothing behind it, every time in this form:
 {REPLY_EXAMPLE}
-The thought is your only memory beside the list of your calls: put into it what you found out and what is still to do.
+<ref> stands for the ref of the element you mean. The thought is your only memory beside the list of your calls: put
+into it what you found out and what is still to do.
 """
 
 

@@ -16,7 +16,6 @@ from a2a import types
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.errors import AgentCardResolutionError
 from a2a.utils.errors import A2AError, UnsupportedOperationError
-from google.protobuf.json_format import Error as ProtoJsonError  # type: ignore[import-untyped]
 from pydantic import SecretStr
 
 from shared.agent_calls import (
@@ -48,7 +47,6 @@ __all__ = [
 
 _OLD_CARD_PATH = "/.well-known/agent.json"
 _POLL_S = (0.1, 0.2, 0.5, 1.0)
-_ERRORS = (A2AError, ProtoJsonError)
 _MAX_OPEN_TASKS = 256
 _MAX_CARD_BYTES = 1_000_000
 _MAX_STREAM_BYTES = 512_000_000
@@ -76,7 +74,8 @@ class _Caller:
         card, self._interface = await _read_card(self._url, self._card_timeout_s)
         config = ClientConfig(self._streaming, httpx_client=self._http)
         config.supported_protocol_bindings = [self._interface.protocol_binding]
-        self._client = ClientFactory(config).create(card)
+        with blaming(A2AError):
+            self._client = ClientFactory(config).create(card)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -119,7 +118,7 @@ class ParticipantClient(_Caller):
         message.task_id = before.task_id if before else ""
         configuration = types.SendMessageConfiguration(history_length=self._history())
         request = types.SendMessageRequest(message=message, configuration=configuration)
-        with blaming(*_ERRORS):
+        with blaming(A2AError):
             try:
                 async with asyncio.timeout(self._reply_timeout_s):
                     return await self._turn(request, context_id, before)
@@ -196,7 +195,7 @@ class AssessmentClient(_Caller):
         while True:
             lost: ParticipantError = ParticipantUnreachable("the agent ended its answer before it was done")
             try:
-                with blaming(*_ERRORS):
+                with blaming(A2AError):
                     async for response in stream:
                         for event in self._events(response):
                             yield event
@@ -213,7 +212,7 @@ class AssessmentClient(_Caller):
     async def cancel(self) -> None:
         """End the assessment under way, if there is one. Raises like `run`."""
         if self._task_id is not None:
-            with blaming(*_ERRORS):
+            with blaming(A2AError):
                 await self._client.cancel_task(types.CancelTaskRequest(id=self._task_id))
 
     async def _resumed(self, task_id: str) -> AsyncIterator[types.StreamResponse]:
@@ -255,9 +254,10 @@ class _OpenTask(NamedTuple):
 
 async def _read_card(url: str, timeout_s: float) -> tuple[types.AgentCard, Interface]:
     """The card of the agent at `url`, reduced to the one interface that is called."""
-    with blaming(*_ERRORS):
+    client = bounded_client(max_bytes=_MAX_CARD_BYTES)
+    with blaming(A2AError):
         try:
-            async with asyncio.timeout(timeout_s), bounded_client(max_bytes=_MAX_CARD_BYTES) as http:
+            async with asyncio.timeout(timeout_s), client as http:
                 resolver = A2ACardResolver(http, url)
                 try:
                     card = await resolver.get_agent_card()

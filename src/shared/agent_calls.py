@@ -1,16 +1,21 @@
 """What a call to an agent is made of, whatever its protocol: where to dial, what comes back, whom to blame."""
 
+import errno
+import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import httpx
 
-from shared.errors import ParticipantError, ParticipantUnreachable
+from shared.errors import InternalFault, ParticipantError, ParticipantUnreachable, WabeError
 from shared.models import Record
 from shared.text import excerpt
 
 MAX_WORDS_CHARS = 500
+
+# What this machine can run out of. EADDRNOTAVAIL is not among them: an address that the agent publishes can cause it.
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC})
 
 
 class AgentSummary(Record):
@@ -88,24 +93,53 @@ def _pinned(url: str, dialled: httpx.URL) -> str:
 
 
 @contextmanager
-def blaming(protocol_error: type[Exception], *parse_errors: type[Exception]) -> Iterator[None]:
-    """Turn what an SDK lets through while it reads foreign bytes into a `ParticipantError` that names the cause.
+def blaming(protocol_error: type[Exception]) -> Iterator[None]:
+    """The one boundary around reading an agent: whatever goes wrong inside is that agent's `ParticipantError`.
 
-    `protocol_error` is the base of the SDK's own errors: its cause counts, where it has one. `parse_errors` are those
-    of its parsers, beside Python's own.
+    Only bytes from the agent decide what happens inside, and decoders raise what they like (protobuf raises
+    `SystemError` for a lone surrogate): no list of exceptions would be complete. The exception is a shortage of this
+    machine, found anywhere in the chain of causes: an `InternalFault`. Cancellation and errors that already name their
+    cause pass. `protocol_error` is the base of the SDK's own errors.
     """
-    network = (httpx.HTTPError, httpx.InvalidURL, ExceptionGroup)
-    python = (ValueError, TypeError, LookupError, AttributeError, RecursionError, NotImplementedError)
-    foreign: tuple[type[Exception], ...] = (protocol_error, *parse_errors, *network, *python)
     try:
         yield
-    except foreign as error:
-        cause = error.__cause__ if isinstance(error, protocol_error) and error.__cause__ is not None else error
-        raise _blamed(cause, protocol_error) from None
+    except WabeError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        for cause in _causes(error):
+            if _is_shortage(cause):
+                raise InternalFault(f"the judge's machine could not go on: {_words(cause)}") from None
+        raise _blamed(error, protocol_error) from None
 
 
-def _blamed(cause: BaseException, protocol_error: type[Exception]) -> ParticipantError:
-    words = f" {excerpt(str(cause), MAX_WORDS_CHARS)}" if str(cause) else ""
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and everything that led to it."""
+    found: dict[int, BaseException] = {}
+    waiting = [error]
+    while waiting:
+        each = waiting.pop()
+        if id(each) in found:
+            continue
+        found[id(each)] = each
+        waiting += [cause for cause in (each.__context__, each.__cause__) if cause is not None]
+        if isinstance(each, BaseExceptionGroup):
+            waiting += each.exceptions
+    yield from found.values()
+
+
+def _is_shortage(error: BaseException) -> bool:
+    if isinstance(error, socket.gaierror):  # its numbers are not those of the system
+        return error.errno == socket.EAI_MEMORY
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _SHORTAGES)
+
+
+def _blamed(error: BaseException, protocol_error: type[Exception]) -> ParticipantError:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    cause = error.__cause__ if isinstance(error, protocol_error) and error.__cause__ is not None else error
+    if isinstance(cause, ParticipantError):
+        return cause
+    words = f" {said}" if (said := _words(cause)) else ""
     if isinstance(cause, httpx.HTTPStatusError):
         return ParticipantError(f"the agent answered HTTP {cause.response.status_code}")
     if isinstance(cause, httpx.TransportError):
@@ -113,6 +147,15 @@ def _blamed(cause: BaseException, protocol_error: type[Exception]) -> Participan
     if isinstance(cause, protocol_error):
         return ParticipantError(f"the agent answered with an error:{words}")
     return ParticipantError(f"the agent's answer is not A2A: {type(cause).__name__}{words}")
+
+
+def _words(error: BaseException) -> str:
+    """What an error says, as one bounded line. Its arguments may be the agent's own values."""
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001
+        said = "(its message cannot be shown)"
+    return excerpt(said, MAX_WORDS_CHARS) if said else ""
 
 
 def check_context(given: str, asked: str) -> None:

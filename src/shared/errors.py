@@ -71,6 +71,12 @@ class SiteFault(EnvironmentFault):
     blame = "site"
 
 
+class InternalFault(EnvironmentFault):
+    """This machine ran out of something it needs: file descriptors, memory, buffers, disk space."""
+
+    blame = "internal"
+
+
 class ModelError(WabeError):
     """The judge model gave no usable answer. The verdict is unscored.
 

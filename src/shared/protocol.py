@@ -71,7 +71,7 @@ MAX_TABS = 20
 
 REPLY_FORMAT = (
     f"one tool call, {REPLY_EXAMPLE}, or three lines THOUGHT: …, ACTION: <tool>, PARAMS: <JSON object>. "
-    f"Elements are named by their ref in the snapshot. {FINISH} ends the task with your answer."
+    f"<ref> stands for an element's ref, which the snapshot gives as [ref=…]. {FINISH} ends the task with your answer."
 )
 
 _VALUE = re.compile(r"(Task|Website|Feedback|Reply format|Page|Title|Dialog): (.*)")

@@ -6,13 +6,13 @@ the last one counts: what stands before it is taken for a draft. A last block th
 a reason to carry out an earlier one.
 Forgiven: code fences, a missing closing tag, the case of tags, text around, trailing commas, raw line breaks in
 strings. Refused, because a guess could change the meaning: repeated keys, NaN and infinities, integers beyond 2^53,
-NUL characters, parameters under another name, two objects in one block.
+NUL characters, parameters under another name, two objects in one block, more than `MAX_BLOCKS` blocks or `MAX_VALUES`
+values. Each block is decoded at most twice, so the time is linear in the text.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from shared.models import Action, Reply
@@ -22,18 +22,25 @@ MAX_REPLY_CHARS = 200_000
 MAX_THOUGHT_CHARS = 4_000
 MAX_DEPTH = 16
 MAX_BLOCKS = 10
+MAX_VALUES = 20_000
 TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-REPLY_EXAMPLE = '<json>{"thought": "…", "tool": "browser_click", "params": {"target": "e12"}}</json>'
+# `<ref>` is no reference on any page, so a participant that sends the example back does nothing with it.
+REPLY_EXAMPLE = '<json>{"thought": "…", "tool": "browser_click", "params": {"target": "<ref>"}}</json>'
 
 _TAG = re.compile(r"<\s{0,9}json\s{0,9}>", re.IGNORECASE)
 _CLOSING = re.compile(r"<\s{0,9}/\s{0,9}json\s{0,9}>", re.IGNORECASE)
-_FENCE = re.compile(r"`{3,9}[A-Za-z0-9]{0,20}(?=[\s{])")
+_FENCE = re.compile(r"`{3,9}+[A-Za-z0-9]{0,20}+(?=[\s{])")
 _LINE_WITH_BRACE = re.compile(
     r"^[ \t]*+(?:(?:`|<(?:answer|action|response|output|tool_call)>|json:)[ \t]*+)?\{", re.IGNORECASE | re.MULTILINE
 )
 _LEAD_IN = re.compile(r"\s*+(?:`{1,9}(?:json5?|JSON)?\s*+)?")
 _LABEL = re.compile(r"^[ \t>*_#-]{0,9}(THOUGHTS?|ACTION|PARAMS)[ \t*_]{0,9}:[ \t*_]{0,9}", re.IGNORECASE | re.MULTILINE)
-_TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"?|,(?=\s*+[}\]])', re.DOTALL)
+# What may stand in a JSON text, from a place on; a label, a tag or a fence ends it.
+_JSON_RUN = re.compile(r'(?:"(?:[^"\\]++|\\.)*+"|[][{}:,\s0-9.eE+\-truefalsnINity]++)*+', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_TO_TRAILING_COMMA = re.compile(r'(?:[^",]++|"(?:[^"\\]++|\\.)*+"|,(?!\s*+[}\]]))*+,', re.DOTALL)
+# Where a decoder finds fault with a trailing comma: at the comma (Python 3.13) or at the bracket behind it.
+_ENDS_AFTER_COMMA = re.compile(r",?\s*+[}\]]")
 _OTHER_NAMES = ("parameters", "arguments", "args", "param", "input")
 
 
@@ -67,15 +74,13 @@ def _read(text: str) -> Action:
         raise _Problem(f"has {len(text)} characters, and at most {MAX_REPLY_CHARS} are read")
     if not text.strip():
         raise _Problem("is empty")
-    tags = list(_starts(text, _TAG))
-    if tags:
-        return _action_of(_last_object(text, tags))
+    if (start := _next_block(text, _TAG, 0)) is not None:
+        return _action_of(_last_object(text, _TAG, start))
     labels = list(_LABEL.finditer(text))
     if any(label[1].upper() == "ACTION" for label in labels):
-        return _action_of(_from_lines(text))
-    fences = list(_starts(text, _FENCE))
-    if fences:
-        return _action_of(_last_object(text, fences))
+        return _action_of(_from_lines(text, labels))
+    if (start := _next_block(text, _FENCE, 0)) is not None:
+        return _action_of(_last_object(text, _FENCE, start))
     if (bare := _LINE_WITH_BRACE.search(text)) is not None:
         value, end = _decode(text, bare.end() - 1)
         if _LINE_WITH_BRACE.search(text, end):
@@ -86,35 +91,40 @@ def _read(text: str) -> Action:
     raise _Problem(f"holds no <json>…</json> block and no ACTION: line (it begins with {excerpt(text.strip())})")
 
 
-def _starts(text: str, opening: re.Pattern[str]) -> Iterator[int]:
-    """Where a JSON object begins behind an opening mark."""
-    for match in opening.finditer(text):
-        lead_in = _LEAD_IN.match(text, match.end())
-        position = lead_in.end() if lead_in else match.end()
-        if text.startswith(("{", "["), position):
-            yield position
+def _next_block(text: str, opening: re.Pattern[str], position: int) -> int | None:
+    """Where the next JSON object or list behind an opening mark begins, or `None`."""
+    for mark in opening.finditer(text, position):
+        lead_in = _LEAD_IN.match(text, mark.end())
+        start = lead_in.end() if lead_in else mark.end()
+        if text.startswith(("{", "["), start):
+            return start
+    return None
 
 
-def _last_object(text: str, starts: list[int]) -> Any:
+def _last_object(text: str, opening: re.Pattern[str], first: int) -> Any:
     """The object of the last block. A mark inside a string of an earlier block opens no block."""
     found: Any = None
     problem: _Problem | None = None
-    end = blocks = 0
-    for start in starts:
-        if start < end:
-            continue
-        blocks += 1
-        if blocks > MAX_BLOCKS:
-            raise _Problem(f"holds more than {MAX_BLOCKS} JSON blocks")
-        problem = None
+    start: int | None = first
+    for _ in range(MAX_BLOCKS):
+        if start is None:
+            break
+        problem, end = None, start
         try:
             found, end = _decode(text, start)
             _check_rest(text, end)
         except _Problem as error:
             problem = error
+        start = _next_block(text, opening, end)
+    if start is not None:
+        raise _too_many_blocks()
     if problem is not None:
         raise problem
     return found
+
+
+def _too_many_blocks() -> _Problem:
+    return _Problem(f"holds more than {MAX_BLOCKS} JSON blocks")
 
 
 def _check_rest(text: str, end: int) -> None:
@@ -127,26 +137,30 @@ def _check_rest(text: str, end: int) -> None:
             raise _Problem(f"has more than one JSON object inside the <json> tags, from {excerpt(rest, 30)} on")
 
 
-def _from_lines(text: str) -> dict[str, Any]:
+def _from_lines(text: str, labels: list[re.Match[str]]) -> dict[str, Any]:
     """The last `ACTION:` line with the thought before it and the parameters behind it."""
     body: dict[str, Any] = {}
-    thought = ""
-    end = 0
-    labels = list(_LABEL.finditer(text))
+    thought, action = slice(0), None
+    end = blocks = 0
     for number, label in enumerate(labels):
         if label.start() < end:
             continue  # a label inside a string of the parameters
         stop = labels[number + 1].start() if number + 1 < len(labels) else len(text)
         match label[1].upper():
             case "ACTION":
-                lines = text[label.end() : stop].strip().splitlines()
-                name = lines[0].strip() if lines else ""
-                body = {"tool": name if TOOL_NAME.fullmatch(name) else name.strip(" \t`*_\"'.")}
+                action, body = slice(label.end(), stop), {}
             case "PARAMS":
+                blocks += 1
+                if blocks > MAX_BLOCKS:
+                    raise _too_many_blocks()
                 body["params"], end = _decode_params(text, label.end(), stop)
             case _:
-                thought = text[label.end() : stop].strip()
-    return {"thought": thought, **body}
+                thought = slice(label.end(), stop)
+    if action is not None:
+        lines = text[action].strip().splitlines()
+        name = lines[0].strip() if lines else ""
+        body["tool"] = name if TOOL_NAME.fullmatch(name) else name.strip(" \t`*_\"'.")
+    return {"thought": text[thought].strip(), **body}
 
 
 def _decode_params(text: str, start: int, stop: int) -> tuple[Any, int]:
@@ -158,24 +172,35 @@ def _decode_params(text: str, start: int, stop: int) -> tuple[Any, int]:
 
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value at `start` and where it ends. Raises `_Problem`."""
+    """The JSON value at `start` and where it ends. Raises `_Problem`. Takes time linear in the text behind `start`."""
+    run = _JSON_RUN.match(text, start)
+    outside_strings = _STRING.sub("", run.group()) if run else ""
+    # Every value but the first stands behind one of these.
+    if sum(map(outside_strings.count, "{[,")) >= MAX_VALUES:
+        raise _Problem(f"holds more than {MAX_VALUES} JSON values")
     try:
         return _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
-        return _decode_with_trailing_commas(text, start, error)
+        if _ENDS_AFTER_COMMA.match(text, error.pos) and (found := _decode_without_trailing_commas(text, start)):
+            return found
+        near = text[error.pos : error.pos + 30]
+        where = f"near {excerpt(near, 30)}" if near else "where the text ends"
+        raise _Problem(f"is not valid JSON: {error.msg} at character {error.pos}, {where}") from None
     except RecursionError:
         raise _Problem(f"nests JSON more than {MAX_DEPTH} levels deep") from None
 
 
-def _decode_with_trailing_commas(text: str, start: int, first: json.JSONDecodeError) -> tuple[Any, int]:
-    # Replaced by a blank, so that positions stay; strings are matched first and left alone.
-    rest = _TRAILING_COMMA.sub(lambda match: " " if match.group() == "," else match.group(), text[start:])
+def _decode_without_trailing_commas(text: str, start: int) -> tuple[Any, int] | None:
+    """The value with each trailing comma replaced by a blank, so that positions stay; commas in strings are text."""
+    run = _JSON_RUN.match(text, start)
+    rest, position, pieces = run.group() if run else "", 0, []
+    while comma := _TO_TRAILING_COMMA.match(rest, position):
+        pieces.append(rest[position : comma.end() - 1])
+        position = comma.end()
     try:
-        value, end = _DECODER.raw_decode(rest)
+        value, end = _DECODER.raw_decode(" ".join([*pieces, rest[position:]]))
     except (json.JSONDecodeError, RecursionError):
-        near = text[first.pos : first.pos + 30]
-        where = f"near {excerpt(near, 30)}" if near else "where the text ends"
-        raise _Problem(f"is not valid JSON: {first.msg} at character {first.pos}, {where}") from None
+        return None
     return value, start + end
 
 
@@ -245,9 +270,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > 17 or abs(int(digits)) > 2**53:
+    if len(digits) > 17 or abs(value := int(digits)) > 2**53:
         raise _Problem(f"holds the number {excerpt(digits, 20)}, which is too large")
-    return int(digits)
+    return value
 
 
 def _decimal(digits: str) -> float:

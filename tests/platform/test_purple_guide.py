@@ -40,7 +40,7 @@ CLICK = ToolSpec(
     description="Click an element",
     parameters={
         "type": "object",
-        "properties": {"target": {"type": "string", "description": "Element's ref in the snapshot, such as e12"}},
+        "properties": {"target": {"type": "string", "description": "Element's ref, given in the snapshot as [ref=…]"}},
         "additionalProperties": False,
         "required": ["target"],
     },
@@ -175,7 +175,7 @@ def test_the_shown_replies_are_read() -> None:
     actions = [parse_reply(text).action for text in blocks("text")]
     assert actions[0] == actions[1]
     assert actions[0] is not None
-    assert actions[0].params["target"] == "e3"
+    assert actions[0].params["target"] == "<ref>"
 
 
 def test_the_shown_scenarios_are_valid(tmp_path: Path) -> None:

@@ -138,6 +138,8 @@ def test_what_is_typed_is_never_taken_for_the_form(typed):
         ('<json>{"tool": "a", "params": ' + '{"a":' * 20 + "1" + "}" * 21, "nests JSON more than 16 levels deep"),
         ('<json>{"tool": "a", "params": "%s"}' % ("[" * 10_000), "nests JSON more than 16 levels deep"),
         ("<json>{}</json>" * 11, "holds more than 10 JSON blocks"),
+        ("ACTION: a\n" + 'PARAMS: {"a":1,}\n' * 11, "holds more than 10 JSON blocks"),
+        ('<json>{"tool": "a", "params": {"x": [%s1]}}</json>' % ("1," * 20_000), "holds more than 20000 JSON values"),
         ("x" * (MAX_REPLY_CHARS + 1), f"has {MAX_REPLY_CHARS + 1} characters"),
     ],
 )
@@ -146,6 +148,10 @@ def test_a_complaint_says_what_was_wrong_and_what_to_send(text, said):
     assert sentence.startswith("Your reply ")
     assert said in sentence
     assert sentence.endswith(f"; send exactly one action, such as {REPLY_EXAMPLE}")
+
+
+def test_commas_and_brackets_in_a_text_are_no_values():
+    assert action(render_reply(Action(tool="a", params={"x": ",[{" * 30_000}))).params == {"x": ",[{" * 30_000}
 
 
 def test_a_long_thought_is_cut():

@@ -1,0 +1,96 @@
+"""The judge's own examples sent back: nothing is done, and the participant is told what to send instead."""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from helpers_still_page import SNAPSHOT, Played, play
+from helpers_tools import SERVER_TOOLS
+from judge.actions import Complaint, check_action
+from judge.tool_policy import offered_tools
+from participants.model_prompt import SYSTEM
+from shared.protocol import REPLY_EXAMPLE, REPLY_FORMAT, parse_observation, parse_reply
+from shared.snapshot import REF, parse_snapshot
+
+TOOLS = offered_tools(SERVER_TOOLS)
+ROOT = Path(__file__).resolve().parent.parent.parent
+Record = Callable[[str, object], None]
+
+
+class Echo:
+    """Says the same every time, or what `part` takes from the message it is sent."""
+
+    def __init__(self, part: Callable[[str], str]) -> None:
+        self._part = part
+
+    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
+        return self._part(text)
+
+
+def last_complaint(message: str) -> str:
+    return parse_observation(message).feedback or REPLY_EXAMPLE
+
+
+ECHOES: dict[str, Callable[[str], str]] = {
+    "the example": lambda _: REPLY_EXAMPLE,
+    "the example without its tags": lambda _: re.sub("</?json>", "", REPLY_EXAMPLE),
+    "the example in a fence": lambda _: "```json\n" + re.sub("</?json>", "", REPLY_EXAMPLE) + "\n```",
+    "the example as three lines": lambda _: 'THOUGHT: …\nACTION: browser_click\nPARAMS: {"target": "<ref>"}',
+    "the example with the older name": lambda _: REPLY_EXAMPLE.replace('"target"', '"ref"'),
+    "the example in a snapshot's brackets": lambda _: REPLY_EXAMPLE.replace("<ref>", "[ref=<ref>]"),
+    "the reply format": lambda _: REPLY_FORMAT,
+    "the lines of the reply format": lambda _: "THOUGHT: …\nACTION: <tool>\nPARAMS: <JSON object>",
+    "the whole message": lambda message: message,
+    "the last complaint": last_complaint,
+    "a model's instructions": lambda _: SYSTEM,
+}
+
+
+async def played(folder: Path, part: Callable[[str], str]) -> Played:
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Echo]:
+        yield Echo(part)
+
+    return await play(folder, connect)
+
+
+@pytest.mark.parametrize("what", ECHOES)
+async def test_an_agent_that_repeats_what_it_was_told_does_nothing(
+    tmp_path: Path, what: str, record_property: Record
+) -> None:
+    episode = await played(tmp_path, ECHOES[what])
+    record_property("outcome", f"{episode.told()}, {len(episode.page.done)} actions done")
+    assert episode.page.done == []
+    assert episode.outcome == "failure"
+    assert episode.entry["action_history"] == []
+
+
+def test_an_agent_that_repeats_the_example_is_told_what_to_put_in_its_place(record_property: Record) -> None:
+    action = parse_reply(REPLY_EXAMPLE).action
+    assert action is not None
+    said = check_action(action, TOOLS, parse_snapshot(SNAPSHOT))
+    assert isinstance(said, Complaint)
+    record_property("outcome", said.text)
+    assert said.text == (
+        'browser_click: "<ref>" as "target" is no element reference; '
+        "send the ref of an element, which the snapshot gives as [ref=…] (selectors are not accepted)."
+    )
+
+
+def test_the_replies_that_the_guide_shows_cannot_be_carried_out(record_property: Record) -> None:
+    guide = (ROOT / "PURPLE_AGENT_GUIDE.md").read_text()
+    shown = re.findall(r"^```text\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    targets = [action.params["target"] for text in shown if (action := parse_reply(text).action)]
+    record_property("outcome", f"targets {targets}")
+    assert len(targets) == 2
+    assert not any(REF.fullmatch(target) for target in targets)
+
+
+def test_nothing_that_a_participant_is_told_names_a_reference(record_property: Record) -> None:
+    told = "\n".join([REPLY_FORMAT, SYSTEM, *map(str, TOOLS)])
+    found = re.findall(rf"\b{REF.pattern}\b", told)
+    record_property("outcome", f"references named: {found}")
+    assert found == []

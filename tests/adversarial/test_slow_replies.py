@@ -1,0 +1,108 @@
+"""Replies made to keep the judge busy: reading one takes time in proportion to its length, and little of it."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from helpers_hostile_envelopes import CONTEXT, body_agent, encode, in_envelope, replaced, reply_documents
+from helpers_tools import SERVER_TOOLS
+from judge.replies import understand
+from judge.tool_policy import offered_tools
+from shared.a2a_client import ParticipantClient
+from shared.bounded_http import MAX_VALUES
+from shared.errors import ParticipantError
+from shared.protocol import MAX_REPLY_CHARS
+from shared.snapshot import parse_snapshot
+
+TOOLS = offered_tools(SERVER_TOOLS)
+SNAPSHOT = parse_snapshot('- button "Go" [ref=e1]')
+FAMILIES = {
+    "parameters with trailing commas": ("ACTION: finish\n", 'PARAMS: {"a":1,}\n'),
+    "parameters": ("ACTION: finish\n", 'PARAMS: {"a":1}\n'),
+    "parameters that are lists": ("ACTION: finish\n", "PARAMS: [1,]\n"),
+    "actions": ("", "ACTION: finish\n"),
+    "thoughts": ("ACTION: finish\n", "THOUGHT: hm\n"),
+    "blocks with trailing commas": ("", '<json>{"tool":"finish",}</json>'),
+    "tags that open nothing": ("", "<json>"),
+    "objects that never end": ("", "<json>{"),
+    "fences": ("", "```json\n{"),
+    "objects on lines of their own": ("", "{\n"),
+    "trailing commas in one object": ('<json>{"tool":"finish","params":{"a":[', "[1,],"),
+    "tags in one string": ('<json>{"tool":"finish","thought":"', "<json>{"),
+}
+
+
+def work(text: str) -> int:
+    """How many calls it takes to read a reply: the same on every machine."""
+    calls = 0
+
+    def count(_: Any, event: str, __: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        understand(text, TOOLS, SNAPSHOT)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_twice_the_text_takes_at_most_twice_the_work(
+    family: str, record_property: Callable[[str, object], None]
+) -> None:
+    head, unit = FAMILIES[family]
+    once, twice = (work(head + unit * count) for count in (1_000, 2_000))
+    record_property("outcome", f"{once} calls, then {twice}")
+    assert twice <= 2.2 * once
+
+
+def test_eleven_thousand_blocks_of_parameters_are_refused_after_ten(
+    record_property: Callable[[str, object], None],
+) -> None:
+    text = "ACTION: finish\n" + 'PARAMS: {"a":1,}\n' * 11_700
+    said = understand(text, TOOLS, SNAPSHOT).complaint
+    record_property("outcome", said)
+    assert len(text) < MAX_REPLY_CHARS
+    assert "holds more than 10 JSON blocks" in said
+
+
+@pytest.mark.parametrize("item", [1, {}, {"target": "e1"}, [[]]], ids=["numbers", "objects", "half fields", "lists"])
+def test_a_list_of_many_items_is_refused_before_each_is_looked_at(
+    item: Any, record_property: Callable[[str, object], None]
+) -> None:
+    def of(count: int) -> str:
+        return "<json>" + json.dumps({"tool": "browser_fill_form", "params": {"fields": [item] * count}}) + "</json>"
+
+    said = understand(of(5_000), TOOLS, SNAPSHOT).complaint
+    record_property("outcome", said)
+    assert said == 'browser_fill_form: "fields" has 5000 items; send at most 50.'
+    assert work(of(5_000)) < 40 * 5_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[0] * MAX_VALUES, [[]] * MAX_VALUES, [{}] * MAX_VALUES, {str(n): 0 for n in range(MAX_VALUES)}],
+    ids=["numbers", "lists", "objects", "members"],
+)
+async def test_an_answer_of_many_values_is_refused_before_it_is_decoded(
+    value: Any, record_property: Callable[[str, object], None]
+) -> None:
+    async with body_agent() as agent, ParticipantClient(agent.url) as client:
+        agent.reply = encode(in_envelope(replaced(reply_documents("1.0")[0], ("message", "parts", 1, "data"), value)))
+        with pytest.raises(ParticipantError, match="more than 10000 JSON values") as caught:
+            await client.send("What now?", context_id=CONTEXT)
+    record_property("outcome", caught.value.message)
+
+
+async def test_a_text_full_of_brackets_and_commas_counts_as_one_value() -> None:
+    text = '{"a": [1, 2, "\\"], {"],' * 20_000
+    async with body_agent() as agent, ParticipantClient(agent.url) as client:
+        agent.reply = encode(
+            in_envelope({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": text}]}})
+        )
+        assert await client.send("What now?", context_id=CONTEXT) == text

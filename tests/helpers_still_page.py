@@ -1,0 +1,77 @@
+"""Whole assessments without a browser process: one page that never changes and keeps what was done to it."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from helpers_tools import SERVER_TOOLS
+from judge.assessment import Assessment, Parts
+from judge.config import RunConfig
+from judge.environment import ToolResult
+from judge.episode import Participant
+from judge.events import Event, TaskRetried
+from judge.judges.factory import open_judge
+from judge.results import TaskSummary
+from judge.store import RunStore
+from judge.tool_policy import offered_tools
+from shared.models import Page, Task
+from shared.settings import Settings
+
+SITE = "https://shop.example.org/"
+SNAPSHOT = '- link "Lamps" [ref=e12]\n- button "Buy" [ref=e2]\n- textbox "Name" [ref=f1e3]'
+
+
+class StillPage:
+    """A browser; `done` is what it was asked to do."""
+
+    def __init__(self) -> None:
+        self.tools = offered_tools(SERVER_TOOLS)
+        self.versions = {"browser": "scripted"}
+        self.done: list[tuple[str, dict[str, Any]]] = []
+
+    async def open(self, url: str) -> None:
+        """Nothing to load."""
+
+    async def observe(self) -> Page:
+        return Page(url=SITE, title="Shop", snapshot=SNAPSHOT, screenshot=b"\xff\xd8" * 500)
+
+    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        self.done.append((tool, params))
+        return ToolResult(ok=True, text="done")
+
+
+class Played:
+    """What came of the task, and what happened on the way."""
+
+    def __init__(self, summary: TaskSummary, page: StillPage, events: list[Event], folder: Path) -> None:
+        self.outcome = summary.outcome
+        self.entry = summary.entry
+        self.error = str(summary.entry["error"])
+        self.page = page
+        self.retries = sum(isinstance(event, TaskRetried) for event in events)
+        self.folder = folder
+
+    def told(self) -> str:
+        return f"{self.outcome} ({self.entry['stop_reason']}), {self.error}, {self.retries} retries"
+
+
+async def play(folder: Path, connect: Callable[[], AbstractAsyncContextManager[Participant]], **config: Any) -> Played:
+    """One task from start to verdict; checks only, so an answer without evidence is unscored."""
+    store = RunStore(folder, "r")
+    store.create()
+    settings = RunConfig.model_validate({"judge_model": "offline", "max_steps": 4, **config})
+    page, events = StillPage(), list[Event]()
+
+    @asynccontextmanager
+    async def browser() -> AsyncIterator[StillPage]:
+        yield page
+
+    judge = open_judge(settings, Settings(), cache_dir=None)
+    task = Task(task_id="t", website=SITE, task="Buy a lamp.")
+    try:
+        parts = Parts(lambda _: browser, connect, judge, store, events.append)
+        (summary,) = await Assessment((task,), settings, parts).run()
+    finally:
+        await judge.aclose()
+    return Played(summary, page, events, store.task("t").folder)
