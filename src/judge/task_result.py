@@ -8,13 +8,12 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError
 
 from judge.schemas import OLDER_RESULT_SCHEMAS, RESULT_SCHEMA
-from judge.trajectory import evidence_sha256
+from judge.trajectory import ABORTING, evidence_sha256
 from shared.errors import TrajectoryError
 from shared.models import Record, Step, StopReason, Task, TokenUsage, Verdict, VerdictOutcome
 
 MAX_THOUGHT_CHARS = 4000
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
-ABORTING: tuple[StopReason, ...] = ("environment_fault", "cancelled")
 
 
 def classify(stop_reason: StopReason, verdict: VerdictOutcome | None, is_aborted: bool = False) -> TaskOutcome:

@@ -7,6 +7,8 @@ from typing import Any
 from judge.files import sha256_json
 from shared.models import Record, Step, StopReason, Task
 
+# Ends of an attempt that say nothing of the participant.
+ABORTING: tuple[StopReason, ...] = ("environment_fault", "cancelled")
 # What a verdict rests on. Not the verdict itself, nor what is made from these keys (`action_history`, `thoughts`), nor
 # the clock. `network` and `probes` are not recorded yet and count as null.
 _EVIDENCE = (

@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from judge.files import read_bytes, read_json, sha256_file, sha256_json
 from judge.schemas import OLDER_RESULT_SCHEMAS, RESULT_SCHEMA
-from judge.task_result import ABORTING
-from judge.trajectory import Trajectory, evidence_sha256
+from judge.trajectory import ABORTING, Trajectory, evidence_sha256
 from shared.errors import TrajectoryError
 from shared.models import Step, StopReason, Task
 
