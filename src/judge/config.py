@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from judge.record_limits import MAX_STEPS
 from shared.models import Record
 
 JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomous", "agenttrek", "rubric"]
@@ -24,7 +25,7 @@ class RunConfig(Record):
     judge's pauses (`step_delay`). Left out, it allows each step one call of full length besides all of these.
     """
 
-    max_steps: int = Field(default=15, ge=1, le=1000)
+    max_steps: int = Field(default=15, ge=1, le=MAX_STEPS)
     max_parallel: int = Field(default=1, ge=1, le=64)
     max_task_retries: int = Field(default=1, ge=0, le=10)
     step_delay: float = Field(default=0.0, ge=0, le=600)

@@ -30,8 +30,6 @@ from shared.text import without_surrogates
 BLOCKED = "blocked_address"
 MAX_UNREADABLE = 3
 _TELLING_TOOLS = frozenset({"browser_find", "browser_tabs"})
-_KEPT_REPLY_CHARS = 20_000
-_KEPT_ANSWER_CHARS = 20_000
 
 
 class Participant(Protocol):
@@ -112,7 +110,6 @@ class Episode:
         stop: StopReason
         error: WabeError | None = None
         try:
-            self._store.begin()
             async with asyncio.timeout(self._config.attempt_timeout_s) as limit:
                 stop = await self._play()
         except TimeoutError:
@@ -174,21 +171,20 @@ class Episode:
         async with self._browser_time(limit):
             page = await browser.observe()
             draft = self._record_page(index, page, browser)
-        observed = time.monotonic()
-        await self._hooks.observed(draft)
-        message = render_observation(self._observation(index, page, browser))
-        asked = time.monotonic()
-        replied = acted = asked
+        observed = asked = replied = acted = time.monotonic()
         changes: dict[str, Any] = {}
         try:
+            await self._hooks.observed(draft)
+            message = render_observation(self._observation(index, page, browser))
+            asked = time.monotonic()
             text = await self._ask(message, page)
             replied = time.monotonic()
-            changes["reply"] = text[:_KEPT_REPLY_CHARS]
+            changes["reply"] = text
             await self._act_on(text, page, browser, limit, changes)
             acted = time.monotonic()
         except WabeError as error:
             acted = time.monotonic()
-            changes["outcome"] = Outcome(ok=False, message=f"{error.blame}: {error.message}"[:2000])
+            changes["outcome"] = Outcome(ok=False, message=f"{error.blame}: {error.message}")
             raise
         finally:
             timings = Timings(
@@ -199,8 +195,7 @@ class Episode:
             changes["flags"] = (*dict.fromkeys((*draft.flags, *changes.get("flags", ()))),)
             changes["navigations"] = recorded((*draft.navigations, *changes.get("navigations", ())))
             step = draft.model_copy(update={**changes, "timings": timings})
-            self._steps.append(step)
-            self._store.append_step(step)
+            self._steps.append(self._store.append_step(step))
         await self._hooks.stepped(step)
         return self._stop_after(step)
 
@@ -226,7 +221,7 @@ class Episode:
         return without_surrogates(text)
 
     def _record_page(self, index: int, page: Page, browser: Browser) -> Step:
-        screenshot, snapshot = self._store.write_page(index, page)
+        files = self._store.write_page(index, page)
         hops = browser.take_hops()
         if index == 0:
             self._route.landed(page)
@@ -237,10 +232,9 @@ class Episode:
         blocked = BLOCKED if page.refused else None
         return Step(
             index=index,
-            url=page.url[:2048],
-            title=without_surrogates(page.title[:500]),
-            screenshot=screenshot,
-            snapshot=snapshot,
+            url=page.url,
+            title=page.title,
+            **files,
             dialog=page.dialog,
             feedback=self._feedback,
             flags=tuple(flag for flag in (off_site, blocked) if flag),
@@ -279,7 +273,7 @@ class Episode:
         told = not result.ok or checked.tool in _TELLING_TOOLS
         self._feedback = result.text if told else None
         line = understood.line if result.ok else None
-        changes["outcome"] = Outcome(ok=result.ok, message=result.text[:2000], line=line)
+        changes["outcome"] = Outcome(ok=result.ok, message=result.text, line=line)
         if result.refused:
             changes["refused"] = result.refused
 
@@ -303,7 +297,7 @@ class Episode:
         self._feedback = None
         if checked.tool == FINISH:
             answer = checked.params.get("answer")
-            self._answer = None if answer is None else str(answer)[:_KEPT_ANSWER_CHARS]
+            self._answer = None if answer is None else str(answer)
         return Outcome(ok=True, line=line)
 
     def _stop_after(self, step: Step) -> StopReason | None:

@@ -7,6 +7,7 @@ from typing import Any
 from judge.config import RunConfig
 from judge.provenance import config_checksum, package_versions, task_set_checksum
 from judge.results import TaskSummary
+from judge.schemas import RUN_SCHEMA
 from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.models import JudgeInfo, Task
@@ -20,7 +21,7 @@ def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role
     before = store.read_run() or {}
     now = time.time()
     record = {
-        "schema_version": "wabe-run-1",
+        "schema_version": RUN_SCHEMA,
         "run_id": store.run_id,
         "state": "running",
         "started_at": before.get("started_at", now),

@@ -127,14 +127,17 @@ class Navigation(Record):
 class Step(Record):
     """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
 
-    `navigations` are those since the step before, so also the ones that led to this observation.
+    The digests are of the two files' bytes; runs of the first version have none. `navigations` are those since the step
+    before, so they include the ones that led to this observation.
     """
 
     index: int
     url: str
     title: str
     screenshot: str | None = None
+    screenshot_sha256: str | None = None
     snapshot: str | None = None
+    snapshot_sha256: str | None = None
     dialog: str | None = None
     reply: str = ""
     action: Action | None = None
@@ -181,10 +184,14 @@ class JudgeInfo(Record):
 
 
 class Verdict(Record):
-    """What a judge method says of one trajectory. Nothing defaults to success: without an answer it is `unscored`."""
+    """What a judge method says of one trajectory. Nothing defaults to success: without an answer it is `unscored`.
+
+    It is valid for the trajectory with the digest `trajectory_sha256` and for no other.
+    """
 
     outcome: VerdictOutcome
     reason: str
+    trajectory_sha256: str | None = None
     judge: JudgeInfo | None = None
     key_points: tuple[str, ...] = ()
     image_judge_record: tuple[ImageScore, ...] = ()

@@ -38,7 +38,7 @@ METHODS: Mapping[JudgeMethod, type[ModelJudge]] = MappingProxyType(
     }
 )
 # What turns a trajectory into a verdict besides `judges/`: how it is read, what settles it, prompts, parsing, text.
-_JUDGING = ("prompt_set.py", "trajectory.py", "trajectory_files.py", "without_judge.py")
+_JUDGING = ("prompt_set.py", "schemas.py", "trajectory.py", "trajectory_files.py", "without_judge.py")
 _SHARED_JUDGING = ("snapshot.py", "text.py")
 # Endpoints without keys (vLLM, Ollama) still want the header to be there.
 _NO_KEY = "none"

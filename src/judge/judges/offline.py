@@ -49,6 +49,7 @@ class OfflineJudge:
                 f"judge_method {config.judge_method!r} needs a judge model; the offline judge has only 'webjudge'",
                 remedy="leave judge_method out, or set judge_model to a model",
             )
+        self._off_site = config.off_site
         self.info = JudgeInfo(
             method=config.judge_method,
             model=MODEL,
@@ -64,8 +65,9 @@ class OfflineJudge:
 
     @property
     def id(self) -> str:
-        """`webjudge-<digest>` over the rules and everything else in `JudgeInfo`."""
-        canonical = json.dumps(self.info.model_dump(mode="json"), sort_keys=True)
+        """`webjudge-<digest>` over the rules, everything else in `JudgeInfo`, and what is off-site play."""
+        said = {**self.info.model_dump(mode="json"), "off_site": self._off_site}
+        canonical = json.dumps(said, sort_keys=True)
         return f"{self.info.method}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
 
     async def prefetch_task(self, task: Task) -> None:
