@@ -15,6 +15,7 @@ from judge.config import RunConfig
 from judge.environment import BrowserFactory
 from judge.episode import Episode, EpisodeEnd, Participant
 from judge.events import (
+    NO_ACTION,
     Event,
     RunDone,
     RunStarted,
@@ -139,7 +140,9 @@ class Assessment:
 
     def _lost(self, task: Task, why: str) -> TaskResult:
         now = time.time()
-        end = EpisodeEnd(steps=(), stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now)
+        end = EpisodeEnd(
+            steps=(), stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now
+        )
         return self._result(task, end, attempt=1)
 
     def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> TaskResult:
@@ -232,6 +235,6 @@ class _Hooks:
                 task_id=self._task.task_id,
                 step=step.index + 1,
                 max_steps=self._config.max_steps,
-                action=happened or f"no action: {problem}",
+                action=happened or f"{NO_ACTION}: {problem}",
             )
         )
