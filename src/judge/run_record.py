@@ -143,7 +143,7 @@ def begin_run(
     Raises `ConfigError` when it cannot be written, or the folder holds a run that was asked to do something else.
     """
     asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
-    if store.has_begun:
+    if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
         require_same_request(store, asked)
     before = store.read_run() or {}
     now = time.time()
@@ -228,7 +228,8 @@ def withdraw_unplayed(store: RunStore, cause: str) -> None:
             for task in store.tasks():
                 value = task.read_result() or {}
                 if value.get("stop_reason") == "participant_error" and not value.get("action_history"):
-                    (task.folder / "result.json").unlink(missing_ok=True)
+                    # Without a result the task is unsettled; the attempt's record stays.
+                    (task.folder / "result.json").rename(task.folder / "withdrawn.json")
                     remove_tree(task.folder / "verdicts")
             (store.folder / "results.json").unlink(missing_ok=True)
             store.write_run({**(store.read_run() or {}), "state": "stopped", "error": cause, "outcomes": None})
