@@ -120,8 +120,13 @@ def _difference(path: tuple[str, ...], before: object, now: object) -> str:
     if path[0] == "tasks" or path[-1].endswith("_sha256"):
         what = f"{path[0]}: {path[1]}" if path[0] == "tasks" else ".".join(path).removesuffix("_sha256")
         return f"{what} {'added' if before is None else 'removed' if now is None else 'changed'}"
-    said = [one_line(value, 100) if isinstance(value, str) else json.dumps(value) for value in (before, now)]
-    return f"{'.'.join(path)}: {said[0] or '(empty)'} → {said[1] or '(empty)'}"
+    return f"{'.'.join(path)}: {_shown(before)} → {_shown(now)}"
+
+
+def _shown(value: object) -> str:
+    if value in (None, ""):
+        return "not set"
+    return one_line(value, 100) if isinstance(value, str) else json.dumps(value)
 
 
 def _sha256(value: object) -> str:
