@@ -15,6 +15,7 @@ from judge.config import RunConfig
 from judge.environment import BrowserFactory
 from judge.episode import Episode, EpisodeEnd, Participant
 from judge.events import (
+    NO_ACTION,
     Event,
     RunDone,
     RunStarted,
@@ -251,6 +252,6 @@ class _Hooks:
                 task_id=self._task.task_id,
                 step=step.index + 1,
                 max_steps=self._config.max_steps,
-                action=happened or f"no action: {problem}",
+                action=happened or f"{NO_ACTION}: {problem}",
             )
         )

@@ -30,11 +30,13 @@ class Member(Record):
     endpoint: str
     cmd: str | None
     is_agent: bool
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
 def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
-    """Everyone in the order of starting: sites, participants, judge. Raises `ConfigError` for a missing endpoint."""
+    """Everyone in the order of starting: sites, participants, judge. Raises `ConfigError` for a missing endpoint
+    and for an `env` that names an unset variable.
+    """
     found = [Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False) for site in scenario.sites]
     for agent in (*scenario.participants, scenario.green_agent):
         if agent.endpoint is None:
@@ -42,9 +44,9 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
                 f"{scenario.path}: {agent.role} has no endpoint",
                 remedy='add endpoint = "http://127.0.0.1:PORT" to run it here',
             )
-        found.append(
-            Member(name=agent.role, endpoint=agent.endpoint, cmd=agent.cmd, is_agent=True, env=dict(agent.env))
-        )
+        # Only what is started here gets an environment from here.
+        env = agent.resolved_env(settings.environ, scenario.path) if agent.cmd is not None else {}
+        found.append(Member(name=agent.role, endpoint=agent.endpoint, cmd=agent.cmd, is_agent=True, env=env))
     return tuple(found)
 
 
@@ -63,7 +65,7 @@ async def running_cast(
             if member.cmd is not None:
                 cmd = member.cmd.replace("{scenario_dir}", str(scenario_dir))
                 child_env = {**environ, **member.env}
-                children.append(await start_child(member.name, cmd, env=child_env, log=logs / _log_name(member.name)))
+                children.append(await start_child(member.name, cmd, env=child_env, log=log_path(logs, member.name)))
         started = {child.name: child for child in children}
         async with asyncio.TaskGroup() as group:
             for member in members:
@@ -79,10 +81,10 @@ async def running_cast(
         await asyncio.shield(_stop_all(children))
 
 
-def _log_name(name: str) -> str:
+def log_path(logs: Path, name: str) -> Path:
     """A role or site may have any name; that of its file is short, stays in the folder, and is no other one's."""
     plain = re.sub(r"[^\w -]", "_", name)[:40]
-    return f"{plain}.log" if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.log"
+    return logs / (f"{plain}.log" if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.log")
 
 
 async def _stop_all(children: list[Child]) -> None:
@@ -126,7 +128,8 @@ def _not_up(member: Member, child: Child | None, what: str) -> ConfigError:
             remedy="start it, or give the scenario a cmd that does",
         )
     end = child.log_end()
-    tail = f"\n--- end of {child.log} ---\n{end}" if end else f"; its log {child.log} is empty"
+    # Not by its path: the log goes with the run that did not start.
+    tail = f"\n--- end of its log ---\n{end}" if end else "; its log is empty"
     return ConfigError(f"{kind} {member.name} at {member.endpoint} {what}{tail}")
 
 

@@ -34,14 +34,20 @@ class Child:
 
     def log_end(self, lines: int = 12) -> str:
         """The last lines of its log, for an error message."""
-        try:
-            with self.log.open("rb") as stream:
-                stream.seek(0, os.SEEK_END)
-                stream.seek(max(0, stream.tell() - 16_384))
-                text = stream.read().decode("utf-8", "replace")
-        except OSError:
-            return ""
-        return "\n".join(text.splitlines()[-lines:])
+        return log_end(self.log, lines)
+
+    def crash(self) -> str | None:
+        """How it ended by itself, with the last line of its traceback; `None` while it runs."""
+        code = self.returncode
+        if code is None:
+            return None
+        how = f"with exit code {code}" if code >= 0 else f"by {_signal_name(-code)}"
+        lines = self.log_end(1000).splitlines()
+        traces = [n for n, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+        # After the frames, which are indented, comes the error.
+        words = [line for line in lines[traces[-1] + 1 :] if line[:1].strip()] if traces else lines[-1:]
+        said = f": {words[0][:500]}" if words else ""
+        return f"{self.name} ended during the run {how}{said} (its log: {self.log})"
 
     async def stop(self) -> None:
         """End the whole session: ask, wait, then kill. Cancellation does not leave it running."""
@@ -65,6 +71,25 @@ class Child:
                 self.process.terminate()
             else:
                 os.killpg(self.process.pid, number)
+
+
+def log_end(log: Path, lines: int = 12) -> str:
+    """The last lines of a log; of its last 16 kB at most."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, stream.tell() - 16_384))
+            text = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path) -> Child:

@@ -10,6 +10,9 @@ from typing import Literal
 
 from shared.models import Record
 
+RUN_ID_KEY = "wabe_run_id"
+"""Where the metadata of an assessment's A2A task names its run."""
+NO_ACTION = "no action"
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 

@@ -1,23 +1,155 @@
-"""`run.json`: how a run was set up and how it ended."""
+"""`run.json`: how a run was set up and how it ended, and whether it may be resumed by what is asked now."""
 
+import contextlib
+import hashlib
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from judge.config import RunConfig
+from judge.events import one_line
 from judge.provenance import config_checksum, package_versions, task_set_checksum
 from judge.results import TaskSummary
-from judge.schemas import RUN_SCHEMA
-from judge.store import RunStore
+from judge.scenario_records import Launch, LaunchedProcess
+from judge.schemas import OLDER_RUN_SCHEMAS, RUN_SCHEMA
+from judge.store import RunStore, remove_tree, runs_in
 from shared.errors import ConfigError
 from shared.models import JudgeInfo, Task
 
+# What may differ when a run is resumed, because no verdict depends on it: how fast and with which budget the judge asks
+# (a verdict that a budget or a rate limit kept from being given is unscored, and resuming asks again), and what the
+# other compared parts hold already.
+_NOT_COMPARED = frozenset(
+    {
+        "run_id",
+        "participant_ids",
+        "max_parallel",
+        "judge_timeout_s",
+        "judge_max_concurrency",
+        "judge_requests_per_minute",
+        "judge_tokens_per_minute",
+        "max_judge_cost_usd",
+        "max_judge_tokens",
+    }
+)
+_MAX_DIFFERENCES = 20
 
-def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role: str, url: str, judge_id: str) -> None:
+
+def compared_parts(
+    participants: Mapping[str, str],
+    config: RunConfig,
+    tasks: Sequence[Task],
+    *,
+    launch: Launch | None = None,
+    judge_id: str | None = None,
+) -> dict[str, Any]:
+    """What a run was asked to do, as far as it can change a result: equal parts are the same run.
+
+    `tasks` are those of this shard. No secret is among the parts: they are recorded.
+    """
+
+    def of(processes: Mapping[str, LaunchedProcess], name: str) -> dict[str, Any]:
+        return processes[name].model_dump(mode="json") if name in processes else {}
+
+    return {
+        "participants": {
+            role: {
+                "url": url,
+                "agentbeats_id": config.participant_ids.get(role, ""),
+                **of(launch.participants if launch else {}, role),
+            }
+            for role, url in participants.items()
+        },
+        "sites": {name: of(launch.sites, name) for name in launch.sites} if launch else {},
+        "tasks": {task.task_id: _sha256(task.model_dump(mode="json")) for task in tasks},
+        "config": config.model_dump(mode="json", exclude=set(_NOT_COMPARED)),
+        "judge": judge_id,
+    }
+
+
+def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: Collection[str] = ()) -> None:
+    """Refuse to go on with a run that was asked to do something else. Raises `ConfigError`, one line per difference.
+
+    `unknown` are parts that the caller cannot know (`config.judge_model`); they are left to who can.
+    """
+    record = store.read_run()
+    if record is None:
+        raise ConfigError(
+            f"run {store.run_id} has no run.json that can be read, so it cannot be resumed", remedy="start a new run"
+        )
+    version = record.get("schema_version", OLDER_RUN_SCHEMAS[-1])
+    if version != RUN_SCHEMA:
+        raise ConfigError(
+            f"run {store.run_id} was recorded by an older version ({version}): it can be read, not resumed",
+            remedy="start a new run without --resume",
+        )
+    stored = record.get("request")
+    if not isinstance(stored, dict) or _sha256(stored) != record.get("request_sha256"):
+        raise ConfigError(
+            f"{store.folder / 'run.json'}: request does not match request_sha256, so it cannot be resumed",
+            remedy="start a new run",
+        )
+    before, now = dict(_leaves(stored)), dict(_leaves(asked))
+    differing = [
+        _difference(path, before.get(path), now.get(path))
+        for path in dict.fromkeys([*before, *now])
+        if before.get(path) != now.get(path) and not {path[0], ".".join(path)} & set(unknown)
+    ]
+    if differing:
+        more = len(differing) - _MAX_DIFFERENCES
+        shown = [*differing[:_MAX_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])]
+        raise ConfigError(
+            f"run {store.run_id} was started with another request, so it cannot be resumed with this one:\n  "
+            + "\n  ".join(shown)
+            + "\n",
+            remedy="undo these changes, or start a new run without --resume",
+        )
+
+
+def _leaves(value: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _leaves(item, (*path, str(key)))
+        else:
+            yield (*path, str(key)), item
+
+
+def _difference(path: tuple[str, ...], before: object, now: object) -> str:
+    if path[0] == "tasks" or path[-1].endswith("_sha256"):
+        what = f"{path[0]}: {path[1]}" if path[0] == "tasks" else ".".join(path).removesuffix("_sha256")
+        return f"{what} {'added' if before is None else 'removed' if now is None else 'changed'}"
+    return f"{'.'.join(path)}: {_shown(before)} → {_shown(now)}"
+
+
+def _shown(value: object) -> str:
+    if value in (None, ""):
+        return "not set"
+    return one_line(value, 100) if isinstance(value, str) else json.dumps(value)
+
+
+def _sha256(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+
+def begin_run(
+    store: RunStore,
+    *,
+    config: RunConfig,
+    tasks: Sequence[Task],
+    role: str,
+    url: str,
+    judge_id: str,
+    launch: Launch | None = None,
+) -> None:
     """Write what is known before the first task; a resumed run keeps when it was first begun.
 
-    Raises `ConfigError` when it cannot be written.
+    Raises `ConfigError` when it cannot be written, or the folder holds a run that was asked to do something else.
     """
+    asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
+    if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
+        require_same_request(store, asked)
     before = store.read_run() or {}
     now = time.time()
     record = {
@@ -27,7 +159,12 @@ def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role
         "started_at": before.get("started_at", now),
         "resumed_at": now if before else None,
         "ended_at": None,
+        "scenario": {"name": launch.scenario_name, "path": launch.scenario_path, "sha256": launch.scenario_sha256}
+        if launch
+        else None,
         "participants": {role: url},
+        "request": asked,
+        "request_sha256": _sha256(asked),
         "config": config.model_dump(mode="json"),
         "config_checksum": config_checksum(config),
         "task_ids": [task.task_id for task in tasks],
@@ -42,6 +179,33 @@ def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role
         raise ConfigError(
             f"cannot write {store.folder}: {error.strerror or error}", remedy="free some space or choose another folder"
         ) from None
+    # Only now: the link to the newest run must not lead to one that never started.
+    store.create()
+
+
+def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
+    """The run of this scenario file that was worked on last and has something left to do, or `None`.
+
+    A scenario is known by its path, so that it may be edited, or by its bytes, so that it may be moved; a run of the
+    very same bytes goes first.
+    """
+    found: dict[tuple[bool, float, str], RunStore] = {}
+    for store in runs_in(output_dir):
+        # A run that a newer version recorded is not ours to resume.
+        with contextlib.suppress(ConfigError):
+            record = store.read_run() or {}
+            scenario = record.get("scenario")
+            told = scenario if isinstance(scenario, dict) else {}
+            is_same = told.get("sha256") == launch.scenario_sha256
+            if (is_same or told.get("path") == launch.scenario_path) and not _is_finished(record):
+                worked_on = float(record.get("resumed_at") or record.get("started_at") or 0)
+                found[is_same, worked_on, store.run_id] = store
+    return found[max(found)] if found else None
+
+
+def _is_finished(record: Mapping[str, Any]) -> bool:
+    outcomes = record.get("outcomes") or {}
+    return record.get("state") == "completed" and not outcomes.get("aborted") and not outcomes.get("unscored")
 
 
 def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), judge: JudgeInfo | None = None) -> None:
@@ -56,6 +220,26 @@ def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), ju
         "judge": judge.model_dump(mode="json") if judge else None,
     }
     store.write_run(record)
+
+
+def withdraw_unplayed(store: RunStore, cause: str) -> None:
+    """Take back what was scored 0 because no participant could be used, so that resuming plays those tasks.
+
+    These are the tasks that ended in a participant's error before any action. Call it when the judge has ended: raises
+    `ConfigError` when it has not, or the folder cannot be written.
+    """
+    with store.held("judge"):
+        try:
+            for task in store.tasks():
+                value = task.read_result() or {}
+                if value.get("stop_reason") == "participant_error" and not value.get("action_history"):
+                    # Without a result the task is unsettled; the attempt's record stays.
+                    (task.folder / "result.json").rename(task.folder / "withdrawn.json")
+                    remove_tree(task.folder / "verdicts")
+            (store.folder / "results.json").unlink(missing_ok=True)
+            store.write_run({**(store.read_run() or {}), "state": "stopped", "error": cause, "outcomes": None})
+        except OSError as error:
+            raise ConfigError(f"cannot write {store.folder}: {error.strerror or error}") from None
 
 
 def outcomes_of(results: Sequence[TaskSummary]) -> dict[str, int]:

@@ -4,8 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from pydantic import ValidationError
+
 from judge.config import RunConfig
-from judge.scenario_records import AssessmentRequest, Scenario
+from judge.scenario_records import AssessmentRequest, Launch, Scenario
 from judge.scenario_tables import TASK_KEYS, Table, excerpt, read_config, read_task, read_tasks
 from shared.errors import ConfigError
 from shared.models import Task
@@ -14,7 +16,7 @@ MAX_REQUEST_CHARS = 8_000_000
 MAX_PARTICIPANTS = 16
 _MAX_WARNINGS = 50
 _SOURCE = "assessment request"
-_REQUEST_KEYS = ("participants", "config", "tasks")
+_REQUEST_KEYS = ("participants", "config", "tasks", "launch")
 
 Bundled = Callable[[str], tuple[Task, ...]]
 
@@ -41,13 +43,22 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     config = read_config(rest, strict=False)
     if len(warnings) > _MAX_WARNINGS:
         warnings = [*warnings[:_MAX_WARNINGS], f"{_SOURCE}: {len(warnings) - _MAX_WARNINGS} more warnings"]
-    return AssessmentRequest(participants=participants, config=config, tasks=tasks, warnings=tuple(warnings))
+    return AssessmentRequest(
+        participants=participants, config=config, tasks=tasks, launch=_launch(data), warnings=tuple(warnings)
+    )
 
 
-def request_text(scenario: Scenario, *, tasks: tuple[Task, ...] | None = None, config: RunConfig | None = None) -> str:
+def request_text(
+    scenario: Scenario,
+    *,
+    tasks: tuple[Task, ...] | None = None,
+    config: RunConfig | None = None,
+    launch: Launch | None = None,
+) -> str:
     """The request that `agentbeats-run` sends for `scenario`, with other tasks or another config where given.
 
-    Only settings that differ from their defaults are sent, so that any judge of this benchmark understands it.
+    Only settings that were set are sent, so that any judge of this benchmark understands it. `launch` is for a judge
+    of the runner's own.
     Raises `ConfigError` when a participant has no endpoint.
     """
     chosen = scenario.tasks if tasks is None else tasks
@@ -60,13 +71,14 @@ def request_text(scenario: Scenario, *, tasks: tuple[Task, ...] | None = None, c
                 remedy='add endpoint = "http://127.0.0.1:PORT"',
             )
         endpoints[agent.role] = agent.endpoint
-    body: dict[str, Any] = settings.model_dump(mode="json", exclude_defaults=True)
+    body: dict[str, Any] = settings.model_dump(mode="json", exclude_unset=True)
     ids = {agent.role: agent.agentbeats_id for agent in scenario.participants if agent.agentbeats_id}
     if ids and "participant_ids" not in body:
         body["participant_ids"] = ids
     if chosen:
         body["tasks"] = [task.model_dump(mode="json", exclude_defaults=True) for task in chosen]
-    return json.dumps({"participants": endpoints, "config": body}, ensure_ascii=False, allow_nan=False)
+    told = {} if launch is None else {"launch": launch.model_dump(mode="json", exclude_defaults=True)}
+    return json.dumps({"participants": endpoints, "config": body, **told}, ensure_ascii=False, allow_nan=False)
 
 
 def _read_json(text: str) -> Table:
@@ -106,6 +118,15 @@ def _participants(data: Table) -> dict[str, str]:
             raise table.mistake(role, "a role name has spaces around it", "remove them")
         found[role] = addresses.endpoint(role, required=True, with_port=False) or ""
     return found
+
+
+def _launch(data: Table) -> Launch | None:
+    value = data.data.get("launch")
+    try:
+        return None if value is None else Launch.model_validate(value)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
+        raise data.mistake("launch", f"{excerpt(where)} is not usable", "leave it out") from None
 
 
 def _address(url: object) -> object:

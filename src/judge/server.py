@@ -12,7 +12,7 @@ from judge.assessment import Assessment, Parts
 from judge.browser_settings import BrowserSettings
 from judge.bundled import bundled_tasks
 from judge.config import RunConfig
-from judge.events import Event, Sink, describe, one_line
+from judge.events import RUN_ID_KEY, Event, Sink, describe, one_line
 from judge.guarded_browser import GuardedBrowsers
 from judge.judges.factory import OFFLINE, check_judge_model, open_judge
 from judge.provenance import provenance
@@ -78,13 +78,22 @@ class JudgeService:
             return
         self._running.add(run_id)
         try:
-            with self._capacity.taken(fitting.config, tasks):
-                await self._assess(fitting, run_id, sink)
+            # From here on nobody else writes this run's folder; one that is refused before it begins leaves none.
+            with self._capacity.taken(fitting.config, tasks), RunStore(self._parts.output_dir, run_id).held("judge"):
+                submission = await self._assess(fitting, run_id, sink)
+        except ConfigError as error:
+            await sink.reject(str(error))
+            return
         except WabeError as error:
             log.exception("assessment %s failed", run_id)
             await sink.fail(f"The assessment could not be run: {error}")
+            return
         finally:
             self._running.discard(run_id)
+        # The folder is free again before the client hears of the end.
+        role = next(iter(request.participants))
+        await sink.artifact("results", [_prose(role, submission), result_text(submission)])
+        await sink.complete(f"Assessment {run_id} is done.")
 
     def _accept(self, text: str) -> AssessmentRequest:
         request = parse_request(text, lambda name: bundled_tasks(name, self._parts.scenarios))
@@ -94,10 +103,11 @@ class JudgeService:
             )
         limits = self._parts.limits
         limits.check(request.config, len(_tasks_of(request)))
-        host_keys = settings_of_the_host(request.config)
+        host_keys = [f"config.{name}" for name in settings_of_the_host(request.config)]
+        host_keys += ["launch"] if request.launch else []
         if host_keys and not self._parts.settings.trust_config:
             raise ConfigError(
-                f"assessment request: config.{host_keys[0]} is for this judge's own user to set",
+                f"assessment request: {host_keys[0]} is for this judge's own user to set",
                 remedy="leave it out, or start the judge with WABE_TRUST_CONFIG=1",
             )
         for url in request.participants.values():
@@ -121,55 +131,56 @@ class JudgeService:
             return request.config
         return request.config.model_copy(update={"judge_model": model})
 
-    async def _assess(self, request: AssessmentRequest, run_id: str, sink: TaskSink) -> None:
+    async def _assess(self, request: AssessmentRequest, run_id: str, sink: TaskSink) -> Submission:
+        """Run it and write everything down. Raises `ConfigError` while nothing has begun."""
         config = request.config
         role, url = next(iter(request.participants.items()))
         tasks = _tasks_of(request)
         store = RunStore(self._parts.output_dir, run_id)
-        store.create()
-        cache_dir = self._parts.output_dir / "cache"
-        judge = open_judge(
-            config, self._parts.settings, cache_dir=cache_dir, wrap=self._parts.wrap_model, budget=self._budget
-        )
-        updates = _Updates(sink)
-        watch = self._parts.watch(run_id, role)
-
-        def emit(event: Event) -> None:
-            log.info("%s", describe(event))
-            updates(event)
-            watch(event)
-
-        for warning in request.warnings:
-            await sink.update(f"Note: {warning}")
-        line = _Line(url, config)
         browser = BrowserSettings.from_config(config, self._parts.settings)
-        parts = Parts(
-            browsers=lambda task: GuardedBrowsers(browser, task.website, closed=(self._parts.own_address, url)),
-            connect=line,
-            judge=judge,
-            store=store,
-            emit=emit,
-        )
-        state = "failed"
-        results: tuple[TaskSummary, ...] = ()
-        try:
-            begin_run(store, config=config, tasks=tasks, role=role, url=url, judge_id=judge.id)
-            async with updates.flowing():
-                results = await Assessment(tasks, config, parts).run()
-            state = "completed"
-        except asyncio.CancelledError:
-            state = "cancelled"
-            raise
-        finally:
-            with _even_on_a_full_disk():
-                end_run(store, state, results, judge_of(results))
-            await line.aclose()
-            await judge.aclose()
+        cache_dir = self._parts.output_dir / "cache"
+        async with contextlib.AsyncExitStack() as stack:
+            judge = open_judge(
+                config, self._parts.settings, cache_dir=cache_dir, wrap=self._parts.wrap_model, budget=self._budget
+            )
+            stack.push_async_callback(judge.aclose)
+            begin_run(store, config=config, tasks=tasks, role=role, url=url, judge_id=judge.id, launch=request.launch)
+            await sink.annotate({RUN_ID_KEY: run_id})
+            updates = _Updates(sink)
+            watch = self._parts.watch(run_id, role)
+
+            def emit(event: Event) -> None:
+                log.info("%s", describe(event))
+                updates(event)
+                watch(event)
+
+            for warning in request.warnings:
+                await sink.update(f"Note: {warning}")
+            line = _Line(url, config)
+            stack.push_async_callback(line.aclose)
+            parts = Parts(
+                browsers=lambda task: GuardedBrowsers(browser, task.website, closed=(self._parts.own_address, url)),
+                connect=line,
+                judge=judge,
+                store=store,
+                emit=emit,
+            )
+            state = "failed"
+            results: tuple[TaskSummary, ...] = ()
+            try:
+                async with updates.flowing():
+                    results = await Assessment(tasks, config, parts).run()
+                state = "completed"
+            except asyncio.CancelledError:
+                state = "cancelled"
+                raise
+            finally:
+                with _even_on_a_full_disk():
+                    end_run(store, state, results, judge_of(results))
         submission = _submission(request, role, results, run_id)
         with _even_on_a_full_disk():
             store.write_submission(submission)
-        await sink.artifact("results", [_prose(role, submission), result_text(submission)])
-        await sink.complete(f"Assessment {run_id} is done.")
+        return submission
 
 
 def _tasks_of(request: AssessmentRequest) -> tuple[Task, ...]:

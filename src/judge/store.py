@@ -14,15 +14,18 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from judge.files import read_json, write_atomic, write_json
+from judge.files import read_json, write_json
 from judge.record_limits import MAX_SNAPSHOT_CHARS, bounded
+from judge.run_lock import locked
+from judge.schemas import OLDER_RUN_SCHEMAS, RUN_SCHEMA
 from judge.trajectory import Trajectory
 from judge.trajectory_files import load_trajectory as load_trajectory
 from shared.errors import ConfigError, WabeError
 from shared.models import Page, Step, Verdict
 from shared.snapshot import cut_snapshot
+from shared.text import excerpt
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
@@ -130,16 +133,46 @@ class RunStore:
         self.results = self.folder / "results"
         self.logs = self.folder / "logs"
 
+    @contextlib.contextmanager
+    def held(self, by: Literal["judge", "runner"]) -> Iterator[None]:
+        """Hold the folder as its only judge (whoever writes results) or its only runner (`agentbeats-run`).
+
+        A folder that was made for this and in which no run began is gone afterwards. Raises `ConfigError` when another
+        process holds it, or it cannot be written.
+        """
+        made = [path for path in (self.output_dir, self.folder.parent, self.folder) if not path.exists()]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        try:
+            with locked(self.folder / f".{by}.lock", f"run {self.run_id}"):
+                yield
+        finally:
+            if self.folder in made and not self.has_begun:
+                remove_tree(self.folder)
+                with contextlib.suppress(OSError):
+                    for parent in reversed(made[:-1]):
+                        parent.rmdir()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a run was recorded here; logs alone are those of one that never started."""
+        return any((self.folder / name).exists() for name in ("run.json", "results", "results.json"))
+
     def create(self) -> None:
         """Make the folders and point `<output_dir>/results` at this run."""
         try:
             self.results.mkdir(parents=True, exist_ok=True)
             link_latest(self.output_dir, self.results)
         except OSError as error:
-            raise ConfigError(
-                f"cannot write under {self.output_dir}: {error.strerror or error}",
-                remedy="choose another --output-dir or free some space",
-            ) from None
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> ConfigError:
+        return ConfigError(
+            f"cannot write under {self.output_dir}: {error.strerror or error}",
+            remedy="choose another --output-dir or free some space",
+        )
 
     def task(self, task_id: str) -> TaskStore:
         """The folder of one task; ids are checked again here, since they become paths."""
@@ -159,24 +192,22 @@ class RunStore:
         write_json(self.folder / "run.json", record)
 
     def read_run(self) -> dict[str, Any] | None:
-        """The stored `run.json`, or `None`."""
+        """The stored `run.json`, or `None` when it is missing or damaged.
+
+        Raises `ConfigError` for one of a newer version. One without a version counts as old.
+        """
+        path = self.folder / "run.json"
         with contextlib.suppress(OSError, ValueError):
-            value = read_json(self.folder / "run.json")
-            return value if isinstance(value, dict) else None
+            value = read_json(path)
+            if isinstance(value, dict):
+                version = value.get("schema_version", OLDER_RUN_SCHEMAS[-1])
+                if version not in (RUN_SCHEMA, *OLDER_RUN_SCHEMAS):
+                    raise ConfigError(
+                        f"{path}: schema_version {excerpt(str(version))} is not known to this version of wabe",
+                        remedy=f"upgrade wabe; this one reads up to {RUN_SCHEMA}",
+                    )
+                return value
         return None
-
-    def write_request(self, text: str) -> None:
-        """Keep the request as it was asked, so that resuming asks for the very same run."""
-        write_atomic(self.folder / "request.json", text.encode("utf-8", "backslashreplace"))
-
-    def read_request(self) -> str:
-        """The request that started the run. Raises `ConfigError` when there is none."""
-        try:
-            return (self.folder / "request.json").read_text()
-        except (OSError, ValueError):
-            raise ConfigError(
-                f"run {self.run_id} has no request.json, so it cannot be resumed", remedy="start a new run"
-            ) from None
 
     def write_submission(self, submission: dict[str, Any]) -> None:
         """Write `results.json` atomically."""
@@ -203,21 +234,34 @@ def link_latest(output_dir: Path, results: Path) -> None:
         fresh.unlink(missing_ok=True)
 
 
+def runs_in(output_dir: Path) -> list[RunStore]:
+    """Every run that was begun under `output_dir`, in name order: ids begin with their time."""
+    folder = output_dir / "runs"
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    stores = [RunStore(output_dir, name) for name in names if RUN_ID.fullmatch(name)]
+    return [store for store in stores if store.has_begun]
+
+
 def newest_run(output_dir: Path) -> RunStore | None:
     """The run that was begun or gone on with last, or `None`.
 
-    `<output_dir>/results` points at it. Where there are no links it is told by name: ids begin with their time.
+    `<output_dir>/results` points at it. Where there are no links it is told by name.
     """
-    runs = output_dir / "runs"
     pointed = (output_dir / "results").resolve().parent
-    if pointed.parent == runs.resolve() and pointed.is_dir():
+    if pointed.parent == (output_dir / "runs").resolve() and pointed.is_dir():
         return RunStore(output_dir, pointed.name)
-    names = sorted(path.name for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
-    return RunStore(output_dir, names[-1]) if names else None
+    found = runs_in(output_dir)
+    return found[-1] if found else None
 
 
 def resolve_run(argument: str, output_dir: Path) -> RunStore:
-    """A run by id, by its folder, or `latest`. Raises `ConfigError` when there is none."""
+    """A run by id, by its folder, or `latest`. Raises `ConfigError` when there is none, or a newer version wrote it."""
+    store = _resolve(argument, output_dir)
+    store.read_run()
+    return store
+
+
+def _resolve(argument: str, output_dir: Path) -> RunStore:
     path = Path(argument)
     if argument in ("", "latest"):
         found = newest_run(output_dir)

@@ -14,8 +14,11 @@ from judge.results import counts_of, incomplete_note
 from judge.store import RunStore
 
 
-def print_summary(console: Console, submission: dict[str, Any], store: RunStore) -> int:
-    """Print it. Returns the exit code: 1 when something was lost (aborted or unscored), else 0."""
+def print_summary(console: Console, submission: dict[str, Any], store: RunStore | None) -> int:
+    """Print it, and where the files are when they are here.
+
+    Returns the exit code: 1 when something was lost (aborted or unscored), else 0.
+    """
     lost = 0
     for result in submission["results"]:
         # A judge of an older version leaves some counts out; its tasks still give them.
@@ -28,7 +31,8 @@ def print_summary(console: Console, submission: dict[str, Any], store: RunStore)
         if note:
             console.print(Text(str(note), style="yellow"), soft_wrap=True)
         lost += int(detail.get("aborted_tasks", 0)) + int(detail.get("unscored_tasks", 0))
-    console.print(f"Results: {store.folder / 'results.json'}", highlight=False, soft_wrap=True)
+    if store is not None:
+        console.print(f"Results: {store.folder / 'results.json'}", highlight=False, soft_wrap=True)
     return EXIT_LOST if lost else EXIT_DONE
 
 

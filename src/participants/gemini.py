@@ -3,19 +3,19 @@
 from participants.base import ParticipantOptions
 from participants.model_agent import CALL_TIMEOUT_S, ModelPlayer
 from participants.model_names import model_name
+from shared.errors import ConfigError
 from shared.gemini import GeminiModel
 
 DEFAULT_MODEL = "gemini-2.5-flash"
 
 
 def create(options: ParticipantOptions) -> ModelPlayer:
-    """A player on `options.model`, such as `gemini-2.5-pro`. A missing key is told when the first task comes.
+    """A player on `options.model`, such as `gemini-2.5-pro`.
 
-    Raises `ConfigError` for a model of another provider.
+    Raises `ConfigError` for a model of another provider, and without a key: every task would be scored 0.
     """
     name = model_name(options.model, provider="gemini", default=DEFAULT_MODEL)
     key, base_url = options.settings.google_api_key, options.settings.gemini_base_url
-    model = None
-    if key is not None:
-        model = GeminiModel(name, api_key=key.get_secret_value(), base_url=base_url, timeout_s=CALL_TIMEOUT_S)
-    return ModelPlayer(model, missing="GOOGLE_API_KEY is not set")
+    if key is None:
+        raise ConfigError("participant gemini: GOOGLE_API_KEY is not set", remedy="set it where the participant runs")
+    return ModelPlayer(GeminiModel(name, api_key=key.get_secret_value(), base_url=base_url, timeout_s=CALL_TIMEOUT_S))

@@ -10,7 +10,7 @@ import logging
 
 from participants import base
 from participants.model_prompt import MAX_PARAMS_CHARS, SYSTEM, Turn, render_state
-from shared.errors import ConfigError, ModelError, ModelUnavailable
+from shared.errors import ModelError, ModelKeyRefused, ModelUnavailable
 from shared.llm import ImagePart, Model, ModelRequest
 from shared.models import Action, Observation
 from shared.protocol import parse_reply
@@ -28,28 +28,19 @@ _WAIT_TOOL = "browser_wait_for"
 
 
 class ModelPlayer:
-    """A `Decide` on one model for all episodes. Without a model it starts all the same, and says so in each episode.
+    """A `Decide` on one model for all episodes."""
 
-    `missing` says what there is no model for want of.
-    """
-
-    def __init__(self, model: Model | None, *, missing: str) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._missing = missing
-        self._decide = None if model is None else base.per_episode(lambda: ModelAgent(model).decide)
-        if model is None:
-            log.warning("%s: every task will fail until it is", missing)
+        self._decide = base.per_episode(lambda: ModelAgent(model).decide)
 
     async def __call__(self, observation: base.Observation) -> base.Reply:
-        """The next action of the observation's episode. Raises `ConfigError` when there is no model."""
-        if self._decide is None:
-            raise ConfigError(self._missing, remedy="set it where the participant runs")
+        """The next action of the observation's episode."""
         return await self._decide(observation)
 
     async def aclose(self) -> None:
         """Close the model's connections."""
-        if self._model is not None:
-            await self._model.aclose()
+        await self._model.aclose()
 
 
 class ModelAgent:
@@ -118,6 +109,9 @@ class ModelAgent:
                 parts.append(note)
             try:
                 completion = await self._model.complete(ModelRequest(system=SYSTEM, parts=tuple(parts)))
+            except ModelKeyRefused:
+                # No wait and no other question mends that.
+                raise
             except ModelUnavailable as caught:
                 # The adapter has tried again for as long as a reply may take.
                 log.warning("%s", caught)

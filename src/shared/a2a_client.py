@@ -5,7 +5,7 @@ cause. Specification: https://a2a-protocol.org/v1.0.0/specification/.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import NamedTuple, Self
@@ -179,6 +179,8 @@ class AssessmentClient(_Caller):
         super().__init__(url, http, card_timeout_s=card_timeout_s, streaming=True)
         self._reconnect_s = reconnect_s
         self._task_id: str | None = None
+        self.metadata: dict[str, str] = {}
+        """Texts that the judge attached to its task, such as `wabe_run_id`."""
         self._seen: set[tuple[str, int]] = set()
 
     async def run(self, text: str) -> AsyncGenerator[AgentEvent]:
@@ -231,11 +233,16 @@ class AssessmentClient(_Caller):
             yield from self._artifacts([response.artifact_update.artifact])
         elif response.HasField("status_update"):
             self._task_id = response.status_update.task_id
+            self._note(response.status_update.metadata)
             yield from _progress(response.status_update.status)
         elif response.HasField("task"):
             self._task_id = response.task.id
+            self._note(response.task.metadata)
             yield from self._artifacts(response.task.artifacts)
             yield from _progress(response.task.status)
+
+    def _note(self, metadata: Mapping[str, object]) -> None:
+        self.metadata.update({key: value for key, value in metadata.items() if isinstance(value, str)})
 
     def _artifacts(self, artifacts: Iterable[types.Artifact]) -> Iterator[ArtifactTexts]:
         """Those not seen yet: a connection that is taken up again begins with everything so far."""

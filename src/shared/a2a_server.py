@@ -7,7 +7,7 @@ task's history, keeps finished tasks for ever, lists all tasks to anyone and tak
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, get_args
@@ -191,6 +191,10 @@ class _Events:
         # The SDK makes up a new context for a message that names its task alone.
         self._context_id = (context.current_task or context).context_id or ""
         self._request = context.message
+        self._metadata: dict[str, str] = {}
+
+    def annotate(self, metadata: Mapping[str, str]) -> None:
+        self._metadata.update(metadata)
 
     async def begin(self) -> None:
         task = Task(id=self._task_id, context_id=self._context_id, status=_status("working"))
@@ -203,6 +207,7 @@ class _Events:
         if text is not None:
             status.message.CopyFrom(self._message(text, task_id=self._task_id))
         event = TaskStatusUpdateEvent(task_id=self._task_id, context_id=self._context_id, status=status)
+        event.metadata.update(self._metadata)
         await self._queue.enqueue_event(event)
 
     async def artifact(self, name: str, texts: list[str]) -> None:

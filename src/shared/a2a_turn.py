@@ -1,7 +1,7 @@
 """What an agent of ours implements to be served over A2A, without a word of the protocol itself."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import Field
@@ -39,6 +39,10 @@ class Skill(Record):
 
 class TaskSink(Protocol):
     """Where an agent says how its work goes. After an end (the last four) every further call is ignored."""
+
+    async def annotate(self, metadata: Mapping[str, str]) -> None:
+        """Add metadata to the task, sent with its next status and every later one."""
+        ...
 
     async def update(self, text: str) -> None:
         """Progress, as prose. What comes faster than the sink sends is put together, one text below the other."""

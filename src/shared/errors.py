@@ -96,6 +96,10 @@ class ModelUnavailable(ModelError):
     """The endpoint could not be reached, timed out, or kept answering with server errors or rate limits."""
 
 
+class ModelKeyRefused(ModelUnavailable):
+    """The provider does not accept the key: asking again changes nothing."""
+
+
 class ModelBlocked(ModelError):
     """The provider refused the request or cut the answer for safety reasons."""
 

@@ -9,7 +9,7 @@ import httpx
 from google import genai
 from google.genai import errors, types
 
-from shared.errors import ModelBlocked, ModelError, ModelMalformed, ModelTruncated, ModelUnavailable
+from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelTruncated, ModelUnavailable
 from shared.llm import Completion, FinishReason, ImagePart, ModelRequest
 from shared.model_http import MAX_ATTEMPTS, BeforeRetry, attempt_hooks, counted_attempts, no_wait, without_secret
 from shared.models import TokenUsage
@@ -96,7 +96,7 @@ class GeminiModel:
     def _refusal(self, error: errors.APIError) -> ModelError:
         code = int(error.code or 0)
         if code in (401, 403) or "API key" in (error.message or ""):
-            return ModelUnavailable(f"{self.name} refused the key (HTTP {code})", remedy=_KEY_REMEDY)
+            return ModelKeyRefused(f"{self.name} refused the key (HTTP {code})", remedy=_KEY_REMEDY)
         said = without_secret(f"{error.status or ''} {error.message or ''}", self._key)
         remedy = "check the model's name" if code == 404 else ""
         return ModelUnavailable(f"{self.name} answered HTTP {code}: {said}", remedy=remedy)

@@ -11,7 +11,7 @@ from typing import Any
 import openai
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from shared.errors import ModelBlocked, ModelError, ModelMalformed, ModelTruncated, ModelUnavailable
+from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelTruncated, ModelUnavailable
 from shared.llm import Completion, FinishReason, ImagePart, ModelRequest
 from shared.model_http import MAX_ATTEMPTS, BeforeRetry, attempt_hooks, counted_attempts, no_wait, without_secret
 from shared.models import TokenUsage
@@ -167,7 +167,7 @@ class OpenAIModel:
     def _refusal(self, error: openai.APIStatusError) -> ModelError:
         code = error.status_code
         if code in (401, 403):
-            return ModelUnavailable(f"{self.name} refused the key (HTTP {code})", remedy=_KEY_REMEDY)
+            return ModelKeyRefused(f"{self.name} refused the key (HTTP {code})", remedy=_KEY_REMEDY)
         said = without_secret(str(error.message), self._key)
         if error.code in ("content_filter", "content_policy_violation"):
             return ModelBlocked(f"{self.name} refused the request: {said}")

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from shared.a2a_turn import TextExecutor, TextHandler, Turn, as_prose
@@ -26,6 +27,10 @@ class Wire(Protocol):
 
     async def begin(self) -> None:
         """The task exists and is being worked on."""
+        ...
+
+    def annotate(self, metadata: Mapping[str, str]) -> None:
+        """Metadata for the task's next status and every later one."""
         ...
 
     async def status(self, state: Literal["working"] | TaskEnd, text: str | None) -> None: ...
@@ -50,6 +55,10 @@ class PacedSink:
         """Tell the client of the task, if that has not been done."""
         async with self._lock:
             await self._begin()
+
+    async def annotate(self, metadata: Mapping[str, str]) -> None:
+        """See `TaskSink`."""
+        self._wire.annotate(metadata)
 
     async def update(self, text: str) -> None:
         """See `TaskSink`. Of more than 500 texts that wait the oldest are dropped."""

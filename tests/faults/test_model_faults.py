@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from helpers_assessment import Books, Lab, always_yes, to_the_goal
+from helpers_assessment import Books, Lab, always_yes, participant, some_tasks, to_the_goal
 from helpers_hostile_site import hostile_site
 from helpers_model_servers import Answer, ModelServer, Plan, Received, openai_answer, openai_error
 
@@ -90,9 +90,11 @@ async def test_an_unscored_task_is_judged_again_on_resuming_without_playing_agai
         return to_the_goal(look)  # type: ignore[arg-type]
 
     with hostile_site() as site:
-        model.plan = FAULTS["blocked"]
-        first = await judge.play(script, site.url, run_id="again")
-        played = plays
-        model.plan = always_yes
-        second = await judge.play(script, site.url, run_id="again")
+        # One participant for both: a run is resumed only by the request it was started with.
+        async with participant(script) as url:
+            model.plan = FAULTS["blocked"]
+            first = await judge.ask(url, some_tasks(site.url), run_id="again")
+            played = plays
+            model.plan = always_yes
+            second = await judge.ask(url, some_tasks(site.url), run_id="again")
     assert (first.verdict[0], second.verdict[0], plays) == ("unscored", "success", played)

@@ -56,12 +56,6 @@ def test_a_bundled_set_may_stand_for_the_tasks() -> None:
     assert scenario.config.scenario == "demo"
 
 
-def test_variables_of_env_are_filled_in_and_unset_ones_left_out() -> None:
-    agent = parse_scenario(GOOD.encode(), Path("s.toml")).participants[0]
-    assert agent.resolved_env({"KEY": "k"}) == {"KEY": "k", "FIXED": "1"}
-    assert agent.resolved_env({}) == {"FIXED": "1"}
-
-
 def test_selection_filters_by_level_and_id_then_limits() -> None:
     tasks = tasks_of(9)
     assert [task.task_id for task in select(tasks, level="easy", limit=2)] == ["t0", "t3"]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ class Ends:
 
     def __init__(self) -> None:
         self.said: list[tuple[str, Any]] = []
+
+    async def annotate(self, metadata: Mapping[str, str]) -> None:
+        pass
 
     async def update(self, text: str) -> None:
         pass

@@ -161,11 +161,15 @@ async def test_episodes_side_by_side_keep_their_own_tasks(provider: Provider) ->
 
 
 @both
-async def test_without_a_key_it_starts_and_says_so_when_it_is_asked(provider: Provider) -> None:
-    decide = provider.create(ParticipantOptions())
-    async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
-        with pytest.raises(ParticipantError, match=f"{provider.key} is not set"):
-            await client.send(message("Go"), context_id="c")
+async def test_a_refused_key_fails_at_once_instead_of_waiting_on_the_page(provider: Provider) -> None:
+    refusal = gemini_error(400, "INVALID_ARGUMENT", "API key not valid")
+    if provider.key == "OPENAI_API_KEY":
+        refusal = openai_error(401, "Incorrect API key provided")
+    async with serving(refusal) as server:
+        decide = provider.create(ParticipantOptions(model="m-1", settings=provider.settings(server.url)))
+        async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
+            with pytest.raises(ParticipantError, match="refused the key"):
+                await client.send(message("Go"), context_id="c")
 
 
 async def test_an_endpoint_of_ones_own_needs_no_key() -> None:

@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def score(
+    context: typer.Context,
     target: Annotated[
         str, typer.Argument(help="A run, a trajectory's folder, or a folder of them.", metavar="RUN_OR_DIR")
     ],
@@ -55,6 +56,9 @@ def score(
     settings = Settings.from_environ()
     runs = output_dir or Path(settings.output_dir or ".output")
     folder, run = _folder(target, runs)
+    if writes_to := run or _run_around(folder):
+        # Not while an assessment writes there, and none begins meanwhile.
+        context.with_resource(writes_to.held("judge"))
     changes = {
         "judge_method": method,
         "judge_model": model or (None if run else settings.judge_model),
@@ -176,6 +180,14 @@ def _folder(target: str, runs: Path) -> tuple[Path, RunStore | None]:
         raise ConfigError(f"{target} is no folder", remedy="give a run, or a folder with trajectories in it")
     run = resolve_run(target, runs)
     return run.folder, run
+
+
+def _run_around(folder: Path) -> RunStore | None:
+    """The run that a folder of trajectories is a part of."""
+    for parent in folder.resolve().parents:
+        if parent.parent.name == "runs" and (parent / "run.json").is_file():
+            return RunStore(parent.parent.parent, parent.name)
+    return None
 
 
 def _config(run: RunStore | None, changes: dict[str, Any]) -> RunConfig:

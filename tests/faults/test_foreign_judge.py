@@ -1,0 +1,227 @@
+"""A judge that agentbeats-run did not start: it is asked for nothing that it refuses, and keeps the run itself."""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from helpers_assessment import served
+from helpers_runner import run_here, write_scenario
+from judge.assess_client import request_assessment
+from judge.server import JudgeService, ServiceParts
+from judge.service_limits import ServiceLimits
+from shared.a2a_server import Skill, build_app
+from shared.a2a_turn import TaskSink, TextExecutor, TextHandler, Turn
+from shared.errors import ConfigError
+from shared.serving import address_of, listen
+from shared.settings import Settings
+
+Record = Callable[[str, object], None]
+# A shard without tasks: a judge of ours takes the request and answers it without a browser.
+EMPTY_SHARD = 'judge_model = "offline"\nshard_index = 4\nnum_shards = 5'
+
+
+@asynccontextmanager
+async def agent(executor: TextExecutor | TextHandler, token: str | None = None) -> AsyncIterator[str]:
+    sock = listen("127.0.0.1", 0)
+    url = address_of("127.0.0.1", sock.getsockname()[1])
+    skill = Skill(id="x", name="x", description="x", tags=("x",))
+    secret = SecretStr(token) if token else None
+    app = build_app(
+        executor, name="x", description="x", version="1", card_url=url, skills=[skill], auth_token=secret,
+        update_interval_s=0.01,
+    )  # fmt: skip
+    with sock:
+        async with served(app, sock):
+            yield url
+
+
+def a_judge(folder: Path) -> JudgeService:
+    """A judge of ours, started by somebody else: it trusts no request with its machine."""
+    return JudgeService(
+        ServiceParts(
+            settings=Settings(browser_path=sys.executable),
+            output_dir=folder,
+            scenarios=folder,
+            watch=lambda *_: lambda _: None,
+            wrap_model=lambda model: model,
+            limits=ServiceLimits(),
+        )
+    )
+
+
+class OtherJudge:
+    """A judge of another make: it knows no metadata, and answers as a test says."""
+
+    def __init__(self, answer: Callable[[TaskSink], Awaitable[None]]) -> None:
+        self.asked: list[str] = []
+        self.cancelled = asyncio.Event()
+        self._answer = answer
+
+    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+        self.asked.append(turn.text)
+        try:
+            await self._answer(sink)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+
+COUNTS = ("successful_tasks", "total_tasks", "judged_successes", "scored_tasks")
+DETAIL = {"success_rate": 50.0, "tasks": [], **dict.fromkeys(COUNTS, 2)}
+
+
+async def answer(sink: TaskSink) -> None:
+    await sink.artifact("results", ["Done.", json.dumps({"winner": "white_agent", "detail": DETAIL})])
+    await sink.complete("done")
+
+
+async def nothing(turn: Turn) -> str:
+    return turn.text
+
+
+@pytest.fixture
+def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files go."""
+    folder = tmp_path / "temp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+async def play(folder: Path, judge: str, config: str = EMPTY_SHARD, **options: object) -> tuple[int, str]:
+    async with agent(nothing) as participant:
+        path = write_scenario(
+            folder / "s.toml", judge=judge, judge_cmd="", agent=participant, agent_cmd="", config=config
+        )
+        settings = options.pop("settings", None)
+        return await run_here(settings, scenario=path, output_dir=folder / "out", **options)  # type: ignore[arg-type]
+
+
+async def test_a_judge_that_is_already_running_takes_the_request(
+    tmp_path: Path, temp: Path, record_property: Record
+) -> None:
+    submission = tmp_path / "submission.json"
+    async with agent(a_judge(tmp_path / "theirs")) as judge:
+        code, said = await play(tmp_path, judge, output=submission)
+    (theirs,) = (tmp_path / "theirs" / "runs").iterdir()
+    named = json.loads(submission.read_text())["results"][0]["detail"]["provenance"]["run_id"]
+    record_property("outcome", f"exit {code}; here: submission.json only; the judge keeps the run {named[:15]}-…")
+    assert code == 0
+    assert named == theirs.name
+    assert f"keeps the run as {theirs.name}" in said
+    assert not (tmp_path / "out").exists()
+    assert list(temp.iterdir()) == []
+
+
+async def test_without_output_nothing_is_written_here(tmp_path: Path, temp: Path, record_property: Record) -> None:
+    async with agent(a_judge(tmp_path / "theirs")) as judge:
+        code, said = await play(tmp_path, judge)
+    written = sorted(path.name for path in tmp_path.iterdir() if path.name not in ("theirs", "temp", "s.toml"))
+    record_property("outcome", f"exit {code}; written: {written}")
+    assert written == []
+    assert "--output FILE" in said
+
+
+@pytest.mark.parametrize(
+    "setting", ['prompts = "mine"', 'browser_path = "/bin/sh"', 'judge_base_url = "http://x/"', 'run_id = "r1"']
+)
+async def test_settings_of_the_judges_own_machine_are_not_sent(
+    tmp_path: Path, record_property: Record, setting: str
+) -> None:
+    async with agent(a_judge(tmp_path / "theirs")) as judge:
+        code, said = await play(tmp_path, judge, f"{EMPTY_SHARD}\n{setting}")
+    note = next((line for line in said.splitlines() if line.startswith("Note:")), "not sent")
+    record_property("outcome", f"exit {code}: {note}")
+    assert code == 0
+    # The id is chosen for each run anyway.
+    assert setting.startswith("run_id") or f"config.{setting.split()[0]} is not sent" in note
+
+
+async def test_the_run_of_a_foreign_judge_is_not_resumed_from_here(tmp_path: Path, record_property: Record) -> None:
+    judge = OtherJudge(answer)
+    async with agent(judge) as url:
+        with pytest.raises(ConfigError, match="--resume needs a judge that is started here") as refused:
+            await play(tmp_path, url, resume="latest")
+    record_property("outcome", f"exit 2: {refused.value.message.partition(': ')[2]}")
+    assert judge.asked == []
+
+
+async def test_a_judge_of_another_make_is_understood_without_metadata(tmp_path: Path, record_property: Record) -> None:
+    judge = OtherJudge(answer)
+    async with agent(judge) as url:
+        code, said = await play(tmp_path, url, output=tmp_path / "o.json")
+    (asked,) = (json.loads(text) for text in judge.asked)
+    record_property("outcome", f"exit {code}; asked with {', '.join(sorted(asked))}")
+    assert code == 0
+    assert {"run_id", "launch"} & {*asked, *asked["config"]} == set()
+    assert "success rate 50.0 %" in said
+    assert json.loads((tmp_path / "o.json").read_text())["participants"] == {"white_agent": "id-1"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "provenance", "learned"),
+    [
+        ({"wabe_run_id": "run-1"}, {"run_id": "run-2"}, "run-1"),
+        ({}, {"run_id": "run-2"}, "run-2"),
+        ({"wabe_run_id": "../../etc"}, {}, None),
+        ({}, {"run_id": 7}, None),
+        ({}, "none", None),
+    ],
+)
+async def test_the_runs_id_is_learned_from_the_judge(
+    record_property: Record, metadata: dict[str, str], provenance: object, learned: str | None
+) -> None:
+    async def told(sink: TaskSink) -> None:
+        await sink.annotate(metadata)
+        await sink.artifact("r", [json.dumps({"winner": "p", "detail": {**DETAIL, "provenance": provenance}})])
+        await sink.complete("done")
+
+    async with agent(OtherJudge(told)) as url:
+        outcome = await request_assessment(url, "{}", lambda _: None)
+    record_property("outcome", f"run_id {outcome.run_id}")
+    assert outcome.run_id == learned
+
+
+async def test_a_refusal_of_the_judge_is_the_users_to_mend(tmp_path: Path, temp: Path, record_property: Record) -> None:
+    async def refuse(sink: TaskSink) -> None:
+        await sink.reject("no such task set")
+
+    async with agent(OtherJudge(refuse)) as url:
+        with pytest.raises(ConfigError, match="the judge refused the request: no such task set") as refused:
+            await play(tmp_path, url)
+    record_property("outcome", f"exit 2: {refused.value.message}")
+    assert not (tmp_path / "out").exists()
+    assert list(temp.iterdir()) == []
+
+
+async def test_a_judge_that_asks_for_a_token_is_given_it(tmp_path: Path, record_property: Record) -> None:
+    settings = Settings(path="/usr/bin:/bin", auth_token=SecretStr("s3cret"))
+    async with agent(OtherJudge(answer), token="s3cret") as url:
+        code, said = await play(tmp_path, url, settings=settings)
+    record_property("outcome", f"exit {code}")
+    assert code == 0
+    assert "s3cret" not in said
+
+
+async def test_an_interrupted_client_cancels_the_assessment(record_property: Record) -> None:
+    async def work(sink: TaskSink) -> None:
+        await sink.update("Assessment run-1: 1 tasks.")
+        await asyncio.Event().wait()
+
+    judge, heard = OtherJudge(work), asyncio.Event()
+    async with agent(judge) as url:
+        asking = asyncio.create_task(request_assessment(url, "{}", lambda _: heard.set()))
+        await heard.wait()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        async with asyncio.timeout(10):
+            await judge.cancelled.wait()
+    record_property("outcome", "cancelled at the judge as well")
+    assert asking.cancelled()

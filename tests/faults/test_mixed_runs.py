@@ -1,0 +1,479 @@
+"""Runs that get mixed up: resumed by another request, written by two processes, begun and never started."""
+
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from helpers_runner import interrupted_run, run_here, write_scenario
+from helpers_scenarios import free_ports
+from judge import run_lock
+from judge.cli_boundary import run_command
+from judge.commands import export, report, score, verify
+from judge.files import read_json, write_json
+from judge.run_record import begin_run
+from judge.runner import RunOptions, make_plan, resume_command
+from judge.scenario import parse_request
+from judge.server import JudgeService, ServiceParts
+from judge.service_limits import ServiceLimits
+from judge.store import RunStore
+from shared.a2a_turn import Turn
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+OLD_RUN = Path(__file__).resolve().parent.parent / "fixtures" / "runs" / "20261121-235844-81a1"
+Record = Callable[[str, object], None]
+ENV = {"env": 'env = { MODE = "weak" }'}
+
+
+def plan_again(scenario: Path, out: Path, resume: str = "latest", settings: Settings | None = None, **options: object):
+    return make_plan(
+        RunOptions(scenario=scenario, output_dir=out, resume=resume, **options),  # type: ignore[arg-type]
+        settings or Settings(),
+    )
+
+
+# --- resumed by another request ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scenario_changes", "options", "difference"),
+    [
+        ({"agent_cmd": 'cmd = "true --weak"'}, {}, "participants.white_agent.cmd changed"),
+        (
+            {"agent": "http://127.0.0.1:9020"},
+            {},
+            "participants.white_agent.url: http://127.0.0.1:9019 → http://127.0.0.1:9020",
+        ),
+        ({"agentbeats_id": "id-2"}, {}, "participants.white_agent.agentbeats_id: id-1 → id-2"),
+        (ENV, {}, "participants.white_agent.env added"),
+        ({"task": "Show red rugs."}, {}, "tasks: rugs changed"),
+        ({"config": 'judge_model = "offline"\nmax_steps = 30'}, {}, "config.max_steps: 15 → 30"),
+        ({"config": 'judge_model = "openai:o4-mini"'}, {}, "config.judge_model: offline → openai:o4-mini"),
+        ({}, {"judge_model": "openai:o4-mini"}, "config.judge_model: offline → openai:o4-mini"),
+        ({}, {"participant_model": "gpt-9"}, "participants.white_agent.model: not set → gpt-9"),
+        ({}, {"limit": 1}, "tasks: lamps removed"),
+        ({}, {"level": "hard"}, "tasks: rugs removed"),
+        ({}, {"task_ids": ("lamps",)}, "tasks: rugs removed"),
+    ],
+)
+def test_a_run_is_not_resumed_by_another_request(
+    tmp_path: Path,
+    record_property: Record,
+    scenario_changes: dict[str, str],
+    options: dict[str, object],
+    difference: str,
+) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    store = interrupted_run(path, tmp_path / "out")
+    write_scenario(path, **scenario_changes)
+    keys = Settings.from_environ({"OPENAI_API_KEY": "k"})
+    with pytest.raises(ConfigError) as refused:
+        plan_again(path, tmp_path / "out", settings=keys, **options)
+    _, *lines, remedy = str(refused.value).splitlines()
+    record_property("outcome", f"exit 2: {'; '.join(line.strip() for line in lines)}")
+    assert store.run_id in str(refused.value)
+    assert [line.strip() for line in lines] == [difference]
+    assert "start a new run" in remedy
+
+
+def test_every_difference_has_a_line_of_its_own(tmp_path: Path, record_property: Record) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    interrupted_run(path, tmp_path / "out")
+    write_scenario(path, agentbeats_id="", task="Show red rugs.", agent_cmd="")
+    with pytest.raises(ConfigError) as refused:
+        plan_again(path, tmp_path / "out")
+    lines = str(refused.value).splitlines()[1:-1]
+    record_property("outcome", f"{len(lines)} lines")
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [
+        ("max_parallel = 4", {}),
+        ("max_judge_cost_usd = 5.0\nmax_judge_tokens = 9", {}),
+        ("judge_requests_per_minute = 3\njudge_max_concurrency = 1", {}),
+        ("", {"max_parallel": 8, "show_logs": True, "output": Path("elsewhere.json")}),
+    ],
+)
+def test_what_changes_no_result_may_change_on_resume(
+    tmp_path: Path, record_property: Record, config: str, options: dict[str, object]
+) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    store = interrupted_run(path, tmp_path / "out")
+    write_scenario(path, config=f'judge_model = "offline"\n{config}')
+    plan = plan_again(path, tmp_path / "out", **options)
+    record_property("outcome", "resumed")
+    assert plan.store is not None
+    assert plan.store.run_id == store.run_id
+    assert options.get("max_parallel", 4) in (4, json.loads(plan.request)["config"].get("max_parallel"))
+
+
+def test_the_printed_command_resumes_the_run_it_names(tmp_path: Path, record_property: Record) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    chosen = {"limit": 1, "participant_model": "gpt 9"}
+    store = interrupted_run(path, tmp_path / "out", **chosen)
+    command = resume_command(RunOptions(scenario=path, output_dir=tmp_path / "out", **chosen), store)  # type: ignore[arg-type]
+    record_property("outcome", command.partition(str(path))[2])
+    assert command.endswith(f"--limit 1 --participant-model 'gpt 9' --resume {store.run_id}")
+    assert plan_again(path, tmp_path / "out", store.run_id, **chosen).store is not None
+
+
+def test_no_value_of_a_secret_is_recorded(tmp_path: Path, record_property: Record) -> None:
+    env = 'env = { API_KEY = "${SECRET}", TOKEN = "literal-s3cret" }'
+    path = write_scenario(tmp_path / "s.toml", env=env, agent_cmd='cmd = "true --api-key inline-s3cret"')
+    store = interrupted_run(path, tmp_path / "out", Settings.from_environ({"SECRET": "exported-s3cret"}))
+    recorded = (store.folder / "run.json").read_text()
+    record_property("outcome", f"{recorded.count('s3cret')} of 3 secrets in run.json")
+    assert "s3cret" not in recorded
+    rotated = Settings.from_environ({"SECRET": "another"})
+    assert plan_again(path, tmp_path / "out", settings=rotated).store is not None
+
+
+class Ends:
+    """A sink that keeps the end of an assessment."""
+
+    def __init__(self) -> None:
+        self.end: tuple[str, str | None] = ("none", None)
+
+    async def annotate(self, metadata: object) -> None: ...
+
+    async def update(self, text: str) -> None: ...
+
+    async def artifact(self, name: str, texts: list[str]) -> None: ...
+
+    async def complete(self, text: str | None = None) -> None:
+        self.end = ("completed", text)
+
+    async def fail(self, text: str) -> None:
+        self.end = ("failed", text)
+
+    async def reject(self, text: str) -> None:
+        self.end = ("rejected", text)
+
+    async def reply(self, text: str) -> None: ...
+
+
+async def ask_judge(
+    folder: Path, run_id: str, url: str = "http://127.0.0.1:1/", **config: object
+) -> tuple[str, str | None]:
+    """How a judge ends a request for this run. Its shard is empty, so it needs no browser."""
+    settings = Settings(trust_config=True, browser_path=sys.executable)
+    parts = ServiceParts(
+        settings=settings,
+        output_dir=folder,
+        scenarios=folder,
+        watch=lambda *_: lambda _: None,
+        wrap_model=lambda model: model,
+        limits=ServiceLimits(),
+    )
+    tasks = [{"task_id": "t", "website": "https://shop.test/", "task": "Look."}]
+    shard = {"shard_index": 1, "num_shards": 2}
+    body = {"judge_model": "offline", "run_id": run_id, "tasks": tasks, **shard, **config}
+    sink = Ends()
+    text = json.dumps({"participants": {"p": url}, "config": body})
+    await JudgeService(parts).execute(Turn(text=text, context_id="c", task_id="t"), sink)
+    return sink.end
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"max_steps": 30}, "config.max_steps: 15 → 30"),
+        ({"url": "http://127.0.0.1:2/"}, "participants.p.url"),
+        ({"participant_ids": {"p": "id"}}, "participants.p.agentbeats_id: not set → id"),
+        ({"shard_index": 0, "num_shards": 1}, "tasks: t added"),
+        ({"max_images": 3}, "config.max_images: 50 → 3"),
+    ],
+)
+async def test_the_judge_refuses_another_request_for_a_run_it_has(
+    tmp_path: Path, record_property: Record, changes: dict[str, object], difference: str
+) -> None:
+    assert (await ask_judge(tmp_path, "r1"))[0] == "completed"
+    before = (tmp_path / "runs" / "r1" / "run.json").read_bytes()
+    end, said = await ask_judge(tmp_path, "r1", **changes)  # type: ignore[arg-type]
+    record_property("outcome", f"{end}: {difference}")
+    assert end == "rejected"
+    assert difference in str(said)
+    assert (tmp_path / "runs" / "r1" / "run.json").read_bytes() == before
+
+
+async def test_the_judge_takes_the_same_request_again(tmp_path: Path, record_property: Record) -> None:
+    await ask_judge(tmp_path, "r1")
+    end, _ = await ask_judge(tmp_path, "r1", max_parallel=7)
+    record_property("outcome", end)
+    assert end == "completed"
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b'{"schema_version": "wabe-run-2", "request": {}}'])
+async def test_a_run_whose_record_is_damaged_is_not_resumed(
+    tmp_path: Path, record_property: Record, damage: bytes
+) -> None:
+    await ask_judge(tmp_path, "r1")
+    (tmp_path / "runs" / "r1" / "run.json").write_bytes(damage)
+    end, said = await ask_judge(tmp_path, "r1")
+    record_property("outcome", f"{end}: {said}")
+    assert end == "rejected"
+
+
+def test_a_judge_of_other_prompts_or_code_does_not_go_on_with_a_run(tmp_path: Path, record_property: Record) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    store = interrupted_run(path, tmp_path / "out")
+    asked = parse_request(str(plan_again(path, tmp_path / "out").request), lambda _: ())
+    with pytest.raises(ConfigError, match="judge: offline-1 → offline-2") as refused:
+        begin_run(
+            store,
+            config=asked.config,
+            tasks=asked.tasks,
+            role="white_agent",
+            url=asked.participants["white_agent"],
+            judge_id="offline-2",
+            launch=asked.launch,
+        )
+    record_property("outcome", str(refused.value).splitlines()[1].strip())
+
+
+# --- which run a bare --resume means ----------------------------------------------------------------------------------
+
+
+def test_a_bare_resume_means_the_newest_unfinished_run_of_this_scenario(
+    tmp_path: Path, record_property: Record
+) -> None:
+    mine, others, out = (
+        write_scenario(tmp_path / "a" / "s.toml"),
+        write_scenario(tmp_path / "b" / "s.toml", task="B"),
+        tmp_path / "out",
+    )
+    wanted = interrupted_run(mine, out)
+    for scenario, state in ((mine, "completed"), (others, "cancelled")):
+        store = interrupted_run(scenario, out)
+        store.write_run({**(store.read_run() or {}), "state": state})
+    shutil.copytree(OLD_RUN, out / "runs" / OLD_RUN.name)
+    (out / "runs" / "99999999-000000-aaaa" / "logs").mkdir(parents=True)
+    found = plan_again(mine, out).store
+    record_property("outcome", "neither the finished one, another scenario's, an older version's nor an empty folder")
+    assert found is not None
+    assert found.run_id == wanted.run_id
+
+
+@pytest.mark.parametrize("lost", ["aborted", "unscored"])
+def test_a_completed_run_with_something_lost_is_unfinished(tmp_path: Path, record_property: Record, lost: str) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    store = interrupted_run(path, tmp_path / "out")
+    store.write_run({**(store.read_run() or {}), "state": "completed", "outcomes": {lost: 1}})
+    found = plan_again(path, tmp_path / "out").store
+    record_property("outcome", f"1 {lost}: resumed")
+    assert found is not None
+
+
+def test_a_scenario_that_was_moved_is_known_by_its_bytes(tmp_path: Path, record_property: Record) -> None:
+    path = write_scenario(tmp_path / "a" / "s.toml")
+    store = interrupted_run(path, tmp_path / "out")
+    moved = path.rename(tmp_path / "moved.toml")
+    found = plan_again(moved, tmp_path / "out").store
+    record_property("outcome", "found" if found else "not found")
+    assert found is not None
+    assert found.run_id == store.run_id
+
+
+def test_a_run_named_by_its_folder_is_resumed_where_it_is(tmp_path: Path, record_property: Record) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    store = interrupted_run(path, tmp_path / "far")
+    plan = plan_again(path, tmp_path / "out", str(store.folder))
+    record_property("outcome", "the judge is told that folder")
+    assert plan.store is not None
+    assert plan.store.folder == store.folder.resolve()
+    assert resume_command(RunOptions(scenario=path), plan.store).endswith(f"--resume {plan.store.folder}")
+
+
+# --- versions ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_an_older_version_is_read_and_not_resumed(tmp_path: Path, record_property: Record) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(OLD_RUN, out / "runs" / OLD_RUN.name)
+    with pytest.raises(ConfigError, match="older version \\(wabe-run-1\\): it can be read, not resumed") as refused:
+        plan_again(write_scenario(tmp_path / "s.toml"), out, OLD_RUN.name)
+    record_property("outcome", str(refused.value))
+    assert len(str(refused.value).splitlines()) == 1
+    assert RunStore(out, OLD_RUN.name).read_run() is not None
+
+
+def command_line(module: object, *arguments: str) -> int | str | None:
+    import typer
+
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    module.register(app)  # type: ignore[attr-defined]
+    with pytest.raises(SystemExit) as left:
+        run_command(app, list(arguments), name="wabe")
+    return left.value.code
+
+
+@pytest.mark.parametrize("module", [verify, report, score, export], ids=["verify", "report", "score", "export"])
+def test_a_run_of_a_newer_version_is_refused_by_every_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], record_property: Record, module: object
+) -> None:
+    folder = tmp_path / "runs" / OLD_RUN.name
+    shutil.copytree(OLD_RUN, folder)
+    write_json(folder / "run.json", read_json(folder / "run.json") | {"schema_version": "wabe-run-9"})
+    name = module.__name__.rpartition(".")[2]  # type: ignore[attr-defined]
+    code = command_line(module, name, str(folder))
+    (line,) = capsys.readouterr().err.splitlines()
+    record_property("outcome", f"exit {code}: {line.replace(str(folder), 'RUN')}")
+    assert code == 2
+    assert 'schema_version "wabe-run-9"' in line
+
+
+# --- two processes ----------------------------------------------------------------------------------------------------
+
+HOLD = """
+import sys
+from pathlib import Path
+from judge.store import RunStore
+with RunStore(Path(sys.argv[1]), sys.argv[2]).held("judge"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+WAIT = "import sys; print('up', flush=True); sys.stdin.read()"
+
+
+@contextmanager
+def held_by_another_process(store: RunStore) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-c", HOLD, str(store.output_dir), store.run_id]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+async def test_a_second_runner_is_told_which_process_writes_the_run(tmp_path: Path, record_property: Record) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    store = interrupted_run(path, tmp_path / "out")
+    with held_by_another_process(store) as other, pytest.raises(ConfigError) as refused:
+        await run_here(scenario=path, output_dir=tmp_path / "out", resume=store.run_id)
+    record_property("outcome", f"exit 2: {refused.value.message.replace(str(other.pid), 'PID')}")
+    assert f"is being written by process {other.pid} on {socket.gethostname()}" in refused.value.message
+    assert not (store.folder / "logs").exists()
+
+
+async def test_a_second_judge_is_told_which_process_writes_the_run(tmp_path: Path, record_property: Record) -> None:
+    await ask_judge(tmp_path, "r1")
+    with held_by_another_process(RunStore(tmp_path, "r1")) as other:
+        end, said = await ask_judge(tmp_path, "r1")
+    record_property("outcome", f"{end}: {str(said).replace(str(other.pid), 'PID')}")
+    assert end == "rejected"
+    assert f"process {other.pid}" in str(said)
+
+
+@pytest.mark.parametrize("target", ["run", "task"])
+def test_scoring_waits_for_no_run_that_is_under_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], record_property: Record, target: str
+) -> None:
+    store = RunStore(tmp_path, OLD_RUN.name)
+    shutil.copytree(OLD_RUN, store.folder)
+    folder = store.folder if target == "run" else store.results / "red_rugs"
+    with held_by_another_process(store):
+        code = command_line(score, "score", str(folder), "--model", "offline", "--again")
+    (line,) = capsys.readouterr().err.splitlines()
+    record_property("outcome", f"exit {code}: {line.partition('81a1 ')[2]}")
+    assert code == 2
+    assert "is being written by process" in line
+
+
+def test_a_process_that_is_killed_leaves_no_lock(tmp_path: Path, record_property: Record) -> None:
+    store = RunStore(tmp_path, "r1")
+    store.create()
+    with held_by_another_process(store) as other:
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+        with store.held("judge"):
+            record_property("outcome", "free after SIGKILL")
+
+
+def test_no_child_process_inherits_the_lock(tmp_path: Path, record_property: Record) -> None:
+    store = RunStore(tmp_path, "r1")
+    store.create()
+    with store.held("judge"):
+        child = subprocess.Popen(
+            [sys.executable, "-c", WAIT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=False
+        )
+        assert child.stdout is not None
+        child.stdout.readline()
+    with store.held("judge"):
+        record_property(
+            "outcome", "free while a child of the writer lives" if child.poll() is None else "the child ended"
+        )
+    child.communicate()
+    assert child.returncode == 0
+
+
+def test_a_file_system_without_locks_is_warned_of_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, record_property: Record
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(run_lock.fcntl, "flock", refuse)
+    store = RunStore(tmp_path, "r1")
+    with caplog.at_level(logging.WARNING), store.held("judge"):
+        store.create()
+    record_property("outcome", caplog.messages[0])
+    assert "no locks (Operation not supported)" in caplog.text
+
+
+# --- a run that never started -----------------------------------------------------------------------------------------
+
+
+ENDS = "cmd = \"sh -c 'echo out of paint; exit 3'\""
+STAYS = 'cmd = "sleep 60"'
+
+
+@pytest.mark.parametrize(
+    ("fault", "commands"),
+    [
+        ("already taken", {"judge_cmd": STAYS, "agent_cmd": STAYS}),
+        ("out of paint", {"judge_cmd": ENDS, "agent_cmd": STAYS}),
+        ("out of paint", {"judge_cmd": STAYS, "agent_cmd": ENDS}),
+        ("cannot start 'no-such-program'", {"judge_cmd": 'cmd = "no-such-program"', "agent_cmd": STAYS}),
+    ],
+    ids=["port taken", "judge ends", "agent ends", "no such program"],
+)
+async def test_a_run_that_never_started_leaves_nothing_behind(
+    tmp_path: Path, record_property: Record, fault: str, commands: dict[str, str]
+) -> None:
+    out = tmp_path / "out"
+    before = interrupted_run(write_scenario(tmp_path / "other.toml"), out)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        judge, agent = (f"http://127.0.0.1:{port}" for port in free_ports(2))
+        if fault == "already taken":
+            judge = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        path = write_scenario(tmp_path / "s.toml", judge=judge, agent=agent, **commands)
+        with pytest.raises(ConfigError, match=fault) as failed:
+            await run_here(scenario=path, output_dir=out)
+    record_property("outcome", f"exit 2: {re.sub(':[0-9]+', '', failed.value.message.splitlines()[0])}")
+    assert [folder.name for folder in (out / "runs").iterdir()] == [before.run_id]
+    assert (out / "results").resolve() == before.results.resolve()
+
+
+async def test_a_request_that_the_judge_refuses_leaves_nothing_behind(tmp_path: Path, record_property: Record) -> None:
+    end, said = await ask_judge(
+        tmp_path, "new", prompts=str(tmp_path / "gone"), judge_model="openai:x", judge_base_url="http://127.0.0.1:1/"
+    )
+    record_property("outcome", f"{end}: {str(said).replace(str(tmp_path), '')}")
+    assert end == "rejected"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,242 @@
+"""Participants that cannot play at all: without a key, broken from the first message, crashed."""
+
+import asyncio
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from helpers_hostile_site import hostile_site
+from helpers_runner import write_scenario
+from helpers_runs import write_task
+from helpers_runs_cli import run_command
+from helpers_scenarios import free_ports
+from judge.assess_client import FirstTasks, UnusableParticipant
+from judge.children import start_child
+from judge.events import Event, RunStarted, StepDone, TaskDone
+from judge.run_record import withdraw_unplayed
+from judge.store import RunStore
+from judge.without_judge import WHY_ZERO
+from shared.models import Task
+
+Record = Callable[[str, object], None]
+FAILED = WHY_ZERO["participant_error"]
+
+
+# --- without a key ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "variable"), [("gemini", "GOOGLE_API_KEY"), ("openai", "OPENAI_API_KEY")])
+def test_a_bundled_participant_without_its_key_does_not_start(
+    record_property: Record, name: str, variable: str
+) -> None:
+    command = [sys.executable, "-m", "participants", name, "--port", str(free_ports(1)[0])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={}, timeout=60)
+    record_property("outcome", f"exit {done.returncode}: {done.stderr.strip()}")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: participant {name}: {variable} is not set")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_runner_shows_why_a_participant_does_not_start(tmp_path: Path, record_property: Record) -> None:
+    judge, agent = free_ports(2)
+    path = write_scenario(
+        tmp_path / "s.toml",
+        judge=f"http://127.0.0.1:{judge}",
+        judge_cmd='cmd = "sleep 60"',
+        agent=f"http://127.0.0.1:{agent}",
+        agent_cmd=f'cmd = "wabe participant gemini --port {agent}"',
+    )
+    ended = run_command(tmp_path / "t", "agentbeats-run", path, "--output-dir", tmp_path / "out")
+    record_property("outcome", f"exit {ended.code}: {ended.stderr.splitlines()[-1]}")
+    assert ended.code == 2
+    assert "GOOGLE_API_KEY is not set" in ended.stderr
+    assert not (tmp_path / "out").exists()
+
+
+# --- the first tasks --------------------------------------------------------------------------------------------------
+
+
+def failed(number: int, why: str = "the agent's task is failed: no key") -> list[Event]:
+    """A task that ended at the participant's first reply."""
+    return [TaskDone(task_id=f"t{number}", outcome="failure", steps=1, reason=f"{FAILED}: {why}")]
+
+
+def acted(number: int) -> list[Event]:
+    step = StepDone(task_id=f"t{number}", step=1, max_steps=9, action="<In link> -> CLICK")
+    return [step, *failed(number)]
+
+
+def refused_action(number: int) -> list[Event]:
+    step = StepDone(task_id=f"t{number}", step=1, max_steps=9, action="no action: there is no tool 'fly'")
+    return [step, *failed(number)]
+
+
+def ended(number: int, outcome: str, reason: str) -> list[Event]:
+    return [TaskDone.model_validate({"task_id": f"t{number}", "outcome": outcome, "steps": 2, "reason": reason})]
+
+
+def stops(*tasks: list[Event], total: int = 9, kept: int = 0) -> str | None:
+    """What the run is stopped with; events go on to who watches in any case."""
+    seen: list[Event] = []
+    sink = FirstTasks(seen.append)
+    events = [RunStarted(run_id="r", total=total, kept=kept), *(event for task in tasks for event in task)]
+    try:
+        for event in events:
+            sink(event)
+    except UnusableParticipant as error:
+        return error.message
+    assert seen == events
+    return None
+
+
+@pytest.mark.parametrize(
+    ("tasks", "total", "kept"),
+    [
+        ([failed(0), failed(1), failed(2)], 9, 0),
+        ([failed(0), failed(1)], 2, 0),
+        ([failed(0)], 1, 0),
+        ([failed(n, f"connection to port {4000 + n} refused, id 0a1b2c3d-{n}") for n in range(3)], 9, 0),
+        ([refused_action(0), failed(1), failed(2)], 9, 0),
+        ([failed(0), failed(1), failed(2)], 9, 6),
+    ],
+    ids=["three", "two in all", "one in all", "other numbers", "an action that was refused", "resumed"],
+)
+def test_a_run_is_stopped_when_its_first_tasks_end_in_the_same_participant_error(
+    record_property: Record, tasks: list[list[Event]], total: int, kept: int
+) -> None:
+    why = stops(*tasks, total=total, kept=kept)
+    record_property("outcome", why)
+    assert why is not None
+    assert FAILED in why
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [acted(0), failed(1), failed(2), failed(3)],
+        [failed(0), failed(1, "no reply within 8 s"), failed(2), failed(3)],
+        [failed(0), failed(1), ended(2, "failure", "over the step budget, no answer"), failed(3), failed(4), failed(5)],
+        [failed(0), failed(1), ended(2, "aborted", "browser: it died"), failed(3), failed(4)],
+        [ended(n, "failure", "the wrong lamp") for n in range(5)],
+    ],
+    ids=["it acted", "different errors", "another end", "an aborted task", "lost fairly"],
+)
+def test_a_participant_that_fails_in_other_ways_is_scored(record_property: Record, tasks: list[list[Event]]) -> None:
+    why = stops(*tasks)
+    record_property("outcome", why or "goes on")
+    assert why is None
+
+
+def test_the_last_task_of_a_resumed_run_is_scored(record_property: Record) -> None:
+    why = stops(failed(8), total=9, kept=8)
+    record_property("outcome", why or "scored 0, as in the tasks before the participant could play")
+    assert why is None
+
+
+def test_what_was_scored_meanwhile_is_taken_back_and_nothing_else(tmp_path: Path, record_property: Record) -> None:
+    store = RunStore(tmp_path, "r1")
+    store.create()
+    for name in ("unplayed", "played", "won"):
+        task = Task(task_id=name, website="https://shop.test/", task="Look.")
+        write_task(store, task, "success" if name == "won" else "failure", steps=2)
+    for name, lines in (("unplayed", []), ("played", ["<In link> -> CLICK"])):
+        result = store.task(name).read_result() or {}
+        store.task(name).write_result(result | {"stop_reason": "participant_error", "action_history": lines})
+    store.write_submission({"results": []})
+    withdraw_unplayed(store, "no key")
+    left = [task.folder.name for task in store.tasks() if (task.folder / "result.json").exists()]
+    record_property("outcome", f"settled: {', '.join(left)}")
+    assert left == ["played", "won"]
+    assert not (store.folder / "results.json").exists()
+    assert store.read_run() == {"state": "stopped", "error": "no key", "outcomes": None}
+
+
+AGENT = """
+import sys
+from pathlib import Path
+from participants.base import serve
+from shared.models import Action
+
+async def decide(observation):
+    if not Path(sys.argv[1]).exists():
+        raise LookupError("the key is not there")
+    return Action(tool="finish", params={"answer": "done"})
+
+serve(decide, name="mine", port=int(sys.argv[2]))
+"""
+
+
+@pytest.mark.e2e
+def test_a_broken_agent_stops_the_run_which_is_resumed_when_it_is_mended(
+    tmp_path: Path, record_property: Record
+) -> None:
+    judge, agent = free_ports(2)
+    key, script = tmp_path / "key", tmp_path / "agent.py"
+    script.write_text(AGENT)
+    with hostile_site() as site:
+        path = write_scenario(
+            tmp_path / "s.toml",
+            judge=f"http://127.0.0.1:{judge}",
+            judge_cmd=f'cmd = "wabe serve --port {judge}"',
+            agent=f"http://127.0.0.1:{agent}",
+            agent_cmd=f'cmd = "python {script} {key} {agent}"',
+            config='judge_model = "offline"\nsettle_ms = 0',
+        )
+        path.write_text(path.read_text().replace("https://shop.test/", site.url))
+        first = run_command(tmp_path / "t", "agentbeats-run", path, "--output-dir", tmp_path / "out")
+        (run,) = (tmp_path / "out" / "runs").iterdir()
+        has_results = (run / "results.json").exists()
+        key.touch()
+        (again,) = re.findall(r"agentbeats-run .*--resume \S+", first.stderr)
+        second = run_command(tmp_path / "t", *shlex.split(again))
+    results = [json.loads(file.read_text()) for file in run.glob("results/*/result.json")]
+    record_property("outcome", f"exit {first.code}: {first.stderr.splitlines()[0]}; resumed: exit {second.code}")
+    assert first.code == 1
+    assert "LookupError" in first.stderr.splitlines()[0]
+    assert first.stderr.splitlines()[-1] == "LookupError: the key is not there"
+    assert not has_results
+    assert second.code == 0, second.stdout + second.stderr
+    assert [result["stop_reason"] for result in results] == ["finished", "finished"]
+
+
+# --- crashes ----------------------------------------------------------------------------------------------------------
+
+CHAINED = "try:\n    {}['k']\nexcept KeyError as e:\n    raise ValueError('no model\\nof that name') from e"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("print('up'); raise ValueError('no model')", "with exit code 1: ValueError: no model"),
+        (CHAINED, "with exit code 1: ValueError: no model"),
+        ("import sys; print('tired'); sys.exit(7)", "with exit code 7: tired"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "by SIGKILL"),
+        ("pass", "with exit code 0"),
+    ],
+    ids=["traceback", "chained", "exit code", "killed", "ended"],
+)
+async def test_a_crashed_agent_is_shown_with_the_end_of_its_traceback_and_its_log(
+    tmp_path: Path, record_property: Record, code: str, told: str
+) -> None:
+    log = tmp_path / "white_agent.log"
+    child = await start_child("white_agent", shlex.join([sys.executable, "-c", code]), env={}, log=log)
+    async with asyncio.timeout(30):
+        await child.process.wait()
+    said = child.crash()
+    await child.stop()
+    record_property("outcome", str(said).replace(str(log), log.name))
+    assert said == f"white_agent ended during the run {told} (its log: {log})"
+
+
+async def test_an_agent_that_still_runs_has_not_crashed(tmp_path: Path, record_property: Record) -> None:
+    child = await start_child("white_agent", "sleep 60", env={"PATH": "/bin:/usr/bin"}, log=tmp_path / "log")
+    said = child.crash()
+    await child.stop()
+    record_property("outcome", str(said))
+    assert said is None
