@@ -1,4 +1,7 @@
-"""Small file helpers: atomic writes, bounded reads. Nothing half-written is ever seen under its final name."""
+"""Small file helpers: atomic writes, and the bounded reads of `shared.reading`.
+
+Nothing half-written is ever seen under its final name.
+"""
 
 import json
 import os
@@ -6,9 +9,26 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from shared.reading import decode as decode
+from shared.reading import parse_toml as parse_toml
+from shared.reading import read_file as read_file
+from shared.reading import read_json as read_json
+from shared.reading import read_text as read_text
+from shared.reading import reason_of as reason_of
+
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write `data` under `path` in one step: a temporary sibling, flushed to the disk, then renamed."""
+    """Write `data` under `path` in one step: a temporary sibling, flushed to the disk, then renamed.
+
+    Raises `OSError`, which names `path` even where the system names no file (a full disk).
+    """
+    try:
+        _write_atomic(path, data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+def _write_atomic(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -28,10 +48,3 @@ def write_json(path: Path, value: Any) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     # A lone surrogate (from a page or a participant) has no UTF-8 form; keep it visible instead of failing.
     write_atomic(path, (text + "\n").encode("utf-8", "backslashreplace"))
-
-
-def read_json(path: Path, *, max_bytes: int = 64_000_000) -> Any:
-    """Read JSON. Raises `OSError` or `ValueError` (also for files over `max_bytes`)."""
-    if path.stat().st_size > max_bytes:
-        raise ValueError(f"larger than {max_bytes} bytes")
-    return json.loads(path.read_bytes())

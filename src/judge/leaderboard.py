@@ -13,6 +13,7 @@ import duckdb
 
 from judge.submission_files import read_submissions
 from shared.errors import ConfigError
+from shared.reading import read_text, reason_of
 
 _QUERIES = Path(__file__).parent / "queries"
 _COUNTS: dict[str, Any] = {
@@ -89,10 +90,10 @@ def _read_query(name: str) -> str:
     if name in query_names():
         return (_QUERIES / f"{name}.sql").read_text(encoding="utf-8")
     try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, ValueError):
+        return read_text(Path(name))
+    except (OSError, ValueError) as error:
         raise ConfigError(
-            f"--query {name[:100]!a} is no bundled query and no readable file",
+            f"--query {name[:100]!a} is no bundled query and no readable file: {reason_of(error)}",
             remedy="known: " + ", ".join(query_names()),
         ) from None
 

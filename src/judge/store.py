@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from judge.files import read_json, write_atomic, write_json
+from judge.files import read_json, read_text, write_atomic, write_json
 from judge.trajectory import Trajectory
 from judge.trajectory_files import load_trajectory as load_trajectory
 from shared.errors import ConfigError, WabeError
@@ -153,7 +153,7 @@ class RunStore:
     def read_request(self) -> str:
         """The request that started the run. Raises `ConfigError` when there is none."""
         try:
-            return (self.folder / "request.json").read_text()
+            return read_text(self.folder / "request.json")
         except (OSError, ValueError):
             raise ConfigError(
                 f"run {self.run_id} has no request.json, so it cannot be resumed", remedy="start a new run"

@@ -24,11 +24,12 @@ import json
 from pathlib import Path
 
 from judge.config import RunConfig
+from judge.files import read_text, reason_of
 from judge.judges.offline_claims import Claim, point_claims, task_claims
 from judge.judges.offline_decision import Decision, decide
 from judge.judges.offline_page import View, view
 from judge.trajectory import Trajectory
-from shared.errors import ConfigError
+from shared.errors import ConfigError, TrajectoryError
 from shared.models import ImageScore, JudgeInfo, Step, Task, Verdict
 
 MODEL = "offline"
@@ -86,7 +87,7 @@ class OfflineJudge:
         texts = tuple(text for text, _ in points)
         try:
             views = load_views(trajectory)
-        except (OSError, UnicodeDecodeError) as error:
+        except TrajectoryError as error:
             return self._unscored(f"a recorded snapshot cannot be read: {error}", texts)
         if not views:
             return self._unscored("there are no recorded snapshots to judge by", texts)
@@ -149,7 +150,10 @@ def load_views(trajectory: Trajectory) -> list[View]:
 
 
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+    try:
+        return read_text(path)
+    except (OSError, ValueError) as error:
+        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
 
 
 def _counted(step: int | None) -> int | None:
