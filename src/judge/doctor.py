@@ -1,5 +1,6 @@
 """`wabe doctor`: what is missing to run here, and how to get it. Each check says one thing."""
 
+import os
 import shutil
 import socket
 from pathlib import Path
@@ -61,7 +62,10 @@ def check_ports() -> list[Finding]:
 
 def check_disk(output_dir: Path) -> Finding:
     """Whether results can be written and there is room for them (about 2 MB a task)."""
-    place = next(path for path in (output_dir, *output_dir.resolve().parents) if path.is_dir())
+    place = next(path for path in (output_dir, *output_dir.absolute().parents) if os.path.lexists(path))
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        text = f"{place} is not a folder that can be written to; choose another --output-dir"
+        return Finding(state="missing", subject="disk", text=text)
     free = shutil.disk_usage(place).free
     text = f"{free / 1e9:.1f} GB free for {output_dir}"
     if free < _MIN_FREE_BYTES:

@@ -3,6 +3,7 @@
 Layout: `<task_id>/result.json` and `<task_id>/trajectory/0000.jpg …`, one folder a task.
 """
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -35,7 +36,7 @@ def export_tasks(
     """
     lengths = reference_lengths or {}
     for source in folders:
-        if source.resolve().is_relative_to(output.resolve()):
+        if Path(os.path.realpath(source)).is_relative_to(os.path.realpath(output)):
             raise ConfigError(f"--output {output} holds the run itself", remedy="choose another folder")
         try:
             made = submission(load_trajectory(source), lengths.get(source.name))

@@ -20,6 +20,7 @@ from judge.trajectory import Trajectory
 from judge.trajectory_files import load_trajectory as load_trajectory
 from shared.errors import ConfigError, WabeError
 from shared.models import Page, Step, Verdict
+from shared.settings import Settings
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
@@ -184,14 +185,20 @@ def link_latest(output_dir: Path, results: Path) -> None:
         fresh.unlink(missing_ok=True)
 
 
+def output_folder(option: Path | None, settings: Settings) -> Path:
+    """Where runs are: the command line's `--output-dir`, else `WABE_OUTPUT_DIR`, else `.output`."""
+    return option or Path(settings.output_dir or ".output")
+
+
 def newest_run(output_dir: Path) -> RunStore | None:
     """The run that was begun or gone on with last, or `None`.
 
     `<output_dir>/results` points at it. Where there are no links it is told by name: ids begin with their time.
     """
     runs = output_dir / "runs"
-    pointed = (output_dir / "results").resolve().parent
-    if pointed.parent == runs.resolve() and pointed.is_dir():
+    # Not `Path.resolve`, which raises for links that lead back to themselves.
+    pointed = Path(os.path.realpath(output_dir / "results")).parent
+    if pointed.parent == Path(os.path.realpath(runs)) and pointed.is_dir():
         return RunStore(output_dir, pointed.name)
     names = sorted(path.name for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
     return RunStore(output_dir, names[-1]) if names else None

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from judge.doctor import check_browser, examine
+from judge.store import output_folder
 from shared.settings import Settings
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "missing": ("MISSING", "bold red")}
@@ -20,11 +21,11 @@ def register(app: typer.Typer) -> None:
     def doctor(
         browser: Annotated[bool, typer.Option("--browser", help="Check the browser only.")] = False,
         quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing, only exit with 0 or 1.")] = False,
-        output_dir: Annotated[Path, typer.Option(help="Where results would go.")] = Path(".output"),
+        output_dir: Annotated[Path | None, typer.Option(help="Where results would go.")] = None,
     ) -> None:
         """Say what is missing to run (browser, keys, ports, disk) and how to get it."""
         settings = Settings.from_environ()
-        findings = [check_browser(settings)] if browser else examine(settings, output_dir)
+        findings = [check_browser(settings)] if browser else examine(settings, output_folder(output_dir, settings))
         if not quiet:
             console = Console()
             for finding in findings:

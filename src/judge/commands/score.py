@@ -15,7 +15,7 @@ from judge.intervals import exact
 from judge.judges.factory import METHODS, open_judge
 from judge.rejudged import take_over
 from judge.scoring import Scored, find_trajectories, score_all
-from judge.store import RunStore, resolve_run
+from judge.store import RunStore, output_folder, resolve_run
 from shared.errors import ConfigError
 from shared.models import TokenUsage
 from shared.settings import Settings
@@ -53,7 +53,7 @@ def score(
 ) -> None:
     """Judge stored trajectories again. Each judge's verdicts lie side by side under verdicts/."""
     settings = Settings.from_environ()
-    runs = output_dir or Path(settings.output_dir or ".output")
+    runs = output_folder(output_dir, settings)
     folder, run = _folder(target, runs)
     changes = {
         "judge_method": method,

@@ -8,11 +8,12 @@ from rich.console import Console
 
 from judge.cli_boundary import EXIT_LOST
 from judge.files import read_json
-from judge.store import RunStore, resolve_run
+from judge.store import RunStore, output_folder, resolve_run
 from judge.task_result import TaskResult
 from judge.trajectory_files import read_steps
 from judge.verify import Findings, StoredRun, StoredTask, read_task, verify_run
 from shared.errors import ConfigError, TrajectoryError
+from shared.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -21,10 +22,10 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def verify(
         run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, or `latest`.")] = "latest",
-        output_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path(".output"),
+        output_dir: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
     ) -> None:
         """Make a run's checksums, counts and rates again from its files, and say what does not match."""
-        store = resolve_run(run, output_dir)
+        store = resolve_run(run, output_folder(output_dir, Settings.from_environ()))
         findings = verify_run(load_run(store))
         _tell(store, findings)
         if findings.mismatches:
