@@ -39,7 +39,7 @@ def check_model(settings: Settings) -> Finding:
     """Whether the judge model in force has its key. The demo needs none."""
     model = settings.judge_model or RunConfig().judge_model
     try:
-        check_judge_model(RunConfig(judge_model=model), settings)
+        check_judge_model(RunConfig().model_copy(update={"judge_model": model}), settings)
     except ConfigError as error:
         return Finding(state="note", subject="judge model", text=f"{error}; the demo needs none")
     return Finding(state="ok", subject="judge model", text=f"{model}: its key is set")

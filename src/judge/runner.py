@@ -4,15 +4,16 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from judge.assess_client import RunOutcome, request_assessment
 from judge.cast import child_environ, members_of, running_cast
 from judge.cli_boundary import EXIT_LOST, Interrupted
-from judge.config import RunConfig
+from judge.config import RunConfig, first_problem
 from judge.files import write_json
-from judge.judges.factory import check_judge_model
 from judge.log_tail import show_logs
+from judge.preflight import check_config
 from judge.progress import Progress
 from judge.report.build import make_report, open_page
 from judge.scenario import Scenario, load_scenario, request_text, select
@@ -76,10 +77,16 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
         changes["judge_model"] = options.judge_model or settings.judge_model
     try:
         config = RunConfig.model_validate({**scenario.config.model_dump(), **changes})
-    except ValueError as error:
-        raise ConfigError(f"--max-parallel or --judge-model: {str(error)[:200]}") from None
+    except ValidationError as error:
+        key, problem, remedy = first_problem(error)
+        raise ConfigError(
+            f"{key or 'config'}, as the options and the environment set it: {problem}", remedy=remedy
+        ) from None
     if scenario.green_agent.cmd is not None and not options.serve_only:
-        check_judge_model(config, settings)
+        try:
+            check_config(config, settings)
+        except ConfigError as error:
+            raise ConfigError(f"{options.scenario}: {error.message}", remedy=error.remedy) from None
     tasks = scenario.tasks
     if tasks:
         tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task_ids)

@@ -48,7 +48,7 @@ def find_trajectories(path: Path) -> tuple[Path, ...]:
 
 
 def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[list[Path], bool]:
-    """What is listed at and under a folder, and whether a trajectory is among it. `seen` bounds links that lead back."""
+    """What is listed at and under a folder, and whether a trajectory is among it; no folder of `seen` again."""
     if depth > _MAX_DEPTH:
         return [folder], False
     is_trajectory = os.path.lexists(folder / "result.json")

@@ -14,7 +14,8 @@ from judge.bundled import bundled_tasks
 from judge.config import RunConfig
 from judge.events import Event, Sink, describe, one_line
 from judge.guarded_browser import GuardedBrowsers
-from judge.judges.factory import check_judge_model, open_judge
+from judge.judges.factory import open_judge
+from judge.preflight import check_config
 from judge.provenance import provenance
 from judge.results import Submission, TaskSummary, build_submission, result_text
 from judge.run_record import begin_run, end_run, environment_of, judge_of
@@ -99,7 +100,7 @@ class JudgeService:
                     remedy="start the judge with --allow-participant for that host",
                 )
         config = self._config(request)
-        check_judge_model(config, self._parts.settings)
+        check_config(config, self._parts.settings)
         return request.model_copy(update={"config": config})
 
     def _config(self, request: AssessmentRequest) -> RunConfig:

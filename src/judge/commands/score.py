@@ -9,7 +9,7 @@ import typer
 from pydantic import ValidationError
 
 from judge.cli_boundary import run_interruptible
-from judge.config import RunConfig
+from judge.config import RunConfig, first_problem
 from judge.events import one_line
 from judge.intervals import exact
 from judge.judges.factory import METHODS, open_judge
@@ -181,6 +181,7 @@ def _config(run: RunStore | None, changes: dict[str, Any]) -> RunConfig:
     try:
         return RunConfig.model_validate(known | changes)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"]) or "config"
-        raise ConfigError(f"wabe score: {name}: {first['msg']}", remedy="see wabe score --help") from None
+        key, problem, remedy = first_problem(error)
+        raise ConfigError(
+            f"wabe score: {key or 'config'}: {problem}", remedy=remedy or "see wabe score --help"
+        ) from None

@@ -27,6 +27,7 @@ from shared.pricing import find_price
 from shared.settings import Settings
 
 OFFLINE = "offline"
+_PROVIDERS = ("gemini", "openai")
 METHODS: Mapping[JudgeMethod, type[ModelJudge]] = MappingProxyType(
     {
         "webjudge": WebJudge,
@@ -65,11 +66,6 @@ def open_judge(
 
         return OfflineJudge(config, package_version=version, code_checksum=code_checksum())
     price = find_price(config.judge_model)
-    if config.max_judge_cost_usd is not None and price is None:
-        raise ConfigError(
-            f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
-            remedy="use max_judge_tokens, or add the price to shared/prices.toml",
-        )
     prompts = load_prompts(config.prompts)
     limits = RateLimits(config.judge_requests_per_minute, config.judge_tokens_per_minute)
     # Each SDK takes most of a second to import, a part of it only when its client is made.
@@ -94,16 +90,32 @@ def open_judge(
     return METHODS[config.judge_method](parts)
 
 
-def check_judge_model(config: RunConfig, settings: Settings) -> None:
-    """Whether the judge model is one we can open and its key is there. Raises `ConfigError`; calls nothing."""
+def check_judge(config: RunConfig) -> None:
+    """Whether there is such a judge, and its budget can be kept. Raises `ConfigError`."""
     provider, _, name = config.judge_model.partition(":")
-    if config.judge_model == OFFLINE:
-        return
-    if provider not in ("gemini", "openai") or not name.strip():
+    is_offline = config.judge_model == OFFLINE
+    if not is_offline and (provider not in _PROVIDERS or not name.strip() or not name.isprintable()):
         raise ConfigError(
-            f"config.judge_model: {config.judge_model[:80]!r} is no judge model",
+            f"config.judge_model: unknown judge model {config.judge_model[:80]!a}",
             remedy='use "gemini:MODEL", "openai:MODEL" or "offline"',
         )
+    if is_offline:
+        from judge.judges.offline import check_method
+
+        check_method(config)
+    if not is_offline and config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
+        raise ConfigError(
+            f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
+            remedy="use max_judge_tokens, or add the price to shared/prices.toml",
+        )
+
+
+def check_judge_model(config: RunConfig, settings: Settings) -> None:
+    """`check_judge`, and whether the model's key is there. Raises `ConfigError`; calls nothing."""
+    check_judge(config)
+    if config.judge_model == OFFLINE:
+        return
+    provider = config.judge_model.partition(":")[0]
     key, variable, base_url = (
         (settings.google_api_key, "GOOGLE_API_KEY", settings.gemini_base_url)
         if provider == "gemini"

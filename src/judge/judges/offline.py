@@ -45,11 +45,7 @@ class OfflineJudge:
     """`judge_model = "offline"` behind the judges' protocol. Same trajectory, same verdict, always."""
 
     def __init__(self, config: RunConfig, *, package_version: str, code_checksum: str) -> None:
-        if config.judge_method != "webjudge":
-            raise ConfigError(
-                f"judge_method {config.judge_method!r} needs a judge model; the offline judge has only 'webjudge'",
-                remedy="leave judge_method out, or set judge_model to a model",
-            )
+        check_method(config)
         self.info = JudgeInfo(
             method=config.judge_method,
             model=MODEL,
@@ -122,6 +118,15 @@ class OfflineJudge:
             key_points=texts,
             evidence={"baseline": NOTE},
             cost_usd=0.0,
+        )
+
+
+def check_method(config: RunConfig) -> None:
+    """Raises `ConfigError` for a method that needs a judge model."""
+    if config.judge_method != "webjudge":
+        raise ConfigError(
+            f"config.judge_method: {config.judge_method!r} needs a judge model; the offline judge has only 'webjudge'",
+            remedy="leave judge_method out, or set judge_model to a model",
         )
 
 
