@@ -4,12 +4,15 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
 from judge.config import RunConfig
 from judge.provenance import config_checksum, package_versions, task_set_checksum
 from judge.results import TaskSummary
 from judge.store import RunStore
 from shared.errors import ConfigError
-from shared.models import JudgeInfo, Task
+from shared.model_limits import Spending
+from shared.models import JudgeInfo, Task, TokenUsage
 
 
 def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role: str, url: str, judge_id: str) -> None:
@@ -33,6 +36,7 @@ def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role
         "task_set_checksum": task_set_checksum(tasks),
         "judge_model": config.judge_model,
         "judge_id": judge_id,
+        "judge_usage": before.get("judge_usage"),
         "packages": package_versions(),
     }
     try:
@@ -43,7 +47,13 @@ def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role
         ) from None
 
 
-def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), judge: JudgeInfo | None = None) -> None:
+def end_run(
+    store: RunStore,
+    state: str,
+    results: Sequence[TaskSummary] = (),
+    judge: JudgeInfo | None = None,
+    spending: Spending | None = None,
+) -> None:
     """Write how it ended: `completed`, `cancelled` or `failed`."""
     record: dict[str, Any] = store.read_run() or {"run_id": store.run_id}
     record |= {
@@ -54,7 +64,19 @@ def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), ju
         "environment": environment_of(results),
         "judge": judge.model_dump(mode="json") if judge else None,
     }
+    if spending is not None:
+        record["judge_usage"] = {"token_usage": spending.usage.model_dump(), "cost_usd": spending.cost_usd}
     store.write_run(record)
+
+
+def spending_before(store: RunStore) -> Spending:
+    """What the judge model used before the run was interrupted: a budget is one for the whole run."""
+    stored: Any = (store.read_run() or {}).get("judge_usage")
+    try:
+        usage, cost_usd = TokenUsage.model_validate(stored["token_usage"]), stored["cost_usd"]
+    except (TypeError, KeyError, ValidationError):
+        return Spending()
+    return Spending(usage, float(cost_usd) if isinstance(cost_usd, int | float) else 0.0)
 
 
 def outcomes_of(results: Sequence[TaskSummary]) -> dict[str, int]:

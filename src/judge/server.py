@@ -18,7 +18,7 @@ from judge.judges.factory import open_judge
 from judge.preflight import check_config
 from judge.provenance import provenance
 from judge.results import Submission, TaskSummary, build_submission, result_text
-from judge.run_record import begin_run, end_run, environment_of, judge_of
+from judge.run_record import begin_run, end_run, environment_of, judge_of, spending_before
 from judge.scenario import AssessmentRequest, parse_request, shard
 from judge.service_limits import ServiceLimits as ServiceLimits
 from judge.service_limits import settings_of_the_host
@@ -117,7 +117,10 @@ class JudgeService:
         store = RunStore(self._parts.output_dir, run_id)
         store.create()
         cache_dir = self._parts.output_dir / "cache"
-        judge = open_judge(config, self._parts.settings, cache_dir=cache_dir, wrap=self._parts.wrap_model)
+        spending = spending_before(store)
+        judge = open_judge(
+            config, self._parts.settings, cache_dir=cache_dir, wrap=self._parts.wrap_model, spending=spending
+        )
         updates = _Updates(sink)
         watch = self._parts.watch(run_id, role)
 
@@ -148,10 +151,13 @@ class JudgeService:
             state = "cancelled"
             raise
         finally:
-            with _even_on_a_full_disk():
-                end_run(store, state, results, judge_of(results))
+            try:
+                # First: calls that this cuts off are billed, and belong in the record.
+                await judge.aclose()
+            finally:
+                with _even_on_a_full_disk():
+                    end_run(store, state, results, judge_of(results), spending)
             await line.aclose()
-            await judge.aclose()
         submission = _submission(request, role, results, run_id)
         with _even_on_a_full_disk():
             store.write_submission(submission)

@@ -9,14 +9,35 @@ import datetime
 import email.utils
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
+
+from shared.models import TokenUsage
 
 BeforeRetry = Callable[[], Awaitable[None]]
 MAX_ATTEMPTS = 5
 _RETRIABLE = frozenset({408, 409, 429, 500, 502, 503, 504})
 _MAX_RETRY_AFTER_S = 300.0
 
-_attempts: contextvars.ContextVar[list[int] | None] = contextvars.ContextVar("attempts", default=None)
+# The usage of a call that was sent and whose answer never said.
+UNTOLD = TokenUsage(calls=1, estimated_calls=1)
+
+
+@dataclass
+class Attempts:
+    """The HTTP requests of one model call, and how many of them the endpoint refused, which costs nothing."""
+
+    sent: int = 0
+    refused: int = 0
+
+    def usage_after(self, error: BaseException | None) -> TokenUsage | None:
+        """What the call used when it ends in `error` of its HTTP client: nothing when no request was left waiting."""
+        # By name: the SDKs bring HTTP clients of different packages.
+        never_sent = type(error).__name__ in ("ConnectError", "ConnectTimeout", "PoolTimeout")
+        return None if never_sent or self.refused >= self.sent else UNTOLD
+
+
+_attempts: contextvars.ContextVar[Attempts | None] = contextvars.ContextVar("attempts", default=None)
 
 
 async def no_wait() -> None:
@@ -24,9 +45,9 @@ async def no_wait() -> None:
 
 
 @contextmanager
-def counted_attempts() -> Iterator[None]:
+def counted_attempts(attempts: Attempts) -> Iterator[None]:
     """Count the attempts of one model call; the first one is the caller's own, already let through by the limits."""
-    token = _attempts.set([0])
+    token = _attempts.set(attempts)
     try:
         yield
     finally:
@@ -52,15 +73,18 @@ def attempt_hooks(
     """
 
     async def on_request(_request: object) -> None:
-        count = _attempts.get()
-        if count is not None:
-            count[0] += 1
-            if count[0] > 1:
+        attempts = _attempts.get()
+        if attempts is not None:
+            if attempts.sent:
                 await before_retry()
+            attempts.sent += 1
 
     async def on_response(response: _Response) -> None:
-        count = _attempts.get()
-        if honour_retry_after and response.status_code in _RETRIABLE and count is not None and count[0] < MAX_ATTEMPTS:
+        attempts = _attempts.get()
+        if attempts is None:
+            return
+        attempts.refused += response.status_code >= 400
+        if honour_retry_after and response.status_code in _RETRIABLE and attempts.sent < MAX_ATTEMPTS:
             await asyncio.sleep(retry_after_s(response.headers.get("retry-after")))
 
     return {"request": [on_request], "response": [on_response]}

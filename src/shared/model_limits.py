@@ -117,11 +117,23 @@ class LimitedModel:
         await self._model.aclose()
 
 
+class Spending:
+    """What a judge model used in all, over every call: also of those whose answers no verdict holds.
+
+    Calls of unknown usage are in it by estimate; `usage.estimated_calls` counts them. No `cost_usd`: no price is known.
+    """
+
+    def __init__(self, usage: TokenUsage | None = None, cost_usd: float | None = 0.0) -> None:
+        self.usage = usage or TokenUsage()
+        self.cost_usd = cost_usd
+
+
 class MeteredModel:
     """Counts tokens and dollars, puts the price on each completion, and makes no call once a budget is spent.
 
-    Calls that are under way when the budget runs out are not cut off, so a run may end slightly above it. An endpoint
-    that does not tell its usage is counted by estimate; what a call of it cost stays unknown.
+    Calls that are under way when the budget runs out are not cut off, so a run may end slightly above it. A call that
+    does not tell its usage is counted by estimate, and what it cost stays unknown: an endpoint that does not say, or a
+    call that is cut off after it was sent, which the provider bills all the same. `spending` is where it is counted.
     """
 
     def __init__(
@@ -131,13 +143,25 @@ class MeteredModel:
         *,
         max_cost_usd: float | None = None,
         max_tokens: int | None = None,
+        spending: Spending | None = None,
     ) -> None:
         self._model = model
         self._price = price
         self._max_cost_usd = max_cost_usd
         self._max_tokens = max_tokens
-        self.usage = TokenUsage()
-        self.cost_usd: float | None = 0.0 if price else None
+        self._spending = spending or Spending()
+        if price is None:
+            self._spending.cost_usd = None
+
+    @property
+    def usage(self) -> TokenUsage:
+        """What all calls used, see `Spending`."""
+        return self._spending.usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What all calls cost, see `Spending`."""
+        return self._spending.cost_usd
 
     @property
     def name(self) -> str:
@@ -161,6 +185,10 @@ class MeteredModel:
         self.check()
         try:
             completion = await self._model.complete(request)
+        except asyncio.CancelledError:
+            # Nobody is left to be told what it cost; the budget and the run's total have it.
+            self._spend(request, TokenUsage(calls=1))
+            raise
         except ModelError as error:
             if error.usage is not None:
                 error.cost_usd = self._spend(request, error.usage)
@@ -170,12 +198,13 @@ class MeteredModel:
     def _spend(self, request: ModelRequest, told: TokenUsage) -> float | None:
         """Take in what a call used and give its cost; `None` when it is not known."""
         is_told = told.input + told.output > 0
-        usage = told if is_told else TokenUsage(calls=told.calls, input=estimate_tokens(request))
-        self.usage += usage
+        estimate = TokenUsage(calls=told.calls, input=estimate_tokens(request), estimated_calls=told.calls)
+        usage = told if is_told else estimate
+        self._spending.usage += usage
         if self._price is None:
             return None
         cost = self._price.cost_usd(usage)
-        self.cost_usd = (self.cost_usd or 0.0) + cost
+        self._spending.cost_usd = (self.cost_usd or 0.0) + cost
         return cost if is_told else None
 
     async def aclose(self) -> None:

@@ -22,7 +22,7 @@ from shared.errors import ConfigError
 from shared.imports import collector_paused
 from shared.llm import Model
 from shared.model_cache import CachedModel
-from shared.model_limits import LimitedModel, MeteredModel, RateLimits
+from shared.model_limits import LimitedModel, MeteredModel, RateLimits, Spending
 from shared.pricing import find_price
 from shared.settings import Settings
 
@@ -50,11 +50,17 @@ def _as_it_is(model: Model) -> Model:
 
 
 def open_judge(
-    config: RunConfig, settings: Settings, *, cache_dir: Path | None, wrap: Callable[[Model], Model] = _as_it_is
+    config: RunConfig,
+    settings: Settings,
+    *,
+    cache_dir: Path | None,
+    wrap: Callable[[Model], Model] = _as_it_is,
+    spending: Spending | None = None,
 ) -> Judge:
     """The judge of `config`. Replies are cached under `cache_dir`, or in memory when that is `None`.
 
-    `wrap` is put around the provider's model, inside caches and limits (tracing).
+    `wrap` is put around the provider's model, inside caches and limits (tracing). `spending` is what the run has
+    used so far; every call adds to it.
     Raises `ConfigError` for an unknown model, a missing key, a broken prompt set, or a budget in dollars for a model
     without a known price.
     """
@@ -76,6 +82,7 @@ def open_judge(
         price,
         max_cost_usd=config.max_judge_cost_usd,
         max_tokens=config.max_judge_tokens,
+        spending=spending,
     )
     limited = LimitedModel(metered, limits, config.judge_max_concurrency, check=metered.check)
     parts = JudgeParts(
