@@ -75,7 +75,10 @@ def read_reference_lengths(path: Path) -> dict[str, int]:
     except (OSError, ValueError) as error:
         raise ConfigError(f"--dataset {path}: {reason_of(error)}", remedy="give the dataset's file") from None
     lengths: dict[str, object] = {}
-    for row in dataset_records(content, f"--dataset {path}"):
+    rows = dataset_records(content, f"--dataset {path}")
+    if not rows:
+        raise ConfigError(f"--dataset {path}: no tasks in it", remedy="give the dataset's file")
+    for row in rows:
         if not isinstance(row, dict) or "task_id" not in row:
             raise ConfigError(f"--dataset {path}: a list of tasks is expected", remedy="give the dataset's file")
         lengths[str(row["task_id"])] = row.get("reference_length")

@@ -81,7 +81,9 @@ def rows(files: Sequence[Path], query: str | None = None) -> Rows:
         _load(connection, documents)
         try:
             cursor = connection.execute(sql)
-            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+            if cursor is None or not cursor.description:
+                raise ConfigError(f"query {name}: it selects nothing", remedy="correct the SQL")
+            return [column[0] for column in cursor.description], cursor.fetchall()
         except duckdb.Error as error:
             raise ConfigError(f"query {name}: {_first_line(error)}", remedy="correct the SQL") from None
 

@@ -87,12 +87,12 @@ class GeminiModel:
                     )
         except errors.APIError as error:
             raise self._refusal(error) from None
-        except (TimeoutError, httpx.TimeoutException) as error:
-            usage = attempts.usage_after(error)
-            raise ModelUnavailable(f"{self.name} did not answer within {self._timeout_s:g} s", usage=usage) from None
+        except (TimeoutError, httpx.TimeoutException):
+            why = f"{self.name} did not answer within {self._timeout_s:g} s"
+            raise ModelUnavailable(why, usage=attempts.usage) from None
         except httpx.HTTPError as error:
-            usage = attempts.usage_after(error)
-            raise ModelUnavailable(f"{self.name} cannot be reached: {type(error).__name__}", usage=usage) from None
+            why = f"{self.name} cannot be reached: {type(error).__name__}"
+            raise ModelUnavailable(why, usage=attempts.usage) from None
         except ValueError as error:
             # Not JSON, or JSON of another shape: the SDK lets its parsers' errors through.
             raise ModelMalformed(

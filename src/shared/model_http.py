@@ -25,16 +25,20 @@ UNTOLD = TokenUsage(calls=1, estimated_calls=1)
 
 @dataclass
 class Attempts:
-    """The HTTP requests of one model call, and how many of them the endpoint refused, which costs nothing."""
+    """The HTTP requests of one model call: tried, sent over a connection, and refused, which costs nothing."""
 
+    tried: int = 0
     sent: int = 0
     refused: int = 0
 
-    def usage_after(self, error: BaseException | None) -> TokenUsage | None:
-        """What the call used when it ends in `error` of its HTTP client: nothing when no request was left waiting."""
-        # By name: the SDKs bring HTTP clients of different packages.
-        never_sent = type(error).__name__ in ("ConnectError", "ConnectTimeout", "PoolTimeout")
-        return None if never_sent or self.refused >= self.sent else UNTOLD
+    async def trace(self, event: str, _info: object) -> None:
+        """Take an event of the HTTP client's connection."""
+        self.sent += event.endswith(".send_request_headers.complete")
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What the call used when it ends without an answer: nothing when no request was left waiting for one."""
+        return UNTOLD if self.sent > self.refused else None
 
 
 _attempts: contextvars.ContextVar[Attempts | None] = contextvars.ContextVar("attempts", default=None)
@@ -72,19 +76,20 @@ def attempt_hooks(
     `honour_retry_after` is for an SDK that does not read that header itself: the wait then happens here.
     """
 
-    async def on_request(_request: object) -> None:
+    async def on_request(request: Any) -> None:
         attempts = _attempts.get()
         if attempts is not None:
-            if attempts.sent:
+            request.extensions["trace"] = attempts.trace
+            attempts.tried += 1
+            if attempts.tried > 1:
                 await before_retry()
-            attempts.sent += 1
 
     async def on_response(response: _Response) -> None:
         attempts = _attempts.get()
         if attempts is None:
             return
         attempts.refused += response.status_code >= 400
-        if honour_retry_after and response.status_code in _RETRIABLE and attempts.sent < MAX_ATTEMPTS:
+        if honour_retry_after and response.status_code in _RETRIABLE and attempts.tried < MAX_ATTEMPTS:
             await asyncio.sleep(retry_after_s(response.headers.get("retry-after")))
 
     return {"request": [on_request], "response": [on_response]}

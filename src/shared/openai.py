@@ -123,14 +123,14 @@ class OpenAIModel:
             async with asyncio.timeout(self._timeout_s):
                 with counted_attempts(attempts):
                     response = await self._create(request)
-        except (TimeoutError, openai.APITimeoutError) as error:
-            usage = attempts.usage_after(error.__cause__)
-            raise ModelUnavailable(f"{self.name} did not answer within {self._timeout_s:g} s", usage=usage) from None
+        except (TimeoutError, openai.APITimeoutError):
+            why = f"{self.name} did not answer within {self._timeout_s:g} s"
+            raise ModelUnavailable(why, usage=attempts.usage) from None
         except openai.APIStatusError as error:
             raise self._refusal(error) from None
         except openai.APIConnectionError as error:
-            cause, usage = type(error.__cause__).__name__, attempts.usage_after(error.__cause__)
-            raise ModelUnavailable(f"{self.name} cannot be reached: {cause}", usage=usage) from None
+            why = f"{self.name} cannot be reached: {type(error.__cause__).__name__}"
+            raise ModelUnavailable(why, usage=attempts.usage) from None
         except (openai.OpenAIError, ValueError) as error:
             # Not JSON, or JSON of another shape: the SDK lets its parsers' errors through.
             raise ModelMalformed(
