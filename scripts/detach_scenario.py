@@ -71,7 +71,7 @@ def main() -> int:
     parser.add_argument("--folder", help="the scenario's folder as the containers see it; default: as it is here")
     arguments = parser.parse_args()
     try:
-        scenario = tomllib.loads(arguments.scenario.read_text("utf-8"))
+        scenario = tomllib.loads(arguments.scenario.read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
         print(f"error: {arguments.scenario}: {error}", file=sys.stderr)
         return 2

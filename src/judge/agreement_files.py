@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from judge.agreement import Pair
-from judge.files import read_json
+from judge.files import read_json, read_text, reason_of
 from judge.off_site import site_of
 from judge.scenario_tables import excerpt
 from shared.errors import ConfigError
@@ -126,13 +126,9 @@ def _others(row: Row, taken: tuple[str, ...]) -> dict[str, str]:
 def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
     """Line numbers and rows of a CSV, all cells present."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise ConfigError(f"{path}: larger than {MAX_FILE_BYTES} bytes", remedy="split it")
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}", remedy="give a CSV file") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8 text", remedy="save it as UTF-8") from None
+        text = read_text(path, max_bytes=MAX_FILE_BYTES)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {reason_of(error)}", remedy="give a CSV file in UTF-8") from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -162,12 +158,10 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
 def _json_rows(path: Path, column: str) -> Iterable[tuple[int, Row]]:
     try:
         value = read_json(path, max_bytes=MAX_FILE_BYTES)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}", remedy="give a file of labels") from None
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}: line {error.lineno}: not JSON: {error.msg}", remedy="correct that line") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not usable JSON: {str(error)[:100]}", remedy="give a file of labels") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {reason_of(error)}", remedy="give a file of labels") from None
     items = [{"task_id": key, column: label} for key, label in value.items()] if isinstance(value, dict) else value
     if not isinstance(items, list) or not items:
         raise ConfigError(f"{path}: no labels", remedy="write {task_id: 1} or [{task_id, human}]")
@@ -188,15 +182,17 @@ def _word(cell: Any) -> str:
 def _verdict(path: Path) -> Verdict:
     try:
         return Verdict.model_validate(read_json(path))
-    except (OSError, ValidationError, ValueError, RecursionError):
+    except ValidationError:
         raise ConfigError(f"{path}: not a verdict", remedy="remove it and run wabe score again") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {reason_of(error)}", remedy="remove it and run wabe score again") from None
 
 
 def _facts(folder: Path) -> dict[str, str]:
     """A task's level and website, where its result tells them."""
     try:
         result = read_json(folder / "result.json")
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return {}
     if not isinstance(result, dict):
         return {}

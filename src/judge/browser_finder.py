@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ _PROGRAMS = (
     "microsoft-edge-stable",
     "msedge",
 )
+_BROWSER_NAME = re.compile(r"chrom|edge|brave|vivaldi|opera|browser|headless[-_]?shell", re.IGNORECASE)
 _MAC_APPS = ("Chromium", "Google Chrome", "Microsoft Edge")
 _WINDOWS_PROGRAMS = (
     "Chromium/Application/chrome.exe",
@@ -54,16 +56,37 @@ def find_browser(configured: str | None, settings: Settings) -> FoundBrowser:
     Raises `ConfigError` when a configured path is no program, or when there is no browser at all.
     """
     sandbox, reason = sandbox_state(settings)
-    for given, source in ((configured, "config.browser_path"), (settings.browser_path, "WABE_BROWSER_PATH")):
-        if given:
-            path = _program(given, settings)
-            if path is None:
-                raise ConfigError(f"{source}: {given[:300]!r} is no program that can be run", remedy=_REMEDY)
-            return FoundBrowser(path=path, source=source, sandbox=sandbox, sandbox_reason=reason)
+    if configured:
+        path, source = configured_browser(configured, settings), "config.browser_path"
+        return FoundBrowser(path=path, source=source, sandbox=sandbox, sandbox_reason=reason)
+    if settings.browser_path:
+        path, source = _given_program(settings.browser_path, "WABE_BROWSER_PATH", settings), "WABE_BROWSER_PATH"
+        return FoundBrowser(path=path, source=source, sandbox=sandbox, sandbox_reason=reason)
     for path, source in _candidates(settings):
         if _runnable(path):
             return FoundBrowser(path=path, source=source, sandbox=sandbox, sandbox_reason=reason)
     raise ConfigError("no browser found", remedy=_REMEDY)
+
+
+def configured_browser(given: str, settings: Settings) -> Path:
+    """The program that `config.browser_path` names. Raises `ConfigError` when it cannot be run or is no browser.
+
+    It is known by its name, or by the name of what it links to: a scenario that is only looked at starts nothing.
+    """
+    path = _given_program(given, "config.browser_path", settings)
+    if not any(_BROWSER_NAME.search(name) for name in (path.name, Path(os.path.realpath(path)).name)):
+        raise ConfigError(
+            f"config.browser_path: {given[:300]!r} does not look like Chromium or a browser built on it",
+            remedy="give its path, or set WABE_BROWSER_PATH for a program with another name",
+        )
+    return path
+
+
+def _given_program(given: str, source: str, settings: Settings) -> Path:
+    path = _program(given, settings)
+    if path is None:
+        raise ConfigError(f"{source}: {given[:300]!r} is not a program that can be run", remedy=_REMEDY)
+    return path
 
 
 def version_of(found: FoundBrowser, environment: Mapping[str, str]) -> str:

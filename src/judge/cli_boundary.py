@@ -1,6 +1,7 @@
 """Where errors become what a user sees: one line on standard error and an exit code. No traceback for a mistake."""
 
 import asyncio
+import errno
 import signal
 import sys
 from collections.abc import Coroutine
@@ -46,7 +47,24 @@ def run_command(app: typer.Typer, arguments: list[str], *, name: str) -> NoRetur
         # The reader of a pipe has had enough (`| head`): nothing is wrong.
         sys.stderr.close()
         sys.exit(EXIT_DONE)
+    except OSError as error:
+        # Commands explain the files they expect; whatever else cannot be read or written is reported here.
+        sys.exit(exit_code_of(system_error(error)))
     sys.exit(code if isinstance(code, int) else EXIT_DONE)
+
+
+def system_error(error: OSError) -> WabeError:
+    """The error of the operating system in one line; a file or folder that cannot be used is the user's to mend."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        remedy = "free some space, or choose another folder"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        remedy = "check the permissions, or choose another file or folder"
+    else:
+        remedy = "check the path, or choose another file or folder"
+    reason = error.strerror or str(error)
+    if error.filename is None:
+        return WabeError(f"the system refused: {reason}")
+    return ConfigError(f"{error.filename!s}: {reason}", remedy=remedy)
 
 
 def run_interruptible(main: Coroutine[Any, Any, int]) -> int:

@@ -1,6 +1,7 @@
 """`wabe doctor`: what is missing to run here, and how to get it. Each check says one thing."""
 
 import asyncio
+import os
 import shutil
 import socket
 from pathlib import Path
@@ -46,7 +47,7 @@ def check_model(settings: Settings) -> Finding:
     """Whether the judge model in force has its key. The demo needs none."""
     model = settings.judge_model or RunConfig().judge_model
     try:
-        check_judge_model(RunConfig(judge_model=model), settings)
+        check_judge_model(RunConfig().model_copy(update={"judge_model": model}), settings)
     except ConfigError as error:
         return Finding(state="note", subject="judge model", text=f"{error}; the demo needs none")
     return Finding(state="ok", subject="judge model", text=f"{model}: its key is set")
@@ -69,7 +70,10 @@ def check_ports() -> list[Finding]:
 
 def check_disk(output_dir: Path) -> Finding:
     """Whether results can be written and there is room for them (about 2 MB a task)."""
-    place = next(path for path in (output_dir, *output_dir.resolve().parents) if path.is_dir())
+    place = next(path for path in (output_dir, *output_dir.absolute().parents) if os.path.lexists(path))
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        text = f"{place} is not a folder that can be written to; choose another --output-dir"
+        return Finding(state="missing", subject="disk", text=text)
     free = shutil.disk_usage(place).free
     text = f"{free / 1e9:.1f} GB free for {output_dir}"
     if free < _MIN_FREE_BYTES:

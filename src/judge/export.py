@@ -3,11 +3,12 @@
 Layout: `<task_id>/result.json` and `<task_id>/trajectory/0000.jpg …`, one folder a task.
 """
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from judge.files import read_json, write_json
+from judge.files import read_file, read_json, reason_of, write_json
 from judge.mind2web_v2 import Submission, submission
 from judge.mind2web_v2_rules import Problem, check_document
 from judge.tasks import dataset_records
@@ -35,7 +36,7 @@ def export_tasks(
     """
     lengths = reference_lengths or {}
     for source in folders:
-        if source.resolve().is_relative_to(output.resolve()):
+        if Path(os.path.realpath(source)).is_relative_to(os.path.realpath(output)):
             raise ConfigError(f"--output {output} holds the run itself", remedy="choose another folder")
         try:
             made = submission(load_trajectory(source), lengths.get(source.name))
@@ -70,11 +71,14 @@ def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = 
 def read_reference_lengths(path: Path) -> dict[str, int]:
     """`{task_id: human reference length}` from an Online-Mind2Web dataset file (JSON). Raises `ConfigError`."""
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"--dataset {path}: {error.strerror or error}", remedy="give the dataset's file") from None
+        content = read_file(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--dataset {path}: {reason_of(error)}", remedy="give the dataset's file") from None
     lengths: dict[str, object] = {}
-    for row in dataset_records(content, f"--dataset {path}"):
+    rows = dataset_records(content, f"--dataset {path}")
+    if not rows:
+        raise ConfigError(f"--dataset {path}: no tasks in it", remedy="give the dataset's file")
+    for row in rows:
         if not isinstance(row, dict) or "task_id" not in row:
             raise ConfigError(f"--dataset {path}: a list of tasks is expected", remedy="give the dataset's file")
         lengths[str(row["task_id"])] = row.get("reference_length")
@@ -97,8 +101,8 @@ def _write(source: Path, target: Path, made: Submission) -> Path:
 def _validate(folder: Path, reference_lengths: Mapping[str, int]) -> list[Problem]:
     try:
         document = read_json(folder / "result.json")
-    except (OSError, ValueError, RecursionError) as error:
-        return [Problem(rule="schema", text=f"result.json cannot be read: {str(error)[:200]}")]
+    except (OSError, ValueError) as error:
+        return [Problem(rule="schema", text=f"result.json cannot be read: {reason_of(error)}")]
     images = folder / "trajectory"
     files = {path.name for path in images.iterdir() if path.is_file()} if images.is_dir() else set()
     known = reference_lengths.get(folder.name)

@@ -1,4 +1,7 @@
-"""File helpers: atomic writes, bounded reads, digests. Nothing half-written is ever seen under its final name."""
+"""File helpers: atomic writes, digests, and the bounded reads of `shared.reading`.
+
+Nothing half-written is ever seen under its final name.
+"""
 
 import hashlib
 import json
@@ -7,12 +10,30 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from shared.reading import MAX_BYTES
+from shared.reading import decode as decode
+from shared.reading import parse_toml as parse_toml
+from shared.reading import read_file as read_file
+from shared.reading import read_json as read_json
+from shared.reading import read_text as read_text
+from shared.reading import reason_of as reason_of
+
 # The most that is read of one file of a run. `judge.record_limits` keeps everything that is written below it.
-MAX_FILE_BYTES = 64_000_000
+MAX_FILE_BYTES = MAX_BYTES
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write `data` under `path` in one step: a temporary sibling, flushed to the disk, then renamed."""
+    """Write `data` under `path` in one step: a temporary sibling, flushed to the disk, then renamed.
+
+    Raises `OSError`, which names `path` even where the system names no file (a full disk).
+    """
+    try:
+        _write_atomic(path, data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+def _write_atomic(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -32,21 +53,6 @@ def write_json(path: Path, value: Any) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     # A lone surrogate (from a page or a participant) has no UTF-8 form; keep it visible instead of failing.
     write_atomic(path, (text + "\n").encode("utf-8", "backslashreplace"))
-
-
-def read_bytes(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """A whole file. Raises `OSError`, or `ValueError` for more than `max_bytes`."""
-    if path.stat().st_size > max_bytes:
-        raise ValueError(f"larger than {max_bytes} bytes")
-    return path.read_bytes()
-
-
-def read_json(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Any:
-    """Read JSON. Raises `OSError` or `ValueError` (also for files over `max_bytes` and for endless nesting)."""
-    try:
-        return json.loads(read_bytes(path, max_bytes=max_bytes))
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def canonical_json(value: Any) -> bytes:

@@ -13,6 +13,7 @@ import duckdb
 
 from judge.submission_files import read_submissions
 from shared.errors import ConfigError
+from shared.reading import read_text, reason_of
 
 _QUERIES = Path(__file__).parent / "queries"
 _COUNTS: dict[str, Any] = {
@@ -83,7 +84,9 @@ def rows(files: Sequence[Path], query: str | None = None) -> Rows:
         _load(connection, documents)
         try:
             cursor = connection.execute(sql)
-            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+            if cursor is None or not cursor.description:
+                raise ConfigError(f"query {name}: it selects nothing", remedy="correct the SQL")
+            return [column[0] for column in cursor.description], cursor.fetchall()
         except duckdb.Error as error:
             raise ConfigError(f"query {name}: {_first_line(error)}", remedy="correct the SQL") from None
 
@@ -92,10 +95,10 @@ def _read_query(name: str) -> str:
     if name in query_names():
         return (_QUERIES / f"{name}.sql").read_text(encoding="utf-8")
     try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, ValueError):
+        return read_text(Path(name))
+    except (OSError, ValueError) as error:
         raise ConfigError(
-            f"--query {name[:100]!a} is no bundled query and no readable file",
+            f"--query {name[:100]!a} is no bundled query and no readable file: {reason_of(error)}",
             remedy="known: " + ", ".join(query_names()),
         ) from None
 

@@ -10,8 +10,8 @@ from types import MappingProxyType
 import jinja2
 import jinja2.meta
 import jinja2.sandbox
-import tomli
 
+from judge.files import decode, parse_toml, read_file, reason_of
 from shared.errors import ConfigError
 from shared.models import Record
 
@@ -126,8 +126,8 @@ def load_prompts(folder: str | Path | None) -> PromptSet:
     if MANIFEST not in files:
         raise ConfigError(f"config.prompts: {folder} has no {MANIFEST}", remedy="it gives the set's name and version")
     try:
-        manifest = tomli.loads(files[MANIFEST])
-    except tomli.TOMLDecodeError as error:
+        manifest = parse_toml(files[MANIFEST])
+    except ValueError as error:
         raise ConfigError(f"{folder}/{MANIFEST}: {error}", remedy="correct the TOML") from None
     for key in ("name", "version"):
         if not isinstance(manifest.get(key), str) or not manifest[key].strip():
@@ -143,13 +143,12 @@ def _is_prompt_file(entry: Traversable) -> bool:
 
 def _read(entry: Traversable) -> str:
     try:
-        data = entry.read_bytes()
-        if len(data) > _MAX_FILE_BYTES:
-            raise ConfigError(f"{entry}: larger than {_MAX_FILE_BYTES} bytes", remedy="prompts are short texts")
+        # A resource of the package may lie in an archive; a user's prompts are files.
+        data = read_file(entry, max_bytes=_MAX_FILE_BYTES) if isinstance(entry, Path) else entry.read_bytes()
         # Line ends are not content: a checkout on another system must give the same checksum.
-        return data.decode("utf-8").replace("\r\n", "\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{entry}: not readable as UTF-8 text: {error}", remedy="correct the file") from None
+        return decode(data).replace("\r\n", "\n")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{entry}: {reason_of(error)}", remedy="prompts are short UTF-8 texts") from None
 
 
 def _checksum(files: Mapping[str, str]) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from judge.config import RunConfig
 from judge.events import one_line
 from judge.provenance import config_checksum, package_versions, task_set_checksum
@@ -16,7 +18,8 @@ from judge.scenario_records import Launch, LaunchedProcess
 from judge.schemas import OLDER_RUN_SCHEMAS, RUN_SCHEMA
 from judge.store import RunStore, remove_tree, runs_in
 from shared.errors import ConfigError
-from shared.models import JudgeInfo, Task
+from shared.model_limits import Spending
+from shared.models import JudgeInfo, Task, TokenUsage
 
 # What may differ when a run is resumed, because no verdict depends on it: how fast and with which budget the judge asks
 # (a verdict that a budget or a rate limit kept from being given is unscored, and resuming asks again), and what the
@@ -171,6 +174,7 @@ def begin_run(
         "task_set_checksum": task_set_checksum(tasks),
         "judge_model": config.judge_model,
         "judge_id": judge_id,
+        "judge_usage": before.get("judge_usage"),
         "packages": package_versions(),
     }
     try:
@@ -208,7 +212,13 @@ def _is_finished(record: Mapping[str, Any]) -> bool:
     return record.get("state") == "completed" and not outcomes.get("aborted") and not outcomes.get("unscored")
 
 
-def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), judge: JudgeInfo | None = None) -> None:
+def end_run(
+    store: RunStore,
+    state: str,
+    results: Sequence[TaskSummary] = (),
+    judge: JudgeInfo | None = None,
+    spending: Spending | None = None,
+) -> None:
     """Write how it ended: `completed`, `cancelled` or `failed`."""
     record: dict[str, Any] = store.read_run() or {"run_id": store.run_id}
     record |= {
@@ -219,6 +229,8 @@ def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), ju
         "environment": environment_of(results),
         "judge": judge.model_dump(mode="json") if judge else None,
     }
+    if spending is not None:
+        record["judge_usage"] = {"token_usage": spending.usage.model_dump(), "cost_usd": spending.cost_usd}
     store.write_run(record)
 
 
@@ -240,6 +252,16 @@ def withdraw_unplayed(store: RunStore, cause: str) -> None:
             store.write_run({**(store.read_run() or {}), "state": "stopped", "error": cause, "outcomes": None})
         except OSError as error:
             raise ConfigError(f"cannot write {store.folder}: {error.strerror or error}") from None
+
+
+def spending_before(store: RunStore) -> Spending:
+    """What the judge model used before the run was interrupted: a budget is one for the whole run."""
+    stored: Any = (store.read_run() or {}).get("judge_usage")
+    try:
+        usage, cost_usd = TokenUsage.model_validate(stored["token_usage"]), stored["cost_usd"]
+    except (TypeError, KeyError, ValidationError):
+        return Spending()
+    return Spending(usage, float(cost_usd) if isinstance(cost_usd, int | float) else 0.0)
 
 
 def outcomes_of(results: Sequence[TaskSummary]) -> dict[str, int]:

@@ -10,16 +10,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from judge.assess_client import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.cast import Member, child_environ, log_path, members_of, running_cast
 from judge.children import log_end
 from judge.cli_boundary import EXIT_LOST, Interrupted
-from judge.config import RunConfig
+from judge.config import RunConfig, first_problem
 from judge.files import write_json
-from judge.judges.factory import check_judge_model
 from judge.log_tail import show_logs
+from judge.preflight import check_config
 from judge.progress import Progress
 from judge.report.build import make_report, open_page
 from judge.run_record import compared_parts, newest_unfinished, require_same_request, withdraw_unplayed
@@ -86,7 +87,10 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     config, notes = _config(scenario, options, settings, is_ours=is_ours)
     if scenario.green_agent.cmd is not None and not options.serve_only:
         judge_env = members[-1].env
-        check_judge_model(config, Settings.from_environ({**settings.environ, **judge_env}) if judge_env else settings)
+        try:
+            check_config(config, Settings.from_environ({**settings.environ, **judge_env}) if judge_env else settings)
+        except ConfigError as error:
+            raise ConfigError(f"{options.scenario}: {error.message}", remedy=error.remedy) from None
     tasks = scenario.tasks
     if tasks:
         tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task_ids)
@@ -137,8 +141,11 @@ def _config(
             notes.append(f"Note: config.{name} is not sent: only who starts the judge may set it, and this one is up.")
     try:
         return RunConfig.model_validate({**kept, **changes}), tuple(notes)
-    except ValueError as error:
-        raise ConfigError(f"--max-parallel or --judge-model: {str(error)[:200]}") from None
+    except ValidationError as error:
+        key, problem, remedy = first_problem(error)
+        raise ConfigError(
+            f"{key or 'config'}, as the options and the environment set it: {problem}", remedy=remedy
+        ) from None
 
 
 def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions, settings: Settings) -> Launch:

@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 
 from judge.cli_boundary import run_command, run_interruptible
-from judge.runner import DEFAULT_OUTPUT_DIR, RunOptions, run
+from judge.runner import RunOptions, run
+from judge.store import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -22,7 +23,7 @@ def agentbeats_run(
     serve_only: Annotated[bool, typer.Option("--serve-only", help="Start everything, send nothing.")] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser at the end.")] = False,
     output: Annotated[Path | None, typer.Option(help="Also write the leaderboard submission here.")] = None,
-    output_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = DEFAULT_OUTPUT_DIR,
+    output_dir: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
     resume: Annotated[
         str | None, typer.Option(metavar="[RUN_ID]", help="Go on with a run; without an id, the newest.")
     ] = None,
@@ -36,9 +37,10 @@ def agentbeats_run(
     """Run an assessment: start the agents of a scenario, drive them, judge, write results, stop everything."""
     if level is not None and level not in ("easy", "medium", "hard"):
         raise ConfigError(f"--level {level[:40]!r} is not a level", remedy="easy, medium or hard")
+    settings = Settings.from_environ()
     options = RunOptions(
         scenario=scenario,
-        output_dir=output_dir,
+        output_dir=output_folder(output_dir, settings),
         output=output,
         show_logs=show_logs,
         serve_only=serve_only,
@@ -51,7 +53,7 @@ def agentbeats_run(
         judge_model=judge_model,
         participant_model=participant_model,
     )
-    raise typer.Exit(run_interruptible(run(options, Settings.from_environ(), Console())))
+    raise typer.Exit(run_interruptible(run(options, settings, Console())))
 
 
 def expand_resume(arguments: list[str]) -> list[str]:

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
-import tomli
-
 from judge.config import RunConfig
 from judge.scenario_records import AgentEntry as AgentEntry
 from judge.scenario_records import AssessmentRequest as AssessmentRequest
@@ -22,6 +20,7 @@ from judge.scenario_tables import MAX_TASKS as MAX_TASKS
 from judge.scenario_tables import TASK_KEYS, Table, did_you_mean, excerpt, read_config, read_tasks
 from shared.errors import ConfigError
 from shared.models import Level, Task
+from shared.reading import decode, parse_toml, read_file, reason_of
 
 MAX_FILE_BYTES = 16_000_000
 _MAX_AGENTS = 16
@@ -37,16 +36,11 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> bytes:
-    """The file's bytes. Raises `ConfigError` when there is none, or it is too large."""
+    """The bytes of a regular file. Raises `ConfigError` when it cannot be read, or is too large."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_FILE_BYTES + 1)
+        return read_file(path, max_bytes=MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"{_name(path)}: {reason}", remedy=f"give the path of {what}") from None
-    if len(content) > MAX_FILE_BYTES:
-        raise ConfigError(f"{_name(path)}: larger than {MAX_FILE_BYTES} bytes", remedy="split it")
-    return content
+        raise ConfigError(f"{_name(path)}: {reason_of(error)}", remedy=f"give the path of {what}") from None
 
 
 def parse_scenario(content: bytes, path: Path) -> Scenario:
@@ -122,17 +116,9 @@ def _name(path: Path) -> str:
 def read_toml(content: bytes, source: str) -> Any:
     """The tables of a TOML text; `source` names it in errors. Raises nothing but `ConfigError`."""
     try:
-        return tomli.loads(content.decode())
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{source}: line {line}: not UTF-8 text", remedy="save it as UTF-8") from None
-    except tomli.TOMLDecodeError as error:
-        raise ConfigError(
-            f"{source}: line {error.lineno}, column {error.colno}: not TOML: {error.msg}", remedy="correct that line"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:100]
-        raise ConfigError(f"{source}: not usable TOML: {reason}", remedy="write plain numbers and texts") from None
+        return parse_toml(decode(content))
+    except ValueError as error:
+        raise ConfigError(f"{source}: {error}", remedy="write TOML with plain numbers and texts, as UTF-8") from None
 
 
 def _tables(top: Table, key: str, *, most: int) -> list[Table]:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from judge.config import RunConfig
+from judge.config import RunConfig, first_problem, url_problem
 from shared.errors import ConfigError
 from shared.models import Level, Task
 
@@ -108,7 +108,7 @@ class Table:
         value = self.required(key, limit=_MAX_URL_CHARS, example=example) if required else self.text(key)
         if value is None:
             return None
-        problem = _url_problem(value)
+        problem = url_problem(value)
         if problem:
             raise self.mistake(key, f"{excerpt(value)} {problem}", f"write it like {example}")
         return value
@@ -227,31 +227,16 @@ def read_config(table: Table, *, strict: bool) -> RunConfig:
 
 def _config_mistake(table: Table, error: ValidationError) -> ConfigError:
     detail = error.errors(include_url=False)[0]
-    message = detail["msg"].removeprefix("Value error, ")
-    if not detail["loc"]:
-        return ConfigError(f"{table.source}: {table.where}: {message}", remedy="change one of the two")
+    key, problem, remedy = first_problem(error)
+    if not key:
+        return ConfigError(f"{table.source}: {table.where}: {problem}", remedy=remedy or "change one of the two")
     key = str(detail["loc"][0])
     expected = (detail.get("ctx") or {}).get("expected")
-    remedy = did_you_mean(detail["input"], re.findall(r"'([^']+)'", expected)) if isinstance(expected, str) else ""
-    return table.mistake(key, f"{excerpt(detail['input'])}: {message[:200]}", remedy or "correct it or remove the key")
-
-
-def _url_problem(value: str) -> str | None:
-    if re.search(r"\s", value):
-        return "has a space in it"
-    try:
-        parts = urlsplit(value)
-        host = parts.hostname
-        port = parts.port
-    except ValueError:
-        return "is not an address"
-    if parts.scheme not in ("http", "https"):
-        return "does not begin with http:// or https://"
-    if not host or port == 0:
-        return "has no host" if not host else "has port 0"
-    if "@" in parts.netloc:
-        return "holds a user name or password"
-    return None
+    if isinstance(expected, str):
+        remedy = did_you_mean(detail["input"], re.findall(r"'([^']+)'", expected))
+    # Where the remedy is ours, so is the problem's text: it shows what may be shown.
+    shown = "" if first_problem(error)[2] else f"{excerpt(detail['input'])}: "
+    return table.mistake(key, f"{shown}{problem}", remedy or "correct it or remove the key")
 
 
 def _encodes(value: str) -> bool:

@@ -5,6 +5,7 @@ A verdict counts only for the trajectory whose digest it names, and that digest 
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
@@ -20,6 +21,8 @@ from shared.models import Record, Verdict
 _log = logging.getLogger(__name__)
 
 ScoreOutcome = Literal["success", "failure", "unscored", "aborted", "broken"]
+_PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "verdicts", "attempts", "scores")
+_MAX_DEPTH = 32
 
 
 class Scored(Record):
@@ -33,19 +36,46 @@ class Scored(Record):
 
 
 def find_trajectories(path: Path) -> tuple[Path, ...]:
-    """The trajectory folders under `path`, in name order: itself, its children, or the tasks of a run's folder.
+    """The trajectory folders at and under `path`, at any depth, in name order; a run's are those of its tasks.
 
-    Raises `ConfigError` when there is none.
+    A folder that neither is a trajectory nor holds one is listed as well, so that judging it reports it. A folder that
+    links lead to again counts once. Raises `ConfigError` when there is none.
     """
-    if (path / "result.json").is_file():
-        return (path,)
     if not path.is_dir():
         raise ConfigError(f"{path}: no such folder", remedy="give a run, or a folder with trajectories in it")
-    parent = path / "results" if (path / "results").is_dir() else path
-    folders = tuple(sorted(child for child in parent.iterdir() if child.is_dir() and not child.name.startswith(".")))
+    folders, _ = _search(path, {_identity(path)}, depth=0)
     if not folders:
-        raise ConfigError(f"{parent}: no trajectory in it", remedy="each trajectory is a folder with a result.json")
-    return folders
+        raise ConfigError(f"{path}: no trajectory in it", remedy="each trajectory is a folder with a result.json")
+    return tuple(folders)
+
+
+def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[list[Path], bool]:
+    """What is listed at and under a folder, and whether a trajectory is among it; no folder of `seen` again."""
+    if depth > _MAX_DEPTH:
+        return [folder], False
+    is_trajectory = os.path.lexists(folder / "result.json")
+    parent = folder / "results" if not is_trajectory and (folder / "results").is_dir() else folder
+    listed, found = [folder] * is_trajectory, is_trajectory
+    # Links last: what is reached both ways is listed under its own name.
+    for child in sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child)):
+        if not child.is_dir() or child.name.startswith(".") or child.name in _PARTS_OF_A_TRAJECTORY:
+            continue
+        if (identity := _identity(child)) in seen:
+            continue
+        seen.add(identity)
+        try:
+            below, holds_one = _search(child, seen, depth=depth + 1)
+        except OSError:
+            below, holds_one = [], False
+        found = found or holds_one
+        if holds_one or not is_trajectory:
+            listed += below if holds_one else [child]
+    return listed, found
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    place = folder.stat()
+    return place.st_dev, place.st_ino
 
 
 async def score_all(

@@ -14,10 +14,11 @@ from judge.bundled import bundled_tasks
 from judge.config import RunConfig
 from judge.events import RUN_ID_KEY, Event, Sink, describe, one_line
 from judge.guarded_browser import GuardedBrowsers
-from judge.judges.factory import OFFLINE, check_judge_model, open_judge
+from judge.judges.factory import OFFLINE, open_judge
+from judge.preflight import check_config
 from judge.provenance import provenance
 from judge.results import Submission, TaskSummary, build_submission, incomplete_note, result_text
-from judge.run_record import begin_run, end_run, environment_of, judge_of
+from judge.run_record import begin_run, end_run, environment_of, judge_of, spending_before
 from judge.scenario import AssessmentRequest, parse_request, shard
 from judge.service_limits import Capacity, settings_of_the_host
 from judge.service_limits import ServiceLimits as ServiceLimits
@@ -117,7 +118,7 @@ class JudgeService:
                     remedy="start the judge with --allow-participant for that host",
                 )
         config = self._config(request)
-        check_judge_model(config, self._parts.settings)
+        check_config(config, self._parts.settings)
         if config.judge_model == OFFLINE:
             return request.model_copy(update={"config": config})
         self._budget.check()
@@ -139,9 +140,15 @@ class JudgeService:
         store = RunStore(self._parts.output_dir, run_id)
         browser = BrowserSettings.from_config(config, self._parts.settings)
         cache_dir = self._parts.output_dir / "cache"
+        spending = spending_before(store)
         async with contextlib.AsyncExitStack() as stack:
             judge = open_judge(
-                config, self._parts.settings, cache_dir=cache_dir, wrap=self._parts.wrap_model, budget=self._budget
+                config,
+                self._parts.settings,
+                cache_dir=cache_dir,
+                wrap=self._parts.wrap_model,
+                spending=spending,
+                others=(self._budget,),
             )
             stack.push_async_callback(judge.aclose)
             begin_run(store, config=config, tasks=tasks, role=role, url=url, judge_id=judge.id, launch=request.launch)
@@ -175,8 +182,12 @@ class JudgeService:
                 state = "cancelled"
                 raise
             finally:
-                with _even_on_a_full_disk():
-                    end_run(store, state, results, judge_of(results))
+                try:
+                    # First: calls that this cuts off are billed, and belong in the record.
+                    await judge.aclose()
+                finally:
+                    with _even_on_a_full_disk():
+                        end_run(store, state, results, judge_of(results), spending)
         submission = _submission(request, role, results, run_id)
         with _even_on_a_full_disk():
             store.write_submission(submission)

@@ -24,6 +24,7 @@ from judge.trajectory import Trajectory
 from judge.trajectory_files import load_trajectory as load_trajectory
 from shared.errors import ConfigError, WabeError
 from shared.models import Page, Step, Verdict
+from shared.settings import Settings
 from shared.snapshot import cut_snapshot
 from shared.text import excerpt
 
@@ -234,6 +235,11 @@ def link_latest(output_dir: Path, results: Path) -> None:
         fresh.unlink(missing_ok=True)
 
 
+def output_folder(option: Path | None, settings: Settings) -> Path:
+    """Where runs are: the command line's `--output-dir`, else `WABE_OUTPUT_DIR`, else `.output`."""
+    return option or Path(settings.output_dir or ".output")
+
+
 def runs_in(output_dir: Path) -> list[RunStore]:
     """Every run that was begun under `output_dir`, in name order: ids begin with their time."""
     folder = output_dir / "runs"
@@ -247,8 +253,9 @@ def newest_run(output_dir: Path) -> RunStore | None:
 
     `<output_dir>/results` points at it. Where there are no links it is told by name.
     """
-    pointed = (output_dir / "results").resolve().parent
-    if pointed.parent == (output_dir / "runs").resolve() and pointed.is_dir():
+    # Not `Path.resolve`, which raises for links that lead back to themselves.
+    pointed = Path(os.path.realpath(output_dir / "results")).parent
+    if pointed.parent == Path(os.path.realpath(output_dir / "runs")) and pointed.is_dir():
         return RunStore(output_dir, pointed.name)
     found = runs_in(output_dir)
     return found[-1] if found else None

@@ -1,11 +1,11 @@
 """Reads submission files, ours and published ones of every age: whatever may be missing may be missing."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from judge.scenario_tables import excerpt
 from shared.errors import ConfigError
+from shared.reading import read_json, reason_of
 
 MAX_FILE_BYTES = 256_000_000
 _NUMBERS = (
@@ -19,6 +19,7 @@ _NUMBERS = (
     "aborted_tasks",
     "success_rate_of_all",
 )
+_REMEDY = "give a submission's JSON file"
 
 
 def read_submissions(path: Path) -> list[dict[str, Any]]:
@@ -27,38 +28,24 @@ def read_submissions(path: Path) -> list[dict[str, Any]]:
     Keys may be missing or `null`; what is there must be of the published type, since one wrong value would turn a
     whole leaderboard column into text. Raises `ConfigError` naming file and key.
     """
-    value = _read(path)
+    try:
+        value = read_json(path, max_bytes=MAX_FILE_BYTES)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {reason_of(error)}", remedy=_REMEDY) from None
     submissions = value if isinstance(value, list) else [value]
+    if not submissions:
+        raise ConfigError(f"{path}: an empty list, no submission", remedy=_REMEDY)
     for submission in submissions:
         _check(submission, path)
     return submissions
 
 
-def _read(path: Path) -> Any:
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_FILE_BYTES + 1)
-        if len(content) > MAX_FILE_BYTES:
-            raise ConfigError(f"{path}: larger than {MAX_FILE_BYTES} bytes", remedy="give a submission file")
-        return json.loads(content.decode("utf-8-sig"), parse_constant=_refuse)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}", remedy="give a submission's JSON file") from None
-    except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"{path}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}",
-            remedy="give a submission's JSON file",
-        ) from None
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:100]
-        raise ConfigError(f"{path}: not usable JSON: {reason}", remedy="give a submission's JSON file") from None
-
-
-def _refuse(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
-
-
 def _check(submission: object, path: Path) -> None:
+    if submission is None:
+        raise ConfigError(f"{path}: the submission is {excerpt(submission)}, not an object", remedy=_REMEDY)
     top = _expect(submission, dict, "the submission", path)
+    if not {"participants", "results"} & top.keys():
+        raise ConfigError(f"{path}: the submission has neither participants nor results", remedy=_REMEDY)
     for role, participant in (_expect(top.get("participants"), dict, "participants", path)).items():
         _expect(participant, str, f"participants.{role[:60]}", path)
     for number, result in enumerate(_expect(top.get("results"), list, "results", path), 1):

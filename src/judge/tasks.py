@@ -12,6 +12,7 @@ from judge.scenario import MAX_TASKS, Scenario, parse_scenario, read_toml
 from judge.scenario_tables import TASK_KEYS, Table, excerpt, read_task
 from shared.errors import ConfigError
 from shared.models import Level, Task
+from shared.reading import decode, parse_json, reason_of
 
 _LEVELS: tuple[Level | None, ...] = (*get_args(Level), None)
 _MAX_PROBLEMS = 100
@@ -73,12 +74,11 @@ def dataset_records(content: bytes, source: str) -> list[object]:
     The hub's viewer gives each record as `{"row": {…}}` in a list under `rows`. Raises `ConfigError`.
     """
     try:
-        found = _values(content.decode("utf-8-sig"))
+        found = _values(decode(content))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{source}: not JSON: {error.msg} in {excerpt(error.doc)}", remedy=_EXPECTED) from None
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:100]
-        raise ConfigError(f"{source}: not usable JSON: {reason}", remedy=_EXPECTED) from None
+    except ValueError as error:
+        raise ConfigError(f"{source}: {reason_of(error)}", remedy=_EXPECTED) from None
     only = found[0] if len(found) == 1 else None
     if isinstance(only, dict) and "task_id" not in only:
         found = next((only[key] for key in _LISTS if isinstance(only.get(key), list)), found)
@@ -87,15 +87,15 @@ def dataset_records(content: bytes, source: str) -> list[object]:
 
 def _values(text: str) -> list[object]:
     if text.lstrip().startswith("["):
-        listed: list[object] = json.loads(text)
+        listed: list[object] = parse_json(text)
         return listed
     try:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
+        return [parse_json(line) for line in text.splitlines() if line.strip()]
     except json.JSONDecodeError:
         # One object over many lines?
         if not text.lstrip().startswith("{"):
             raise
-        return [json.loads(text)]
+        return [parse_json(text)]
 
 
 _LISTS = ("data", "rows", "tasks", "test")

@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 
 from pydantic import ValidationError
 
-from judge.files import read_bytes, read_json, sha256_file, sha256_json
+from judge.files import read_file, read_json, reason_of, sha256_file, sha256_json
 from judge.schemas import OLDER_RESULT_SCHEMAS, RESULT_SCHEMA
 from judge.trajectory import ABORTING, Trajectory, evidence_sha256
 from shared.errors import TrajectoryError
@@ -42,13 +42,11 @@ def load_trajectory(folder: Path | str) -> Trajectory:
 def read_steps(path: Path) -> tuple[Step, ...]:
     """The steps of a `steps.jsonl`. A torn last line (a kill while writing) is left out; other damage raises."""
     try:
-        lines = read_bytes(path).split(b"\n")
+        lines = read_file(path).split(b"\n")
     except FileNotFoundError:
         return ()
-    except OSError as error:
-        raise TrajectoryError(f"{path}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise TrajectoryError(f"{path}: {error}") from None
+    except (OSError, ValueError) as error:
+        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
     steps = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -67,12 +65,10 @@ def _read_result(path: Path) -> dict[str, Any]:
         result = read_json(path)
     except FileNotFoundError:
         raise TrajectoryError(f"{path}: no such file", remedy="give a folder with a result.json in it") from None
-    except OSError as error:
-        raise TrajectoryError(f"{path}: {error.strerror or error}") from None
     except json.JSONDecodeError as error:
         raise TrajectoryError(f"{path}: not JSON: {error.msg} at line {error.lineno}") from None
-    except (ValueError, RecursionError) as error:
-        raise TrajectoryError(f"{path}: not readable: {str(error)[:200]}") from None
+    except (OSError, ValueError) as error:
+        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
     if not isinstance(result, dict):
         raise TrajectoryError(f"{path}: a JSON object is expected, not {type(result).__name__}")
     return result

@@ -6,7 +6,6 @@ and, to name an element, `role`, `name` and `nth` (from 0; negative counts from 
 holds a step back until such an element is there: what an earlier step brought about has then arrived.
 """
 
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from shared.errors import ConfigError
 from shared.models import Record
+from shared.reading import parse_toml, read_text, reason_of
 
 
 class Wanted(Record):
@@ -105,9 +105,9 @@ class ScriptBook:
 def parse_scripts(text: str, source: str) -> tuple[Script, ...]:
     """The scripts in `text`. Raises `ConfigError` naming `source` and the key that is wrong."""
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{source}: not valid TOML: {error}", remedy="correct the file at that place") from error
+        data = parse_toml(text)
+    except ValueError as error:
+        raise ConfigError(f"{source}: {error}", remedy="correct the file at that place") from error
     try:
         return ScriptFile.model_validate(data).scripts
     except ValidationError as error:
@@ -125,9 +125,11 @@ def load_book(paths: Iterable[Path]) -> ScriptBook:
     scripts: list[Script] = []
     for path in paths:
         try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: cannot be read: {error}", remedy="give the path of a replay script") from error
+            text = read_text(path)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"{path}: cannot be read: {reason_of(error)}", remedy="give the path of a replay script"
+            ) from error
         for number, script in enumerate(parse_scripts(text, str(path))):
             if script.key() in seen:
                 raise ConfigError(

@@ -81,7 +81,8 @@ class ModelError(WabeError):
     """The judge model gave no usable answer. The verdict is unscored.
 
     `usage` and `cost_usd` are what the call took all the same: an answer that is blocked, or that reached its limit in
-    thoughts, is paid for. No `usage`: nothing was used. No `cost_usd`: the price is unknown.
+    thoughts, is paid for, and so may be one that was not waited for. No `usage`: nothing was used. A `usage` without
+    tokens: the request was sent, but what it used was not told. No `cost_usd`: the price or the usage is unknown.
     """
 
     blame = "judge model"

@@ -11,7 +11,16 @@ from google.genai import errors, types
 
 from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelTruncated, ModelUnavailable
 from shared.llm import Completion, FinishReason, ImagePart, ModelRequest
-from shared.model_http import MAX_ATTEMPTS, BeforeRetry, attempt_hooks, counted_attempts, no_wait, without_secret
+from shared.model_http import (
+    MAX_ATTEMPTS,
+    UNTOLD,
+    Attempts,
+    BeforeRetry,
+    attempt_hooks,
+    counted_attempts,
+    no_wait,
+    without_secret,
+)
 from shared.models import TokenUsage
 from shared.text import without_surrogates
 
@@ -62,9 +71,10 @@ class GeminiModel:
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Ask once. Raises a `ModelError`; no error text holds the key."""
+        attempts = Attempts()
         try:
             async with asyncio.timeout(self._timeout_s):
-                with counted_attempts():
+                with counted_attempts(attempts):
                     response = await self._client.aio.models.generate_content(
                         model=self._model,
                         contents=types.Content(role="user", parts=[_part(part) for part in request.parts]),
@@ -78,13 +88,15 @@ class GeminiModel:
         except errors.APIError as error:
             raise self._refusal(error) from None
         except (TimeoutError, httpx.TimeoutException):
-            raise ModelUnavailable(f"{self.name} did not answer within {self._timeout_s:g} s") from None
+            why = f"{self.name} did not answer within {self._timeout_s:g} s"
+            raise ModelUnavailable(why, usage=attempts.usage) from None
         except httpx.HTTPError as error:
-            raise ModelUnavailable(f"{self.name} cannot be reached: {type(error).__name__}") from None
+            why = f"{self.name} cannot be reached: {type(error).__name__}"
+            raise ModelUnavailable(why, usage=attempts.usage) from None
         except ValueError as error:
             # Not JSON, or JSON of another shape: the SDK lets its parsers' errors through.
             raise ModelMalformed(
-                f"{self.name} answered with no generateContent reply: {type(error).__name__}"
+                f"{self.name} answered with no generateContent reply: {type(error).__name__}", usage=UNTOLD
             ) from None
         return self._completion(response)
 

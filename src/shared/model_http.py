@@ -9,14 +9,39 @@ import datetime
 import email.utils
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
+
+from shared.models import TokenUsage
 
 BeforeRetry = Callable[[], Awaitable[None]]
 MAX_ATTEMPTS = 5
 _RETRIABLE = frozenset({408, 409, 429, 500, 502, 503, 504})
 _MAX_RETRY_AFTER_S = 300.0
 
-_attempts: contextvars.ContextVar[list[int] | None] = contextvars.ContextVar("attempts", default=None)
+# The usage of a call that was sent and whose answer never said.
+UNTOLD = TokenUsage(calls=1, estimated_calls=1)
+
+
+@dataclass
+class Attempts:
+    """The HTTP requests of one model call: tried, sent over a connection, and refused, which costs nothing."""
+
+    tried: int = 0
+    sent: int = 0
+    refused: int = 0
+
+    async def trace(self, event: str, _info: object) -> None:
+        """Take an event of the HTTP client's connection."""
+        self.sent += event.endswith(".send_request_headers.complete")
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What the call used when it ends without an answer: nothing when no request was left waiting for one."""
+        return UNTOLD if self.sent > self.refused else None
+
+
+_attempts: contextvars.ContextVar[Attempts | None] = contextvars.ContextVar("attempts", default=None)
 
 
 async def no_wait() -> None:
@@ -24,9 +49,9 @@ async def no_wait() -> None:
 
 
 @contextmanager
-def counted_attempts() -> Iterator[None]:
+def counted_attempts(attempts: Attempts) -> Iterator[None]:
     """Count the attempts of one model call; the first one is the caller's own, already let through by the limits."""
-    token = _attempts.set([0])
+    token = _attempts.set(attempts)
     try:
         yield
     finally:
@@ -51,16 +76,20 @@ def attempt_hooks(
     `honour_retry_after` is for an SDK that does not read that header itself: the wait then happens here.
     """
 
-    async def on_request(_request: object) -> None:
-        count = _attempts.get()
-        if count is not None:
-            count[0] += 1
-            if count[0] > 1:
+    async def on_request(request: Any) -> None:
+        attempts = _attempts.get()
+        if attempts is not None:
+            request.extensions["trace"] = attempts.trace
+            attempts.tried += 1
+            if attempts.tried > 1:
                 await before_retry()
 
     async def on_response(response: _Response) -> None:
-        count = _attempts.get()
-        if honour_retry_after and response.status_code in _RETRIABLE and count is not None and count[0] < MAX_ATTEMPTS:
+        attempts = _attempts.get()
+        if attempts is None:
+            return
+        attempts.refused += response.status_code >= 400
+        if honour_retry_after and response.status_code in _RETRIABLE and attempts.tried < MAX_ATTEMPTS:
             await asyncio.sleep(retry_after_s(response.headers.get("retry-after")))
 
     return {"request": [on_request], "response": [on_response]}

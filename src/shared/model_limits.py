@@ -118,10 +118,33 @@ class LimitedModel:
         await self._model.aclose()
 
 
+class Spending:
+    """What a judge model used in all, over every call: also of those whose answers no verdict holds.
+
+    Calls of unknown usage are in it by estimate; `usage.estimated_calls` counts them. No `cost_usd`: no price is known.
+    """
+
+    def __init__(self, usage: TokenUsage | None = None, cost_usd: float | None = 0.0) -> None:
+        self.usage = usage or TokenUsage()
+        self.cost_usd = cost_usd
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out."""
+        return self.usage.input + self.usage.output
+
+    def add(self, usage: TokenUsage, cost_usd: float | None) -> None:
+        """Take in what a call used; no `cost_usd`: no price is known."""
+        self.usage += usage
+        if cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
+
+
 class Budget:
     """Tokens and dollars that one or several models may spend. `None`: no limit.
 
-    `remedies` say how to raise the limit on dollars and the one on tokens.
+    `spending` is what was spent before; it is added to. `remedies` say how to raise the limit on dollars and the one on
+    tokens.
     """
 
     def __init__(
@@ -129,6 +152,7 @@ class Budget:
         *,
         max_cost_usd: float | None = None,
         max_tokens: int | None = None,
+        spending: Spending | None = None,
         remedies: tuple[str, str] = (
             "raise max_judge_cost_usd and score again",
             "raise max_judge_tokens and score again",
@@ -136,10 +160,8 @@ class Budget:
     ) -> None:
         self._max_cost_usd = max_cost_usd
         self._max_tokens = max_tokens
+        self.spending = spending or Spending()
         self._remedies = remedies
-        self._calls = 0
-        self._tokens = 0
-        self._cost_usd = 0.0
         self._held_calls = 0
         self._held_tokens = 0
         self._held_usd = 0.0
@@ -147,16 +169,10 @@ class Budget:
 
     def check(self) -> None:
         """Raises `ModelBudgetSpent` once a limit is reached."""
-        if self._max_tokens is not None and self._tokens >= self._max_tokens:
+        if self._max_tokens is not None and self.spending.tokens >= self._max_tokens:
             raise ModelBudgetSpent(f"the token budget of {self._max_tokens} is spent", remedy=self._remedies[1])
-        if self._max_cost_usd is not None and self._cost_usd >= self._max_cost_usd:
+        if self._max_cost_usd is not None and (self.spending.cost_usd or 0.0) >= self._max_cost_usd:
             raise ModelBudgetSpent(f"the budget of {self._max_cost_usd:g} USD is spent", remedy=self._remedies[0])
-
-    def spend(self, usage: TokenUsage, cost_usd: float) -> None:
-        """Take in what a call used."""
-        self._calls += 1
-        self._tokens += usage.input + usage.output
-        self._cost_usd += cost_usd
 
     @asynccontextmanager
     async def held(self, tokens: int, cost_usd: float) -> AsyncIterator[None]:
@@ -168,8 +184,9 @@ class Budget:
         while True:
             self.check()
             # A provider's answers can be far longer than estimated: what calls took so far counts as well.
-            tokens = max(tokens, self._tokens // max(self._calls, 1))
-            cost_usd = max(cost_usd, self._cost_usd / max(self._calls, 1))
+            calls = max(self.spending.usage.calls, 1)
+            tokens = max(tokens, self.spending.tokens // calls)
+            cost_usd = max(cost_usd, (self.spending.cost_usd or 0.0) / calls)
             if not self._held_calls or self._fits(tokens, cost_usd):
                 break
             await self._released.wait()
@@ -186,16 +203,17 @@ class Budget:
             self._released = asyncio.Event()
 
     def _fits(self, tokens: int, cost_usd: float) -> bool:
-        in_tokens = self._max_tokens is None or self._tokens + self._held_tokens + tokens <= self._max_tokens
-        spent_usd = self._cost_usd + self._held_usd
+        in_tokens = self._max_tokens is None or self.spending.tokens + self._held_tokens + tokens <= self._max_tokens
+        spent_usd = (self.spending.cost_usd or 0.0) + self._held_usd
         return in_tokens and (self._max_cost_usd is None or spent_usd + cost_usd <= self._max_cost_usd)
 
 
 class MeteredModel:
     """Counts tokens and dollars, puts the price on each completion, and makes no call once a budget is spent.
 
-    It has a budget of its own and may share `others`. An endpoint that does not tell its usage is counted by estimate;
-    what a call of it cost stays unknown.
+    It has a budget of its own and may share `others`. A call that does not tell its usage is counted by estimate, and
+    what it cost stays unknown: an endpoint that does not say, or a call that is cut off after it was sent, which the
+    provider bills all the same. `spending` is where it is counted.
     """
 
     def __init__(
@@ -205,13 +223,26 @@ class MeteredModel:
         *,
         max_cost_usd: float | None = None,
         max_tokens: int | None = None,
+        spending: Spending | None = None,
         others: Sequence[Budget] = (),
     ) -> None:
         self._model = model
         self._price = price
-        self._budgets = (Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens), *others)
-        self.usage = TokenUsage()
-        self.cost_usd: float | None = 0.0 if price else None
+        self._spending = spending or Spending()
+        if price is None:
+            self._spending.cost_usd = None
+        own = Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens, spending=self._spending)
+        self._budgets = (own, *others)
+
+    @property
+    def usage(self) -> TokenUsage:
+        """What all calls used, see `Spending`."""
+        return self._spending.usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What all calls cost, see `Spending`."""
+        return self._spending.cost_usd
 
     @property
     def name(self) -> str:
@@ -236,6 +267,10 @@ class MeteredModel:
         self.check()
         try:
             completion = await self._model.complete(request)
+        except asyncio.CancelledError:
+            # Nobody is left to be told what it cost; the budget and the run's total have it.
+            self._spend(request, TokenUsage(calls=1))
+            raise
         except ModelError as error:
             if error.usage is not None:
                 error.cost_usd = self._spend(request, error.usage)
@@ -245,14 +280,11 @@ class MeteredModel:
     def _spend(self, request: ModelRequest, told: TokenUsage) -> float | None:
         """Take in what a call used and give its cost; `None` when it is not known."""
         is_told = told.input + told.output > 0
-        usage = told if is_told else TokenUsage(calls=told.calls, input=estimate_tokens(request))
-        self.usage += usage
-        cost = self._price.cost_usd(usage) if self._price else 0.0
+        estimate = TokenUsage(calls=told.calls, input=estimate_tokens(request), estimated_calls=told.calls)
+        usage = told if is_told else estimate
+        cost = self._price.cost_usd(usage) if self._price else None
         for budget in self._budgets:
-            budget.spend(usage, cost)
-        if self._price is None:
-            return None
-        self.cost_usd = (self.cost_usd or 0.0) + cost
+            budget.spending.add(usage, cost)
         return cost if is_told else None
 
     async def aclose(self) -> None:

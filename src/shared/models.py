@@ -150,13 +150,18 @@ class Step(Record):
 
 
 class TokenUsage(Record):
-    """Tokens of one or more model calls. `input` includes `cached`; `output` includes `reasoning`."""
+    """Tokens of one or more model calls. `input` includes `cached`; `output` includes `reasoning`.
+
+    `estimated_calls` of the calls did not tell their usage: cut off before the answer came, or by an endpoint that does
+    not say. Where a meter counts them, it counts an estimate of the tokens.
+    """
 
     calls: int = 0
     input: int = 0
     output: int = 0
     cached: int = 0
     reasoning: int = 0
+    estimated_calls: int = 0
 
     def __add__(self, other: "TokenUsage") -> "TokenUsage":
         return TokenUsage(**{name: getattr(self, name) + getattr(other, name) for name in TokenUsage.model_fields})

@@ -13,7 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelTruncated, ModelUnavailable
 from shared.llm import Completion, FinishReason, ImagePart, ModelRequest
-from shared.model_http import MAX_ATTEMPTS, BeforeRetry, attempt_hooks, counted_attempts, no_wait, without_secret
+from shared.model_http import (
+    MAX_ATTEMPTS,
+    UNTOLD,
+    Attempts,
+    BeforeRetry,
+    attempt_hooks,
+    counted_attempts,
+    no_wait,
+    without_secret,
+)
 from shared.models import TokenUsage
 from shared.text import without_surrogates
 
@@ -109,20 +118,24 @@ class OpenAIModel:
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Ask once. Raises a `ModelError`; no error text holds the key."""
+        attempts = Attempts()
         try:
             async with asyncio.timeout(self._timeout_s):
-                with counted_attempts():
+                with counted_attempts(attempts):
                     response = await self._create(request)
         except (TimeoutError, openai.APITimeoutError):
-            raise ModelUnavailable(f"{self.name} did not answer within {self._timeout_s:g} s") from None
+            why = f"{self.name} did not answer within {self._timeout_s:g} s"
+            raise ModelUnavailable(why, usage=attempts.usage) from None
         except openai.APIStatusError as error:
             raise self._refusal(error) from None
         except openai.APIConnectionError as error:
-            cause = type(error.__cause__).__name__
-            raise ModelUnavailable(f"{self.name} cannot be reached: {cause}") from None
+            why = f"{self.name} cannot be reached: {type(error.__cause__).__name__}"
+            raise ModelUnavailable(why, usage=attempts.usage) from None
         except (openai.OpenAIError, ValueError) as error:
             # Not JSON, or JSON of another shape: the SDK lets its parsers' errors through.
-            raise ModelMalformed(f"{self.name} answered with no chat completion: {type(error).__name__}") from None
+            raise ModelMalformed(
+                f"{self.name} answered with no chat completion: {type(error).__name__}", usage=UNTOLD
+            ) from None
         return self._completion(response)
 
     async def aclose(self) -> None:
@@ -182,7 +195,7 @@ class OpenAIModel:
             if said := _error_within(response):
                 said = without_secret(said, self._key)
                 raise ModelUnavailable(f"{self.name} answered with an error: {said}") from None
-            raise ModelMalformed(f"{self.name} answered with no chat completion") from None
+            raise ModelMalformed(f"{self.name} answered with no chat completion", usage=UNTOLD) from None
         choice, usage = answer.choices[0], _usage(answer.usage)
         if choice.finish_reason == "error":
             # Said by endpoints that pass a request on (OpenRouter) when it breaks on the way.

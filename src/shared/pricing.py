@@ -2,12 +2,12 @@
 
 import functools
 import re
-import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from types import MappingProxyType
 
 from shared.models import Record, TokenUsage
+from shared.reading import parse_toml
 
 # Providers append dates and revisions to a model's name without changing its price.
 _REVISION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{3}|latest)$")
@@ -30,7 +30,7 @@ class Price(Record):
 @functools.cache
 def price_table() -> Mapping[str, Price]:
     """The bundled prices by `provider:model`."""
-    data = tomllib.loads(resources.files("shared").joinpath("prices.toml").read_text("utf-8"))
+    data = parse_toml(resources.files("shared").joinpath("prices.toml").read_text("utf-8"))
     return MappingProxyType({name: Price(**price) for name, price in data["models"].items()})
 
 

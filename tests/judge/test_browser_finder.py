@@ -33,7 +33,7 @@ def own_build(tmp_path: Path, revision: int, *, shell: bool = True) -> Path:
 
 
 def test_the_configured_path_comes_first(tmp_path: Path) -> None:
-    mine = program(tmp_path / "mine")
+    mine = program(tmp_path / "my-chromium")
     found = find_browser(str(mine), settings(tmp_path, WABE_BROWSER_PATH=str(program(tmp_path / "other"))))
     assert (found.path, found.source) == (mine, "config.browser_path")
 

@@ -82,7 +82,7 @@ async def test_a_shard_that_is_left_without_a_task_is_completed_with_none(
 
 
 @pytest.mark.parametrize(
-    ("model", "why"), [("gpt-4", "'gpt-4' is no judge model"), ("openai:o4-mini", "set OPENAI_API_KEY")]
+    ("model", "why"), [("gpt-4", "unknown judge model 'gpt-4'"), ("openai:o4-mini", "set OPENAI_API_KEY")]
 )
 async def test_a_judge_model_that_cannot_be_asked_is_refused_before_anything_begins(
     tmp_path: Path, model: str, why: str

@@ -145,7 +145,7 @@ def test_a_script_for_the_website_goes_before_one_for_any() -> None:
         ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', name = 'y' }]", "scripts.0.steps.0"),
         ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', typo = 'y' }]", "scripts.0.steps.0.typo"),
         ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', nth = 'y' }]", "scripts.0.steps.0.nth"),
-        ("[[scripts", "not valid TOML"),
+        ("[[scripts", "line 1, column 10: not TOML"),
     ],
 )
 def test_a_malformed_script_is_refused_by_file_and_key(text: str, key: str) -> None:

@@ -13,7 +13,7 @@ from judge.agreement import Agreement, Rates
 from judge.agreement import agreement as compare
 from judge.agreement_files import Labels, read_labels, read_pairs, read_verdicts
 from judge.events import one_line
-from judge.store import resolve_run
+from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -54,7 +54,7 @@ def agreement(
             raise ConfigError("--method goes with --verdicts", remedy="leave it out")
         found = {"": compare(read_pairs(file))}
     else:
-        runs = output_dir or Path(Settings.from_environ().output_dir or ".output")
+        runs = output_folder(output_dir, Settings.from_environ())
         path = labels or Path()
         found = _compare_verdicts(verdicts or "", read_labels(path, label_column), path, method, runs)
     if as_json:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from judge.doctor import check_agent, check_browser, examine
+from judge.store import output_folder
 from shared.settings import Settings
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "missing": ("MISSING", "bold red")}
@@ -25,14 +26,15 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option(help="Check only the agent card at this address.", metavar="URL")
         ] = None,
         wait: Annotated[float, typer.Option(help="With --agent: keep asking for this many seconds.", min=0)] = 0.0,
-        output_dir: Annotated[Path, typer.Option(help="Where results would go.")] = Path(".output"),
+        output_dir: Annotated[Path | None, typer.Option(help="Where results would go.")] = None,
     ) -> None:
         """Say what is missing to run (browser, keys, ports, disk) and how to get it."""
         settings = Settings.from_environ()
         if agent is not None:
             findings = [asyncio.run(check_agent(agent, wait))]
         else:
-            findings = [check_browser(settings)] if browser else examine(settings, output_dir)
+            folder = output_folder(output_dir, settings)
+            findings = [check_browser(settings)] if browser else examine(settings, folder)
         if not quiet:
             console = Console()
             for finding in findings:

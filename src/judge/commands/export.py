@@ -8,7 +8,7 @@ import typer
 
 from judge.events import one_line
 from judge.export import FORMATS, Exported, export_tasks, read_reference_lengths, validate_folder
-from judge.store import resolve_run
+from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -39,7 +39,7 @@ def export(
     if validate is not None:
         _report_problems(validate, lengths)
     else:
-        runs = output_dir or Path(Settings.from_environ().output_dir or ".output")
+        runs = output_folder(output_dir, Settings.from_environ())
         _export_run(run or "latest", runs, output, lengths)
 
 

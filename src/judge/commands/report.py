@@ -7,8 +7,9 @@ import typer
 from rich.console import Console
 
 from judge.report.build import make_report, open_page
-from judge.store import resolve_run
+from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
+from shared.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -20,11 +21,12 @@ def register(app: typer.Typer) -> None:
             list[str], typer.Argument(metavar="RUN [RUN_B …]", help="Run ids, their folders, or `latest`.")
         ],
         output: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the report goes.")] = None,
-        output_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path(".output"),
+        output_dir: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
         open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     ) -> None:
         """Make the HTML report of a run, or of several side by side: one folder that can be sent."""
-        stores = [resolve_run(run, output_dir) for run in runs]
+        folder = output_folder(output_dir, Settings.from_environ())
+        stores = [resolve_run(run, folder) for run in runs]
         if len({store.folder.resolve() for store in stores}) < len(stores):
             raise ConfigError("a run is named twice", remedy="name different runs")
         page = make_report(stores, output)

@@ -8,15 +8,16 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from judge.cli_boundary import EXIT_LOST, run_interruptible
-from judge.config import RunConfig
+from judge.cli_boundary import EXIT_LOST, Interrupted, run_interruptible
+from judge.config import RunConfig, first_problem
 from judge.events import one_line
 from judge.intervals import exact
 from judge.judges.factory import METHODS, open_judge
 from judge.rejudged import take_over
 from judge.scoring import Scored, find_trajectories, score_all
-from judge.store import RunStore, resolve_run
+from judge.store import RunStore, output_folder, resolve_run
 from shared.errors import ConfigError
+from shared.model_limits import Spending
 from shared.models import TokenUsage
 from shared.settings import Settings
 
@@ -54,7 +55,7 @@ def score(
 ) -> None:
     """Judge stored trajectories again. Each judge's verdicts lie side by side under verdicts/."""
     settings = Settings.from_environ()
-    runs = output_dir or Path(settings.output_dir or ".output")
+    runs = output_folder(output_dir, settings)
     folder, run = _folder(target, runs)
     if writes_to := run or _run_around(folder):
         # Not while an assessment writes there, and none begins meanwhile.
@@ -77,9 +78,12 @@ def score(
     config = _config(run, {name: value for name, value in changes.items() if value is not None})
     tally = _Tally(quiet=as_json)
     found = find_trajectories(folder)
-    code = run_interruptible(
-        _score(found[:limit], config, settings, runs / "cache", max_parallel, again=again, tally=tally)
-    )
+    try:
+        code = run_interruptible(
+            _score(found[:limit], config, settings, runs / "cache", max_parallel, again=again, tally=tally)
+        )
+    except Interrupted:
+        raise Interrupted(f"interrupted; {tally.spent()}", remedy="the same command goes on") from None
     # What the run's own judge says belongs into the run's results; another judge's verdicts stay beside them.
     try:
         tally.updated = take_over(run) if run else ()
@@ -102,7 +106,7 @@ async def _score(
     again: bool,
     tally: "_Tally",
 ) -> int:
-    judge = open_judge(config, settings, cache_dir=cache)
+    judge = open_judge(config, settings, cache_dir=cache, spending=tally.spending)
     tally.judge_id = judge.id
     try:
         await score_all(
@@ -123,6 +127,7 @@ class _Tally:
         self.kept = 0
         self.updated: tuple[str, ...] = ()
         self.broken: list[str] = []
+        self.spending = Spending()
         self._usage = TokenUsage()
         self._cost_usd: float | None = 0.0
 
@@ -158,6 +163,13 @@ class _Tally:
             "broken_folders": self.broken,
             "updated": list(self.updated),
         }
+
+    def spent(self) -> str:
+        """What the judge model used, cut-off calls included."""
+        usage, cost_usd = self.spending.usage, self.spending.cost_usd
+        cost = "cost unknown" if cost_usd is None else f"{cost_usd:.4f} USD"
+        cut_off = f", {usage.estimated_calls} of them by estimate" if usage.estimated_calls else ""
+        return f"the judge model was asked {usage.calls} times{cut_off}: {usage.input + usage.output} tokens, {cost}"
 
     def line(self) -> str:
         s = self.summary()
@@ -198,6 +210,7 @@ def _config(run: RunStore | None, changes: dict[str, Any]) -> RunConfig:
     try:
         return RunConfig.model_validate(known | changes)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"]) or "config"
-        raise ConfigError(f"wabe score: {name}: {first['msg']}", remedy="see wabe score --help") from None
+        key, problem, remedy = first_problem(error)
+        raise ConfigError(
+            f"wabe score: {key or 'config'}: {problem}", remedy=remedy or "see wabe score --help"
+        ) from None

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from judge.service_limits import ServiceLimits
+from judge.store import output_folder
 from shared.logs import configure_logging
 from shared.settings import Settings
 
@@ -62,7 +63,7 @@ def register(app: typer.Typer) -> None:
             host=host,
             port=port,
             card_url=card_url,
-            output_dir=output_dir or Path(settings.output_dir or ".output"),
+            output_dir=output_folder(output_dir, settings),
             limits=limits,
             ui=not no_ui,
             public_live=public_live,

@@ -11,12 +11,14 @@ import typer
 from judge.dataset_hub import hub_tasks
 from judge.events import one_line
 from judge.files import write_atomic
+from judge.preflight import check_config
 from judge.scenario import Scenario, load_scenario, read_scenario_bytes, select
 from judge.site_check import unreachable
 from judge.tasks import problems_of, read_dataset, repeated, scenario_toml, statistics, tasks_toml
 from judge.tasks import sample as draw
 from shared.errors import ConfigError
 from shared.models import Task
+from shared.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -108,10 +110,29 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
     except ConfigError as error:
         return None, [str(error)]
     scenario, problems = problems_of(content, path)
-    if scenario is None or not check:
+    if scenario is None:
+        return scenario, problems
+    try:
+        _check_config(scenario)
+    except ConfigError as error:
+        problems.append(f"{path}: {error}")
+    if not check:
         return scenario, problems
     # Sites with a cmd run only during an assessment.
     local = {urlsplit(site.endpoint).netloc for site in scenario.sites if site.cmd}
     websites = [task.website for task in scenario.tasks if urlsplit(task.website).netloc not in local]
     lost = asyncio.run(unreachable(websites))
-    return scenario, [f"{path}: {host} cannot be reached: {one_line(reason)}" for host, reason in lost.items()]
+    return scenario, problems + [
+        f"{path}: {host} cannot be reached: {one_line(reason)}" for host, reason in lost.items()
+    ]
+
+
+def _check_config(scenario: Scenario) -> None:
+    """Check what the settings name; a judge that runs elsewhere may have files that are not here."""
+    config = scenario.config
+    if scenario.green_agent.cmd is None:
+        paths = {name: getattr(config, name) for name in ("browser_path", "prompts")}
+        config = config.model_copy(
+            update={name: None for name, path in paths.items() if path and not Path(path).exists()}
+        )
+    check_config(config, Settings.from_environ(), with_key=False)

@@ -8,9 +8,10 @@ from rich.console import Console
 
 from judge.cli_boundary import EXIT_LOST
 from judge.files import read_json
-from judge.store import RunStore, resolve_run
+from judge.store import RunStore, output_folder, resolve_run
 from judge.verify import Findings, StoredRun, read_task, verify_run
 from shared.errors import ConfigError
+from shared.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +20,7 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def verify(
         run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, or `latest`.")] = "latest",
-        output_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path(".output"),
+        output_dir: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
     ) -> None:
         """Recompute a run's checksums, digests, counts and rates from its files, and report what does not match.
 
@@ -27,7 +28,7 @@ def register(app: typer.Typer) -> None:
         trajectory that it names. They carry no key: they find corruption and files that were mixed up, and cannot find
         what an owner of the folder changed who rewrote all of it.
         """
-        store = resolve_run(run, output_dir)
+        store = resolve_run(run, output_folder(output_dir, Settings.from_environ()))
         findings = verify_run(load_run(store))
         _tell(store, findings)
         if findings.mismatches:

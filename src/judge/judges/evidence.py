@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from judge.files import read_file, reason_of
 from judge.trajectory import Trajectory
 from shared.errors import TrajectoryError
 from shared.llm import ImagePart
@@ -118,8 +119,6 @@ def image_part(path: Path) -> ImagePart:
 
 def _read(path: Path) -> bytes:
     try:
-        if path.stat().st_size > MAX_IMAGE_BYTES:
-            raise TrajectoryError(f"{path}: larger than {MAX_IMAGE_BYTES} bytes")
-        return path.read_bytes()
-    except OSError as error:
-        raise TrajectoryError(f"{path}: {error.strerror or error}") from None
+        return read_file(path, max_bytes=MAX_IMAGE_BYTES)
+    except (OSError, ValueError) as error:
+        raise TrajectoryError(f"{path}: {reason_of(error)}") from None

@@ -2,7 +2,7 @@
 
 import hashlib
 import importlib.metadata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -22,11 +22,12 @@ from shared.errors import ConfigError
 from shared.imports import collector_paused
 from shared.llm import Model
 from shared.model_cache import CachedModel
-from shared.model_limits import Budget, LimitedModel, MeteredModel, RateLimits
+from shared.model_limits import Budget, LimitedModel, MeteredModel, RateLimits, Spending
 from shared.pricing import find_price
 from shared.settings import Settings
 
 OFFLINE = "offline"
+_PROVIDERS = ("gemini", "openai")
 METHODS: Mapping[JudgeMethod, type[ModelJudge]] = MappingProxyType(
     {
         "webjudge": WebJudge,
@@ -54,11 +55,13 @@ def open_judge(
     *,
     cache_dir: Path | None,
     wrap: Callable[[Model], Model] = _as_it_is,
-    budget: Budget | None = None,
+    spending: Spending | None = None,
+    others: Sequence[Budget] = (),
 ) -> Judge:
     """The judge of `config`. Replies are cached under `cache_dir`, or in memory when that is `None`.
 
-    `wrap` is put around the provider's model, inside caches and limits (tracing). `budget` is shared with other judges.
+    `wrap` is put around the provider's model, inside caches and limits (tracing). `spending` is what the run has
+    used so far; every call adds to it, and to the budgets `others` that several judges share.
     Raises `ConfigError` for an unknown model, a missing key, a broken prompt set, or a budget in dollars for a model
     without a known price.
     """
@@ -80,7 +83,8 @@ def open_judge(
         price,
         max_cost_usd=config.max_judge_cost_usd,
         max_tokens=config.max_judge_tokens,
-        others=(budget,) if budget else (),
+        spending=spending,
+        others=others,
     )
     limited = LimitedModel(metered, limits, config.judge_max_concurrency, check=metered.check)
     parts = JudgeParts(
@@ -95,19 +99,32 @@ def open_judge(
     return METHODS[config.judge_method](parts)
 
 
-def check_judge_model(config: RunConfig, settings: Settings) -> None:
-    """Whether the judge model is one we can open, with its key and a known price if there is a budget in dollars.
-
-    Raises `ConfigError`; calls nothing.
-    """
+def check_judge(config: RunConfig) -> None:
+    """Whether there is such a judge, and its budget can be kept. Raises `ConfigError`."""
     provider, _, name = config.judge_model.partition(":")
-    if config.judge_model == OFFLINE:
-        return
-    if provider not in ("gemini", "openai") or not name.strip():
+    is_offline = config.judge_model == OFFLINE
+    if not is_offline and (provider not in _PROVIDERS or not name.strip() or not name.isprintable()):
         raise ConfigError(
-            f"config.judge_model: {config.judge_model[:80]!r} is no judge model",
+            f"config.judge_model: unknown judge model {config.judge_model[:80]!a}",
             remedy='use "gemini:MODEL", "openai:MODEL" or "offline"',
         )
+    if is_offline:
+        from judge.judges.offline import check_method
+
+        check_method(config)
+    if not is_offline and config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
+        raise ConfigError(
+            f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
+            remedy="use max_judge_tokens, or add the price to shared/prices.toml",
+        )
+
+
+def check_judge_model(config: RunConfig, settings: Settings) -> None:
+    """`check_judge`, and whether the model's key is there. Raises `ConfigError`; calls nothing."""
+    check_judge(config)
+    if config.judge_model == OFFLINE:
+        return
+    provider = config.judge_model.partition(":")[0]
     key, variable, base_url = (
         (settings.google_api_key, "GOOGLE_API_KEY", settings.gemini_base_url)
         if provider == "gemini"
@@ -116,11 +133,6 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
     if key is None and not (config.judge_base_url or base_url):
         raise ConfigError(
             f"config.judge_model: {config.judge_model} needs a key", remedy=f'set {variable}, or use "offline"'
-        )
-    if config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
-        raise ConfigError(
-            f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
-            remedy="use max_judge_tokens, or add the price to shared/prices.toml",
         )
 
 

@@ -24,11 +24,12 @@ import json
 from pathlib import Path
 
 from judge.config import RunConfig
+from judge.files import read_text, reason_of
 from judge.judges.offline_claims import Claim, point_claims, task_claims
 from judge.judges.offline_decision import Decision, decide
 from judge.judges.offline_page import View, view
 from judge.trajectory import Trajectory
-from shared.errors import ConfigError
+from shared.errors import ConfigError, TrajectoryError
 from shared.models import ImageScore, JudgeInfo, Step, Task, Verdict
 
 MODEL = "offline"
@@ -44,11 +45,7 @@ class OfflineJudge:
     """`judge_model = "offline"` behind the judges' protocol. Same trajectory, same verdict, always."""
 
     def __init__(self, config: RunConfig, *, package_version: str, code_checksum: str) -> None:
-        if config.judge_method != "webjudge":
-            raise ConfigError(
-                f"judge_method {config.judge_method!r} needs a judge model; the offline judge has only 'webjudge'",
-                remedy="leave judge_method out, or set judge_model to a model",
-            )
+        check_method(config)
         self._off_site = config.off_site
         self.info = JudgeInfo(
             method=config.judge_method,
@@ -88,7 +85,7 @@ class OfflineJudge:
         texts = tuple(text for text, _ in points)
         try:
             views = load_views(trajectory)
-        except (OSError, UnicodeDecodeError) as error:
+        except TrajectoryError as error:
             return self._unscored(f"a recorded snapshot cannot be read: {error}", texts)
         if not views:
             return self._unscored("there are no recorded snapshots to judge by", texts)
@@ -126,6 +123,15 @@ class OfflineJudge:
         )
 
 
+def check_method(config: RunConfig) -> None:
+    """Raises `ConfigError` for a method that needs a judge model."""
+    if config.judge_method != "webjudge":
+        raise ConfigError(
+            f"config.judge_method: {config.judge_method!r} needs a judge model; the offline judge has only 'webjudge'",
+            remedy="leave judge_method out, or set judge_model to a model",
+        )
+
+
 def key_points(task: Task) -> Points:
     """The key points in words, each with its claims."""
     if task.key_points:
@@ -151,7 +157,10 @@ def load_views(trajectory: Trajectory) -> list[View]:
 
 
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+    try:
+        return read_text(path)
+    except (OSError, ValueError) as error:
+        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
 
 
 def _counted(step: int | None) -> int | None:

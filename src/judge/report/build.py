@@ -1,5 +1,6 @@
 """Writes a report's folder: pages and images; complete, so that it can be sent."""
 
+import os
 import shutil
 import webbrowser
 from pathlib import Path
@@ -120,6 +121,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _unwritable(target: Path, error: OSError) -> ConfigError:
+    named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else target
+    if not named.is_relative_to(target):
+        return ConfigError(f"{named}: {error.strerror or error}", remedy="check the permissions of the run's folder")
     return ConfigError(
         f"cannot write the report to {target}: {error.strerror or error}", remedy="choose another --output folder"
     )

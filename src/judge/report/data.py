@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.events import one_line
-from judge.files import read_json
+from judge.files import read_file, read_json
 from judge.report.evidence import verdict_view
 from judge.report.images import read_size
 from judge.report.safe_text import host_of
@@ -189,10 +189,10 @@ def _element(folder: Path, step: Step) -> ElementView | None:
         return None
     path = folder / step.snapshot
     try:
-        if path.is_symlink() or path.stat().st_size > _MAX_SNAPSHOT_BYTES:
+        if path.is_symlink():
             return None
-        text = path.read_text(errors="replace")
-    except OSError:
+        text = read_file(path, max_bytes=_MAX_SNAPSHOT_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError):
         return None
     for line in _lines_with(text, f"[ref={ref}]"):
         node = parse_snapshot(line.strip()).by_ref(ref)

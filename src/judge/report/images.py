@@ -5,6 +5,8 @@ import shutil
 import struct
 from pathlib import Path
 
+from judge.files import read_file
+
 _HEAD_BYTES = 65_536
 # JPEG's "start of frame" markers carry the size; C4, C8 and CC in that range are tables.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -29,9 +31,8 @@ def image_size(data: bytes) -> tuple[int, int] | None:
 def read_size(path: Path) -> tuple[int, int] | None:
     """`image_size` of a file; `None` when it cannot be read."""
     try:
-        with path.open("rb") as stream:
-            return image_size(stream.read(_HEAD_BYTES))
-    except OSError:
+        return image_size(read_file(path)[:_HEAD_BYTES])
+    except (OSError, ValueError):
         return None
 
 

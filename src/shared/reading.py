@@ -1,0 +1,153 @@
+"""Reads files that somebody else wrote: regular files only, bounded, as bytes, text, JSON or TOML.
+
+Every function raises `OSError` or a `ValueError` whose text is the reason, and nothing else; `reason_of` words both.
+"""
+
+import codecs
+import errno
+import json
+import math
+import os
+import stat
+from pathlib import Path
+from typing import Any, NoReturn
+
+import tomli
+
+from shared.text import excerpt
+
+MAX_BYTES = 64_000_000
+# Deeper than anything that is recorded, and far from the depth at which Python code that walks the value gives up.
+MAX_DEPTH = 100
+_MAX_DIGITS = 300
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
+_MAX_POINTER_BYTES = 1024
+# UTF-32 first: its mark begins with the one of UTF-16.
+_OTHER_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+def read_file(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes:
+    """The bytes of a regular file, which a Git LFS pointer is not taken for."""
+    # Opening a FIFO waits for a writer and reading a device may never end, so the type is checked on the open handle.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        kind = os.fstat(handle).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(kind):
+            raise ValueError("not a regular file")
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            data = stream.read(max_bytes + 1)
+    except OSError as error:
+        # Errors of an open handle do not say which file it is.
+        error.filename = os.fspath(path)
+        raise
+    finally:
+        os.close(handle)
+    if len(data) > max_bytes:
+        raise ValueError(f"larger than {max_bytes} bytes")
+    if data.startswith(_LFS_POINTER) and len(data) <= _MAX_POINTER_BYTES:
+        raise ValueError("a Git LFS pointer, not the file itself: run `git lfs pull`")
+    return data
+
+
+def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
+    """The text of a UTF-8 file, without a byte order mark."""
+    return decode(read_file(path, max_bytes=max_bytes))
+
+
+def read_json(path: Path, *, max_bytes: int = MAX_BYTES) -> Any:
+    """The value in a JSON file, see `parse_json`."""
+    return parse_json(read_text(path, max_bytes=max_bytes))
+
+
+def decode(data: bytes) -> str:
+    """`data` as UTF-8, without a byte order mark."""
+    for mark, name in _OTHER_MARKS:
+        if data.startswith(mark):
+            raise ValueError(f"{name} text: save it as UTF-8")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ValueError(f"line {line}: not UTF-8 text") from None
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text; what other readers of JSON would read differently or not at all is refused.
+
+    That is repeated keys, NaN, numbers beyond a double, and nesting deeper than `MAX_DEPTH`.
+    """
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_int=_whole, parse_float=_decimal, parse_constant=_constant
+        )
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for parent in level
+            for item in (parent.values() if isinstance(parent, dict) else parent if isinstance(parent, list) else ())
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return value
+    raise ValueError(_TOO_DEEP)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text."""
+    try:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        raise ValueError(f"line {error.lineno}, column {error.colno}: not TOML: {error.msg}") from None
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError as error:
+        # Numbers and dates that the grammar allows and Python does not hold.
+        raise ValueError(f"not usable TOML: {str(error)[:100]}") from None
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """Why a file could not be read, without its path."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}"
+    said = error.strerror if isinstance(error, OSError) else None
+    return said or str(error)[:300] or type(error).__name__
+
+
+_TOO_DEEP = "nested too deeply"
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"the key {excerpt(key)} occurs twice in one object")
+            seen.add(key)
+    return result
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _decimal(digits: str) -> float:
+    if not math.isfinite(value := float(digits)):
+        raise ValueError(f"the number {excerpt(digits, 20)} is too large")
+    return value
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")

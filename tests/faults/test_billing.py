@@ -1,0 +1,177 @@
+"""A judge model call that is cut off after it was sent is billed, and so it counts: in the budget and in the record."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from helpers_assessment import Lab, participant, some_tasks, to_the_goal
+from helpers_hostile_site import hostile_site
+from helpers_model_servers import Answer, openai_error, serving
+from helpers_results import a_finished_run, a_result
+from helpers_scripted_model import JPEG, ScriptedModel
+from judge.config import RunConfig
+from judge.judges.factory import open_judge
+from judge.run_record import end_run, spending_before
+from judge.scoring import score_all
+from shared.a2a_client import AssessmentClient
+from shared.errors import ModelBudgetSpent, ModelError, ModelUnavailable
+from shared.llm import ModelRequest
+from shared.model_limits import MeteredModel, Spending, estimate_tokens
+from shared.models import TokenUsage
+from shared.openai import OpenAIModel
+from shared.pricing import Price
+from shared.settings import Settings
+
+Record = Callable[[str, object], None]
+ASK = ModelRequest(system="s" * 400, parts=("p" * 400,))
+PRICE = Price(input=1.0, cached=0.1, output=2.0)
+
+
+async def cut_off(metered: MeteredModel, inner: ScriptedModel) -> None:
+    """One call that is cancelled while it is under way."""
+    inner.gate = asyncio.Event()
+    asked = len(inner.requests)
+    call = asyncio.create_task(metered.complete(ASK))
+    while len(inner.requests) == asked:
+        await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    inner.gate = None
+
+
+async def test_a_cancelled_call_counts_by_estimate_and_is_marked(record_property: Record) -> None:
+    inner = ScriptedModel(lambda _: "x")
+    metered = MeteredModel(inner, PRICE)
+    await cut_off(metered, inner)
+    record_property("outcome", f"{metered.usage.model_dump(exclude_defaults=True)}, {metered.cost_usd} USD")
+    assert metered.usage == TokenUsage(calls=1, input=estimate_tokens(ASK), estimated_calls=1)
+    assert metered.cost_usd == pytest.approx(estimate_tokens(ASK) / 1e6)
+
+
+@pytest.mark.parametrize("budget", [{"max_tokens": estimate_tokens(ASK)}, {"max_cost_usd": 1e-6}])
+async def test_cancelled_calls_use_up_a_budget(record_property: Record, budget: dict[str, float]) -> None:
+    inner = ScriptedModel(lambda _: "x")
+    metered = MeteredModel(inner, PRICE, **budget)
+    await cut_off(metered, inner)
+    with pytest.raises(ModelBudgetSpent) as refused:
+        await metered.complete(ASK)
+    record_property("outcome", refused.value.message)
+    assert len(inner.requests) == 1
+
+
+async def test_a_cancelled_call_without_a_price_counts_its_tokens(record_property: Record) -> None:
+    inner = ScriptedModel(lambda _: "x")
+    metered = MeteredModel(inner, None)
+    await cut_off(metered, inner)
+    record_property("outcome", f"{metered.usage.input} tokens, cost {metered.cost_usd}")
+    assert (metered.usage.estimated_calls, metered.cost_usd) == (1, None)
+
+
+ENDS: dict[str, tuple[Callable[..., Answer], int]] = {
+    "not answered in time": (lambda *_: Answer(delay_s=3), 1),
+    "answered with garbage": (lambda *_: Answer(b"<html>"), 1),
+    "answered after a refusal, too late": (
+        lambda _, number: openai_error(503, "busy", retry_after_ms="1") if number == 0 else Answer(delay_s=3),
+        1,
+    ),
+    "refused": (lambda *_: openai_error(400, "no"), 0),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_a_call_that_was_sent_and_told_no_usage_counts_by_estimate(record_property: Record, end: str) -> None:
+    plan, counted = ENDS[end]
+    async with serving(plan=plan) as server:
+        inner = OpenAIModel("m", api_key="k", base_url=server.url, timeout_s=0.5)
+        metered = MeteredModel(inner, PRICE)
+        with pytest.raises(ModelError, match="openai:m"):
+            await metered.complete(ASK)
+        await metered.aclose()
+    record_property("outcome", f"{metered.usage.model_dump(exclude_defaults=True)}, {metered.cost_usd} USD")
+    assert metered.usage.estimated_calls == counted
+    assert (metered.cost_usd or 0) >= counted * estimate_tokens(ASK) / 1e6
+
+
+async def test_an_endpoint_that_nobody_listens_at_bills_nothing(record_property: Record) -> None:
+    metered = MeteredModel(OpenAIModel("m", api_key="k", base_url="http://127.0.0.1:9", timeout_s=0.3), PRICE)
+    with pytest.raises(ModelUnavailable):
+        await metered.complete(ASK)
+    await metered.aclose()
+    record_property("outcome", f"{metered.usage.calls} calls, {metered.cost_usd} USD")
+    assert metered.usage == TokenUsage()
+
+
+async def test_what_a_run_spent_before_it_was_interrupted_counts_in_its_budget(
+    tmp_path: Path, record_property: Record
+) -> None:
+    run = a_finished_run(tmp_path, a_result("t1"))
+    end_run(run, "cancelled", (), None, Spending(TokenUsage(calls=1, input=500, estimated_calls=1), 0.5))
+    again = spending_before(run)
+    metered = MeteredModel(ScriptedModel(lambda _: "x"), PRICE, max_tokens=500, spending=again)
+    record_property("outcome", f"{again.usage.input} tokens and {again.cost_usd} USD before, the budget is 500 tokens")
+    with pytest.raises(ModelBudgetSpent):
+        await metered.complete(ASK)
+
+
+async def test_stopping_a_scoring_counts_the_calls_under_way(tmp_path: Path, record_property: Record) -> None:
+    run = a_finished_run(tmp_path, a_result("t1"))
+    for path in (run.task("t1").folder / "trajectory").glob("*.jpg"):
+        path.write_bytes(JPEG)
+    spending, asked = Spending(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def plan(*_: object) -> Answer:
+        loop.call_soon_threadsafe(asked.set)
+        return Answer(delay_s=30)
+
+    async with serving(plan=plan) as server:
+        config = RunConfig(judge_model="openai:o4-mini", judge_base_url=f"{server.url}/v1")
+        judge = open_judge(config, Settings(), cache_dir=None, spending=spending)
+        scoring = asyncio.create_task(
+            score_all([run.task("t1").folder], judge, max_parallel=1, again=True, done=lambda _: None)
+        )
+        await asked.wait()
+        scoring.cancel()
+        await asyncio.gather(scoring, return_exceptions=True)
+        await judge.aclose()
+    record_property("outcome", f"{spending.usage.model_dump(exclude_defaults=True)}, {spending.cost_usd} USD")
+    assert spending.usage.estimated_calls >= 1
+    assert spending.cost_usd is not None
+    assert spending.cost_usd > 0
+
+
+@pytest.mark.e2e
+async def test_cancelling_an_assessment_records_the_calls_under_way(judge: Lab, record_property: Record) -> None:
+    asked, begun = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def plan(*_: object) -> Answer:
+        loop.call_soon_threadsafe(asked.set)
+        return Answer(delay_s=30)
+
+    judge.model.plan = plan
+    with hostile_site() as site:
+        async with participant(to_the_goal) as url, AssessmentClient(judge.url) as client:
+            config = {"judge_model": "openai:o4-mini", "run_id": "cut-off", "judge_timeout_s": 60}
+
+            async def follow() -> None:
+                async with aclosing(client.run(judge.request(url, some_tasks(site.url), **config))) as events:
+                    async for _ in events:
+                        begun.set()
+
+            following = asyncio.create_task(follow())
+            await asked.wait()
+            await begun.wait()
+            await client.cancel()
+            await following
+    await judge.is_clean()
+    record = json.loads((judge.output_dir / "runs" / "cut-off" / "run.json").read_text())
+    record_property("outcome", f"{record['state']}: {record['judge_usage']}")
+    assert record["state"] == "cancelled"
+    assert record["judge_usage"]["token_usage"]["estimated_calls"] >= 1
+    assert record["judge_usage"]["cost_usd"] > 0

@@ -1,0 +1,320 @@
+"""A damaged file, one of the wrong kind or one out of reach is one line that names it, whatever command reads it."""
+
+import json
+import os
+import resource
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers_results import a_finished_run, a_result, a_submission
+from helpers_scenario import GOOD
+from helpers_scripted_model import ScriptedModel, parts_for, trajectory, webjudge_script
+from judge.cli import app
+from judge.cli_boundary import run_command
+from judge.judges.webjudge import WebJudge
+from judge.runner_cli import app as runner_app
+from judge.store import RunStore
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+Record = Callable[[str, object], None]
+Leave = Callable[..., tuple[int, str]]
+
+
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 300_000_000)
+
+
+# What may lie where a file is expected.
+KINDS: dict[str, Callable[[Path], object]] = {
+    "null": lambda path: path.write_text("null"),
+    "empty list": lambda path: path.write_text("[]"),
+    "text": lambda path: path.write_text('"x"'),
+    "number": lambda path: path.write_text("3"),
+    "number that is too large": lambda path: path.write_text('{"a": 1e999}'),
+    "400 digits": lambda path: path.write_text('{"a": ' + "9" * 400 + "}"),
+    "key twice": lambda path: path.write_text('{"a": 1, "a": 2}'),
+    "nested 100000 deep": lambda path: path.write_text("[" * 100_000 + "]" * 100_000),
+    "nested 500 deep": lambda path: path.write_text('{"a":' * 500 + "1" + "}" * 500),
+    "empty": lambda path: path.write_bytes(b""),
+    "binary": lambda path: path.write_bytes(bytes(range(256))),
+    "UTF-16": lambda path: path.write_bytes('{"a": 1}'.encode("utf-16")),
+    "Git LFS pointer": lambda path: path.write_bytes(POINTER),
+    "huge": sparse,
+    "folder": lambda path: path.mkdir(),
+    "FIFO": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "link to itself": link_to_itself,
+    "missing": lambda path: None,
+    "read error": lambda path: path.symlink_to("/proc/self/mem"),
+}
+
+
+@pytest.fixture(autouse=True)
+def never_wait() -> Iterator[None]:
+    """A command that waits for a FIFO is ended; it would wait for ever."""
+
+    def stop(_signal: int, _frame: object) -> None:
+        raise TimeoutError("the command waits")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def leave(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Leave:
+    """Runs a command to its end: its exit code, and what it says."""
+    for name in ("WABE_OUTPUT_DIR", "WABE_JUDGE_MODEL", "EVAL_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def left(*arguments: object) -> tuple[int, str]:
+        command, *rest = map(str, arguments)
+        used, name = (runner_app, "agentbeats-run") if command == "agentbeats-run" else (app, "wabe")
+        with pytest.raises(SystemExit) as ended:
+            run_command(used, rest if used is runner_app else [command, *rest], name=name)
+        written = capsys.readouterr()
+        return int(str(ended.value.code)), written.out + written.err
+
+    return left
+
+
+def replaced(path: Path, kind: str) -> Path:
+    if path.is_dir():
+        path.rmdir()
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    KINDS[kind](path)
+    return path
+
+
+# Commands that are given a file, with the place of the file in the command line.
+FILES: dict[str, tuple[str, ...]] = {
+    "agentbeats-run": ("agentbeats-run", "FILE.toml"),
+    "tasks validate": ("tasks", "validate", "FILE.toml"),
+    "tasks sample": ("tasks", "sample", "--from", "FILE.json"),
+    "tasks import": ("tasks", "import", "FILE.json"),
+    "merge": ("merge", "FILE.json"),
+    "leaderboard": ("leaderboard", "FILE.json"),
+    "leaderboard --query": ("leaderboard", "SUBMISSION", "--query", "FILE.sql"),
+    "agreement": ("agreement", "FILE.csv"),
+    "agreement --labels": ("agreement", "--verdicts", "RUN", "--labels", "FILE.json"),
+    "export --dataset": ("export", "RUN", "--dataset", "FILE.json"),
+    "participant": ("participant", "replay", "--script", "FILE.toml"),
+}
+
+
+@pytest.mark.parametrize("command", FILES)
+def test_a_file_that_cannot_be_used_ends_a_command_with_one_line(
+    tmp_path: Path, leave: Leave, record_property: Record, command: str
+) -> None:
+    run = a_finished_run(tmp_path / "out", a_result("t1"))
+    submission = tmp_path / "submission.json"
+    submission.write_text(json.dumps(a_submission()))
+    known = {"RUN": str(run.folder), "SUBMISSION": str(submission)}
+    given = [known.get(word, str(tmp_path / word) if word.startswith("FILE.") else word) for word in FILES[command]]
+    path = next(Path(word) for word in given if "FILE." in word)
+    wrong = {}
+    for kind in KINDS:
+        code, said = leave(*given) if replaced(path, kind) else (0, "")
+        if code != 2 or path.name not in said or len(said.splitlines()) != 1:
+            wrong[kind] = (code, said)
+    record_property("outcome", f"{len(KINDS) - len(wrong)} of {len(KINDS)} kinds: exit 2, one line; such as: {said}")
+    assert wrong == {}
+
+
+RUN_COMMANDS: dict[str, tuple[str, ...]] = {
+    "verify": ("verify", "RUN"),
+    "report": ("report", "RUN"),
+    "score": ("score", "RUN", "--model", "offline"),
+    "export": ("export", "RUN"),
+    "agreement": ("agreement", "--labels", "LABELS", "--verdicts", "RUN"),
+}
+RUN_FILES = {"run.json", "results.json", "results/t1/result.json", "results/t1/verdicts/webjudge-1.json"}
+RUN_FILES |= {f"results/t1/{name}" for name in ("steps.jsonl", "snapshots/step_000.yaml", "trajectory/step_000.jpg")}
+DAMAGE = ("null", "number that is too large", "nested 100000 deep", "nested 500 deep", "folder", "FIFO")
+
+
+@pytest.mark.parametrize("command", RUN_COMMANDS)
+def test_no_damage_to_a_run_ends_a_command_with_a_traceback(
+    tmp_path: Path, leave: Leave, record_property: Record, command: str
+) -> None:
+    run = a_finished_run(tmp_path, a_result("t1"))
+    (tmp_path / "labels.csv").write_text("task_id,human\nt1,1\n")
+    known = {"RUN": run.folder, "LABELS": tmp_path / "labels.csv"}
+    ends: set[int] = set()
+    for name in sorted(RUN_FILES):
+        path = run.folder / name
+        before = path.read_bytes()
+        for kind in DAMAGE:
+            ends.add(
+                leave(*(known.get(word, word) for word in RUN_COMMANDS[command]) if replaced(path, kind) else ())[0]
+            )
+        replaced(path, "missing")
+        path.write_bytes(before)
+    record_property("outcome", f"{len(RUN_FILES)} files, {len(DAMAGE)} kinds of damage: exit codes {sorted(ends)}")
+    assert ends <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("file", ["run.json", "results.json", "results/t1/result.json"])
+@pytest.mark.parametrize("kind", ["nested 100000 deep", "nested 500 deep", "null", "Git LFS pointer"])
+def test_verify_names_the_damaged_file_of_a_run(
+    tmp_path: Path, leave: Leave, record_property: Record, file: str, kind: str
+) -> None:
+    run = a_finished_run(tmp_path, a_result("t1"))
+    path = replaced(run.folder / file, kind)
+    code, said = leave("verify", run.folder)
+    told = [line.replace(str(tmp_path), "") for line in said.splitlines() if path.name in line]
+    record_property("outcome", f"exit {code}: {told[:1]}")
+    assert code in (1, 2)
+    assert told
+
+
+@pytest.mark.parametrize("command", ["merge", "leaderboard"])
+@pytest.mark.parametrize("content", ["null", "[]", "3", '"x"', "[null]", "{}"])
+def test_a_file_that_holds_no_submission_is_named(
+    tmp_path: Path, leave: Leave, record_property: Record, command: str, content: str
+) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(content)
+    code, said = leave(command, path)
+    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')}")
+    assert code == 2
+    assert said.startswith(f"error: {path}: ")
+
+
+async def test_a_screenshot_that_is_a_git_lfs_pointer_is_reported_as_one(
+    tmp_path: Path, record_property: Record
+) -> None:
+    shown = trajectory(tmp_path)
+    shown.screenshots[0].write_bytes(POINTER)
+    verdict = await WebJudge(parts_for(ScriptedModel(webjudge_script()))).judge(shown)
+    record_property("outcome", f"{verdict.outcome}: {verdict.reason}".replace(str(tmp_path), ""))
+    assert verdict.outcome == "unscored"
+    assert "Git LFS pointer" in verdict.reason
+    assert "git lfs pull" in verdict.reason
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder in which permissions count: as root, the test acts as an ordinary user."""
+    with tempfile.TemporaryDirectory() as name:
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.chown(name, 65534, 65534)
+            os.seteuid(65534)
+        try:
+            yield Path(name)
+        finally:
+            if is_root:
+                os.seteuid(0)
+
+
+def readable_again(path: Path) -> None:
+    path.chmod(0o700)
+
+
+@pytest.mark.parametrize("what", ["the run", "its request"])
+def test_resuming_a_run_that_cannot_be_used_is_one_line(
+    folder: Path, leave: Leave, record_property: Record, request: pytest.FixtureRequest, what: str
+) -> None:
+    run = a_finished_run(folder / "out", a_result("t1"))
+    run.write_request("{}")
+    (folder / "s.toml").write_text(GOOD)
+    place, mode = {
+        "the run": (run.folder, 0o500),
+        "its request": (run.folder / "request.json", 0o000),
+    }[what]
+    place.chmod(mode)
+    request.addfinalizer(lambda: readable_again(place))
+    code, said = leave("agentbeats-run", folder / "s.toml", "--output-dir", folder / "out", "--resume", "run-1")
+    record_property("outcome", f"exit {code}: {said.strip().splitlines()[-1].replace(str(folder), '')}")
+    assert code == 2
+    assert "Traceback" not in said
+    assert "run-1" in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["merge", "leaderboard", "verify", "score", "report"])
+def test_what_may_not_be_read_is_named(folder: Path, leave: Leave, record_property: Record, command: str) -> None:
+    run = a_finished_run(folder / "out", a_result("t1"))
+    target = run.folder / "results.json" if command in ("merge", "leaderboard") else run.results
+    target.chmod(0)
+    code, said = leave(command, target if target.is_file() else run.folder)
+    target.chmod(0o700)
+    record_property("outcome", f"exit {code}: {said.strip().splitlines()[0].replace(str(folder), '')}")
+    assert code in (1, 2)
+    assert "results" in said
+    assert "Permission denied" in said
+
+
+def test_a_full_disk_names_the_file_that_could_not_be_written(
+    tmp_path: Path, leave: Leave, record_property: Record
+) -> None:
+    path = tmp_path / "submission.json"
+    path.write_text(json.dumps(a_submission()))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        code, said = leave("merge", path, "--output", tmp_path / "merged.json")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')}")
+    assert code == 2
+    assert "merged.json" in said
+
+
+@pytest.mark.parametrize("command", ["verify", "report", "score", "export", "doctor"])
+def test_links_that_lead_back_to_themselves_are_one_line(
+    tmp_path: Path, leave: Leave, record_property: Record, command: str
+) -> None:
+    for name in ("results", "runs"):
+        link_to_itself(tmp_path / name)
+    code, said = leave(command, *([] if command == "doctor" else ["latest"]), "--output-dir", tmp_path)
+    record_property("outcome", f"exit {code}: {said.strip().splitlines()[-1].replace(str(tmp_path), '')}")
+    assert code in (0, 1, 2)
+    assert command == "doctor" or code == 2
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=3,
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunStore:
+    return a_finished_run(tmp_path, a_result("t1"))
+
+
+@given(file=st.sampled_from(["run.json", "results.json", "results/t1/result.json"]), data=st.data())
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_no_value_of_the_wrong_type_in_a_run_ends_a_command_with_a_traceback(
+    run: RunStore, leave: Leave, file: str, data: st.DataObject
+) -> None:
+    before = (run.folder / file).read_bytes()
+    place = value = json.loads(before)
+    while True:
+        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
+            break
+        place = place[key]
+    place[key] = data.draw(ANY)
+    try:
+        (run.folder / file).write_text(json.dumps(value))
+        for command in (("verify",), ("report",), ("score", "--model", "offline")):
+            assert leave(*command, run.folder)[0] in (0, 1, 2)
+    finally:
+        (run.folder / file).write_bytes(before)

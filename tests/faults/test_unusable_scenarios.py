@@ -1,0 +1,215 @@
+"""A scenario that cannot work is refused before anything starts, by validate, agentbeats-run and the judge alike."""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from helpers_scenario import GOOD
+from judge.cli import app
+from judge.cli_boundary import run_command
+from judge.config import RunConfig
+from judge.preflight import check_config
+from judge.runner import RunOptions, make_plan
+from judge.scenario import load_scenario
+from judge.store import output_folder
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+Record = Callable[[str, object], None]
+Validate = Callable[[Path], tuple[int, str]]
+WITH_KEYS = {"GOOGLE_API_KEY": "k", "OPENAI_API_KEY": "k"}
+
+
+@pytest.fixture(autouse=True)
+def never_wait() -> Iterator[None]:
+    def stop(_signal: int, _frame: object) -> None:
+        raise TimeoutError("the command waits")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def validate(capsys: pytest.CaptureFixture[str]) -> Validate:
+    def validated(path: Path) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            run_command(app, ["tasks", "validate", str(path)], name="wabe")
+        written = capsys.readouterr()
+        return int(str(ended.value.code)), (written.out + written.err).strip()
+
+    return validated
+
+
+def scenario(folder: Path, *settings: str) -> Path:
+    path = folder / "s.toml"
+    path.write_text(GOOD.replace("max_steps = 7", "\n".join(settings)))
+    return path
+
+
+UNUSABLE: dict[str, tuple[tuple[str, ...], str]] = {
+    "judge model without a name": (('judge_model = "gemini:"',), "unknown judge model 'gemini:'"),
+    "offline with a name": (('judge_model = "offline:x"',), "unknown judge model 'offline:x'"),
+    "script as judge model": (('judge_model = "javascript:1"',), "unknown judge model 'javascript:1'"),
+    "blank model name": (('judge_model = "openai: "',), "unknown judge model 'openai: '"),
+    "script as base url": (('judge_base_url = "javascript:1"',), '"javascript:1" does not begin with http'),
+    "file as base url": (('judge_base_url = "file:///etc/passwd"',), "does not begin with http"),
+    "base url without a host": (('judge_base_url = "http://"',), "has no host"),
+    "program that is no browser": (('browser_path = "/bin/true"',), "does not look like Chromium"),
+    "file that is no program": (('browser_path = "/etc/passwd"',), "is not a program"),
+    "interpreter as browser": ((f'browser_path = "{sys.executable}"',), "does not look like Chromium"),
+    "file as prompts": (('prompts = "/etc/passwd"',), "no folder /etc/passwd"),
+    "folder without prompts": (('prompts = "/etc"',), "has no prompts.toml"),
+    "empty path": (('prompts = ""',), "at least 1 character"),
+    "a week of pauses": (("max_steps = 1000", "step_delay = 600"), "1000 steps with a step_delay of 600 s"),
+    "a timeout of years": (("task_timeout_s = 1e9",), "task_timeout_s is 1e+09 s, more than a day"),
+    "method without a model": (('judge_model = "offline"', 'judge_method = "rubric"'), "needs a judge model"),
+    "budget without a price": (('judge_model = "openai:local"', "max_judge_cost_usd = 1"), "price of openai:local"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_setting_that_cannot_work_is_refused_everywhere(
+    tmp_path: Path, validate: Validate, record_property: Record, name: str
+) -> None:
+    settings, expected = UNUSABLE[name]
+    path = scenario(tmp_path, *settings)
+    code, said = validate(path)
+    record_property("outcome", f"exit {code}: {said.replace(str(tmp_path), '')}")
+    assert code == 2
+    assert len(said.splitlines()) == 1
+    assert said.startswith(f"{path}: ")
+    assert expected in said
+    with pytest.raises(ConfigError) as refused:
+        make_plan(RunOptions(scenario=path), Settings.from_environ(WITH_KEYS))
+    assert expected in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize("website", ["javascript:1", "http://.../", "http://a..b/", "http://a%b/", "http://-^-/"])
+def test_a_website_that_no_browser_can_open_is_refused(
+    tmp_path: Path, validate: Validate, record_property: Record, website: str
+) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(GOOD.replace("https://www.example.org/", website))
+    code, said = validate(path)
+    record_property("outcome", f"exit {code}: {said.replace(str(tmp_path), '')}")
+    assert code == 2
+    assert "key 'website'" in said
+
+
+def test_settings_that_work_are_accepted(tmp_path: Path, validate: Validate, record_property: Record) -> None:
+    browser = tmp_path / "my-chromium"
+    browser.write_text("#!/bin/sh\n")
+    browser.chmod(0o755)
+    path = scenario(
+        tmp_path, f'browser_path = "{browser}"', "max_steps = 100", "step_delay = 600", 'judge_model = "openai:a/b:c"'
+    )
+    code, said = validate(path)
+    record_property("outcome", f"exit {code}: {said.replace(str(tmp_path), '')}")
+    assert code == 0
+
+
+def test_a_password_in_an_address_is_not_shown(tmp_path: Path, validate: Validate, record_property: Record) -> None:
+    code, said = validate(scenario(tmp_path, 'judge_base_url = "https://me:hunter2@host/v1"'))
+    record_property("outcome", f"exit {code}: {said.replace(str(tmp_path), '')}")
+    assert code == 2
+    assert "hunter2" not in said
+
+
+@given(
+    st.text(max_size=20)
+    | st.builds("{}:{}".format, st.sampled_from(["gemini", "openai", "offline"]), st.text(max_size=9))
+)
+@hypothesis_settings(deadline=None)
+def test_a_judge_model_is_accepted_only_with_a_provider_and_a_name(name: str) -> None:
+    config = RunConfig().model_copy(update={"judge_model": name})
+    provider, _, model = name.partition(":")
+    if name == "offline" or (provider in ("gemini", "openai") and model.strip() and model.isprintable()):
+        check_config(config, Settings(), with_key=False)
+    else:
+        with pytest.raises(ConfigError, match="unknown judge model"):
+            check_config(config, Settings(), with_key=False)
+
+
+@pytest.mark.parametrize("mark", ["none", "UTF-8"])
+def test_a_byte_order_mark_is_no_part_of_a_scenario(tmp_path: Path, record_property: Record, mark: str) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(GOOD, encoding="utf-8-sig" if mark == "UTF-8" else "utf-8")
+    found = load_scenario(path)
+    record_property("outcome", f"{len(found.tasks)} tasks")
+    assert len(found.tasks) == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
+def test_a_scenario_in_another_encoding_says_so(tmp_path: Path, record_property: Record, encoding: str) -> None:
+    path = tmp_path / "s.toml"
+    path.write_bytes(GOOD.replace("red", "röd").encode(encoding))
+    with pytest.raises(ConfigError) as refused:
+        load_scenario(path)
+    record_property("outcome", str(refused.value).replace(str(tmp_path), ""))
+    assert "UTF-8" in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "socket", "/dev/zero", "/dev/null"])
+def test_a_scenario_that_is_no_regular_file_is_refused_at_once(
+    tmp_path: Path, record_property: Record, kind: str
+) -> None:
+    path = Path(kind) if kind.startswith("/") else tmp_path / "s.toml"
+    if kind == "FIFO":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
+    with pytest.raises(ConfigError) as refused:
+        load_scenario(path)
+    record_property("outcome", str(refused.value).replace(str(tmp_path), ""))
+
+
+@pytest.mark.parametrize(
+    ("option", "variable", "expected"),
+    [(None, None, ".output"), (None, "there", "there"), ("here", "there", "here"), ("here", None, "here")],
+)
+def test_runs_are_where_the_option_or_else_the_environment_says(
+    record_property: Record, option: str | None, variable: str | None, expected: str
+) -> None:
+    found = output_folder(Path(option) if option else None, Settings(output_dir=variable))
+    record_property("outcome", f"--output-dir {option}, WABE_OUTPUT_DIR {variable}: {found}")
+    assert found == Path(expected)
+
+
+@pytest.mark.parametrize("command", ["report", "verify", "score", "export", "doctor", "agreement", "agentbeats-run"])
+def test_every_command_that_reads_runs_looks_where_the_environment_says(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Record,
+    command: str,
+) -> None:
+    from judge.runner_cli import app as runner_app
+
+    place = tmp_path / "elsewhere"
+    monkeypatch.setenv("WABE_OUTPUT_DIR", str(place))
+    words = {
+        "agreement": ["agreement", "--verdicts", "run-1", "--labels", str(scenario(tmp_path))],
+        "agentbeats-run": [str(scenario(tmp_path)), "--resume", "run-1"],
+        "doctor": ["doctor"],
+    }.get(command, [command, "run-1"])
+    (tmp_path / "s.csv").write_text("task_id,human\nt,1\n")
+    words = [word.replace("s.toml", "s.csv") if command == "agreement" else word for word in words]
+    with pytest.raises(SystemExit):
+        run_command(runner_app if command == "agentbeats-run" else app, words, name="wabe")
+    written = capsys.readouterr()
+    told = [line for line in (written.out + written.err).splitlines() if "elsewhere" in line]
+    record_property("outcome", told[0].strip().replace(str(tmp_path), "") if told else "looked elsewhere")
+    assert told
