@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from helpers_assessment import ALWAYS_YES
-from helpers_results import JPEG, a_finished_run, a_result, write_attempt
+from helpers_largest import LONG, TEXTS, a_loud_step, sizes, write_largest
+from helpers_results import a_finished_run, a_result, write_attempt
 from helpers_scripted_model import ScriptedModel, parts_for
 from helpers_shop import assess
 from judge.commands.verify import load_run
@@ -19,17 +20,13 @@ from judge.report.data import read_task
 from judge.results import TaskSummary, build_submission
 from judge.scoring import judge_stored
 from judge.store import RunStore, TaskStore
-from judge.task_result import TaskResult
 from judge.trajectory import Trajectory
 from judge.trajectory_files import load_trajectory, read_steps
 from judge.verify import verify_run
-from shared.models import Action, Outcome, Page, Step, Task, Verdict
+from shared.models import Action, Step, Verdict
 from shared.protocol import render_reply
 
 Record = Callable[[str, object], None]
-LONG = 180_000
-# One byte a character, a JSON escape of six, four bytes of UTF-8, a line break of `steps.jsonl`, no UTF-8 at all.
-TEXTS = {"plain": "a", "control": "\x01", "emoji": "\U0001f600", "separator": "\u2028", "surrogate": "\ud800"}
 
 
 class Talker:
@@ -37,52 +34,6 @@ class Talker:
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
         return render_reply(Action(tool="browser_click", params={"target": "e9", "note": "x" * LONG}))
-
-
-def a_loud_step(text: str) -> Step:
-    """A step with every field as large as it can be made."""
-    return Step(
-        index=MAX_STEPS,
-        url=text,
-        title=text,
-        screenshot="trajectory/step_0000.jpg",
-        screenshot_sha256="0" * 64,
-        snapshot="snapshots/step_0000.yaml",
-        snapshot_sha256="0" * 64,
-        dialog=text,
-        reply=text,
-        action=Action(tool=text, params={"text": text, text: [[text[:100]] * 20] * 9}, thought=text),
-        outcome=Outcome(ok=False, message=text, line=text),
-        feedback=text,
-        flags=(text,) * 100,
-        refused=(text,) * 100,
-    )
-
-
-def write_largest(task: TaskStore, text: str) -> TaskResult:
-    """The largest attempt that there can be, on disk."""
-    task.begin()
-    loud = bounded(a_loud_step(text))
-    steps = []
-    for index in range(MAX_STEPS):
-        page = Page(url="", title="", snapshot="- text", screenshot=JPEG + str(index).encode())
-        steps.append(task.append_step(loud.model_copy(update={"index": index, **task.write_page(index, page)})))
-    result = TaskResult(
-        task=Task(task_id=task.folder.name, website="https://x.example/", task="Do it."),
-        steps=tuple(steps),
-        stop_reason="finished",
-        max_steps=MAX_STEPS,
-        final_answer=text[:10_000],
-        started_at=1.0,
-        ended_at=2.0,
-    )
-    task.write_result(result.to_json())
-    return result
-
-
-def sizes(task: TaskStore) -> dict[str, int]:
-    paths = [task.folder / "result.json", task.folder / "steps.jsonl", *task.folder.glob("verdicts/*")]
-    return {path.name: path.stat().st_size for path in paths}
 
 
 async def test_long_replies_with_refused_actions_leave_a_result_that_can_be_read(
