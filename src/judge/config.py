@@ -1,7 +1,7 @@
 """The `[config]` of a scenario or of an assessment request: every key optional, every limit with its unit."""
 
 import itertools
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,17 +11,11 @@ JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomou
 DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"
 
 
-def _attempt_timeout_s(before: dict[str, Any]) -> float:
-    """The default, from the fields before it."""
-    per_step_s = before["step_delay"] + before["call_timeout_s"]
-    return float(before["task_timeout_s"] + before["max_steps"] * per_step_s)
-
-
 class RunConfig(Record):
     """How an assessment is run and judged. Timeouts nest strictly: call < step < task < attempt, and reply < step.
 
     `task_timeout_s` is the participant's own time; `attempt_timeout_s` is the wall time of an attempt and includes the
-    judge's pauses (`step_delay`). Left out, it allows each step one call of full length besides all of these.
+    judge's pauses (`step_delay`); see `attempt_limit_s` for its default.
     """
 
     max_steps: int = Field(default=15, ge=1, le=1000)
@@ -33,7 +27,7 @@ class RunConfig(Record):
     call_timeout_s: float = Field(default=60.0, gt=0)
     step_timeout_s: float = Field(default=300.0, gt=0)
     task_timeout_s: float = Field(default=1800.0, gt=0)
-    attempt_timeout_s: float = Field(default_factory=_attempt_timeout_s, gt=0)
+    attempt_timeout_s: float | None = Field(default=None, gt=0)
     navigation_timeout_s: float = Field(default=30.0, gt=0)
     action_timeout_s: float = Field(default=5.0, gt=0)
     settle_ms: int = Field(default=500, ge=0, le=60_000)
@@ -67,13 +61,20 @@ class RunConfig(Record):
     num_shards: int = Field(default=1, ge=1)
     num_instances: int | None = Field(default=None, ge=1)
 
+    @property
+    def attempt_limit_s(self) -> float:
+        """`attempt_timeout_s`, or the participant's time plus a pause and a call of full length for each step."""
+        if self.attempt_timeout_s is not None:
+            return self.attempt_timeout_s
+        return self.task_timeout_s + self.max_steps * (self.step_delay + self.call_timeout_s)
+
     @model_validator(mode="after")
     def _limits_nest(self) -> Self:
         order = ("action_timeout_s", "navigation_timeout_s", "call_timeout_s", "step_timeout_s", "task_timeout_s")
         for inner, outer in (*itertools.pairwise(order), ("reply_timeout_s", "step_timeout_s")):
             if getattr(self, inner) >= getattr(self, outer):
                 raise ValueError(f"{inner} must be less than {outer}")
-        if self.task_timeout_s + self.max_steps * self.step_delay >= self.attempt_timeout_s:
+        if self.task_timeout_s + self.max_steps * self.step_delay >= self.attempt_limit_s:
             raise ValueError("attempt_timeout_s must be more than task_timeout_s plus max_steps times step_delay")
         if self.settle_ms / 1000 >= self.call_timeout_s:
             raise ValueError("settle_ms must be less than call_timeout_s")
