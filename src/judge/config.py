@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from typing import Any, Literal, Self
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -54,17 +54,11 @@ def first_problem(error: ValidationError) -> tuple[str, str, str]:
     return ".".join(str(part) for part in detail["loc"]), detail["msg"].removeprefix("Value error, ")[:200], remedy
 
 
-def _attempt_timeout_s(before: dict[str, Any]) -> float:
-    """The default, from the fields before it."""
-    per_step_s = before["step_delay"] + before["call_timeout_s"]
-    return float(before["task_timeout_s"] + before["max_steps"] * per_step_s)
-
-
 class RunConfig(Record):
     """How an assessment is run and judged. Timeouts nest strictly: call < step < task < attempt, and reply < step.
 
     `task_timeout_s` is the participant's own time; `attempt_timeout_s` is the wall time of an attempt and includes the
-    judge's pauses (`step_delay`). Left out, it allows each step one call of full length besides all of these.
+    judge's pauses (`step_delay`); see `attempt_limit_s` for its default.
     """
 
     max_steps: int = Field(default=15, ge=1, le=MAX_STEPS)
@@ -76,7 +70,7 @@ class RunConfig(Record):
     call_timeout_s: float = Field(default=60.0, gt=0)
     step_timeout_s: float = Field(default=300.0, gt=0)
     task_timeout_s: float = Field(default=1800.0, gt=0)
-    attempt_timeout_s: float = Field(default_factory=_attempt_timeout_s, gt=0)
+    attempt_timeout_s: float | None = Field(default=None, gt=0)
     navigation_timeout_s: float = Field(default=30.0, gt=0)
     action_timeout_s: float = Field(default=5.0, gt=0)
     settle_ms: int = Field(default=500, ge=0, le=60_000)
@@ -110,6 +104,13 @@ class RunConfig(Record):
     num_shards: int = Field(default=1, ge=1)
     num_instances: int | None = Field(default=None, ge=1)
 
+    @property
+    def attempt_limit_s(self) -> float:
+        """`attempt_timeout_s`, or the participant's time plus a pause and a call of full length for each step."""
+        if self.attempt_timeout_s is not None:
+            return self.attempt_timeout_s
+        return self.task_timeout_s + self.max_steps * (self.step_delay + self.call_timeout_s)
+
     @field_validator("judge_base_url")
     @classmethod
     def _judge_base_url_is_an_address(cls, value: str | None) -> str | None:
@@ -122,7 +123,7 @@ class RunConfig(Record):
     @model_validator(mode="after")
     def _attempts_end(self) -> Self:
         for name in type(self).model_fields:
-            if name.endswith("_timeout_s") and getattr(self, name) > MAX_ATTEMPT_S:
+            if name.endswith("_timeout_s") and (getattr(self, name) or 0) > MAX_ATTEMPT_S:
                 raise Unusable(f"{name} is {getattr(self, name):g} s, more than a day", f"at most {MAX_ATTEMPT_S:g}")
         if self.max_steps * self.step_delay > MAX_ATTEMPT_S:
             pauses = f"{self.max_steps} steps with a step_delay of {self.step_delay:g} s"
@@ -135,7 +136,7 @@ class RunConfig(Record):
         for inner, outer in (*itertools.pairwise(order), ("reply_timeout_s", "step_timeout_s")):
             if getattr(self, inner) >= getattr(self, outer):
                 raise ValueError(f"{inner} must be less than {outer}")
-        if self.task_timeout_s + self.max_steps * self.step_delay >= self.attempt_timeout_s:
+        if self.task_timeout_s + self.max_steps * self.step_delay >= self.attempt_limit_s:
             raise ValueError("attempt_timeout_s must be more than task_timeout_s plus max_steps times step_delay")
         if self.settle_ms / 1000 >= self.call_timeout_s:
             raise ValueError("settle_ms must be less than call_timeout_s")

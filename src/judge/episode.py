@@ -110,13 +110,13 @@ class Episode:
         stop: StopReason
         error: WabeError | None = None
         try:
-            async with asyncio.timeout(self._config.attempt_timeout_s) as limit:
+            async with asyncio.timeout(self._config.attempt_limit_s) as limit:
                 stop = await self._play()
         except TimeoutError:
             if not limit.expired():
                 raise
             # A fault that happened first is the cause, even if closing the browser took until the limit.
-            message = f"the attempt was not done within {self._config.attempt_timeout_s:g} s (attempt_timeout_s)"
+            message = f"the attempt was not done within {self._config.attempt_limit_s:g} s (attempt_timeout_s)"
             stop, error = "task_timeout", OutOfTime(message)
             if self._fault:
                 stop, error = "environment_fault", self._fault

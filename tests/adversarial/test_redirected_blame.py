@@ -164,5 +164,6 @@ def test_a_page_that_leads_on_while_the_participant_thinks_is_not_excused_by_its
         raise BrowserFault("the browser was killed")
 
     end = play_episode(tmp_path, browser, going(f"{HOME}opaque"), thinks)
-    record_property("outcome", f"{end.steps[-1].navigations[-1].url} is the choice of the participant: {end.is_astray}")
+    last = end.steps[-1].navigations[-1]
+    record_property("outcome", f"{last.url} is the choice of the {last.by}")
     assert end.is_astray

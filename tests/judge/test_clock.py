@@ -6,6 +6,7 @@ import pytest
 
 from helpers_episode import SkippingLoop
 from judge.clock import Clock, OutOfTime
+from judge.config import RunConfig
 
 
 def run(steps: list[tuple[str, float]], clock: Clock) -> None:
@@ -48,3 +49,8 @@ def test_time_counts_when_the_body_fails(clock: Clock) -> None:
     with asyncio.Runner(loop_factory=SkippingLoop) as runner, pytest.raises(TimeoutError, match="its own"):
         runner.run(play())
     assert clock.used_s == pytest.approx(3, abs=0.5)
+
+
+def test_an_attempt_has_room_for_all_pauses_and_for_a_slow_site() -> None:
+    assert RunConfig().attempt_limit_s == 1800 + 15 * 60
+    assert RunConfig(max_steps=1000, step_delay=600).attempt_limit_s > 1800 + 1000 * 600

@@ -11,7 +11,7 @@ from judge.store import TaskStore
 from judge.task_result import MAX_THOUGHT_CHARS, TaskResult, classify
 from judge.trajectory_files import load_trajectory
 from shared.errors import TrajectoryError
-from shared.models import Action, StopReason, Task, VerdictOutcome
+from shared.models import Action, Navigation, StopReason, Task, VerdictOutcome
 
 
 @pytest.mark.parametrize("verdict", [None, "success", "failure", "unscored"])
@@ -120,6 +120,8 @@ RESULTS = st.builds(
         ended_at=started + 1.5,
         steps=(a_step(0, thought=thought),),
         judge_s=0.5,
+        participant_s=1.25,
+        navigations=(Navigation(url="https://other.example/", is_redirect=True, by="participant"),),
     ),
     st.sampled_from(get_args(StopReason)),
     st.none() | st.builds(a_verdict, st.sampled_from(get_args(VerdictOutcome)), reason=st.text(max_size=9)),
