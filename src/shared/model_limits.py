@@ -209,7 +209,8 @@ class MeteredModel:
     ) -> None:
         self._model = model
         self._price = price
-        self._budgets = (Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens), *others)
+        # The shared ones first: what is left of them is not the client's to raise.
+        self._budgets = (*others, Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens))
         self.usage = TokenUsage()
         self.cost_usd: float | None = 0.0 if price else None
 
