@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -224,6 +224,9 @@ class BoundedProtocol(H11Protocol):
         self.received = 0
 
 
+_Opening: TypeAlias = "asyncio.Task[tuple[asyncio.Transport, BoundedProtocol]]"
+
+
 class Listener:
     """Accepts connections on `sock` as long as there is room for them. Stands in for an `asyncio.Server`.
 
@@ -236,7 +239,7 @@ class Listener:
         self._connections = connections
         self._protocol = protocol
         self._loop = asyncio.get_running_loop()
-        self._opening: set[asyncio.Task[object]] = set()
+        self._opening: set[_Opening] = set()
         self._is_closed = False
         sock.setblocking(False)
         self._resume()
@@ -271,13 +274,16 @@ class Listener:
             self._pause(_FAILED_PAUSE_S)
             return
         accepted.setblocking(False)
-        task = self._loop.create_task(self._open(accepted))
+        task = self._loop.create_task(self._loop.connect_accepted_socket(self._protocol, accepted))
         self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
+        task.add_done_callback(lambda done: self._opened(done, accepted))
 
-    async def _open(self, accepted: socket.socket) -> None:
-        try:
-            await self._loop.connect_accepted_socket(self._protocol, accepted)
-        except OSError as error:
+    def _opened(self, task: _Opening, accepted: socket.socket) -> None:
+        self._opening.discard(task)
+        if task.cancelled():
             accepted.close()
-            log.error("cannot open a connection: %s", error.strerror or error)
+        elif (error := task.exception()) is not None:
+            accepted.close()
+            log.error("cannot open a connection: %s", error)
+        elif self._is_closed:
+            task.result()[0].abort()

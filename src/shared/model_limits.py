@@ -232,7 +232,8 @@ class MeteredModel:
         if price is None:
             self._spending.cost_usd = None
         own = Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens, spending=self._spending)
-        self._budgets = (own, *others)
+        # The shared ones first: what is left of them is not the client's to raise.
+        self._budgets = (*others, own)
 
     @property
     def usage(self) -> TokenUsage:
