@@ -192,7 +192,7 @@ class Stage:
                     agent.command, env={**os.environ, **agent.secrets}, stdout=subprocess.DEVNULL, check=False
                 )
                 if started.returncode:
-                    fail(f"{agent.title} could not be started; were the images built? (--build)")
+                    fail(f"{agent.title} could not be started; were the images built, or pulled? (--build, --pull)")
             for agent in self._agents:
                 self._wait_until_ready(agent)
             if self._options.show_logs:

@@ -5,11 +5,12 @@ its volumes are translated in its arguments, since all share one file system, as
 """
 
 import json
+import os
+import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "run-docker.py"
@@ -79,6 +80,25 @@ def free_port() -> int:
         return port
 
 
+def real_engine(*images: str) -> str | None:
+    """The container engine of this machine, if it answers and has the images; the one that `WABE_ENGINE` names."""
+    engine = shutil.which(os.environ.get("WABE_ENGINE", "docker"))
+    if engine is None:
+        return None
+    found = subprocess.run([engine, "image", "inspect", *images], capture_output=True, check=False)
+    return engine if found.returncode == 0 else None
+
+
+def play(
+    folder: Path, scenario: str, *options: str, environ: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`run-docker.py` on the scenario's text, as a file of `folder`."""
+    path = folder / "scenario.toml"
+    path.write_text(scenario)
+    command = [sys.executable, str(SCRIPT), str(path), "--output-dir", str(folder / "out"), *options]
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=240)
+
+
 class Engine:
     """The engine with its `images` (name to command line). `ready` are addresses whose card need not be asked for;
     without `runs` the assessment itself is left out.
@@ -99,21 +119,10 @@ class Engine:
         self, scenario: str, *options: str, keys: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """`run-docker.py` on the scenario's text, with `keys` in its environment."""
-        path = self.folder / "scenario.toml"
-        path.write_text(scenario)
         environ = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(self.folder), **(keys or {})}
-        command = [sys.executable, str(SCRIPT), str(path), "--engine", str(self._program)]
-        command += ["--output-dir", str(self.folder / "out"), *options]
-        return subprocess.run(
-            command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False, timeout=120
-        )
+        return play(self.folder, scenario, "--engine", str(self._program), *options, environ=environ)
 
     def calls(self) -> list[list[str]]:
         """Every command the engine was given."""
         path = self._state / "calls"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def results(self, path: Path) -> dict[str, Any]:
-        """The `detail` of a submission."""
-        detail: dict[str, Any] = json.loads(path.read_text())["results"][0]["detail"]
-        return detail

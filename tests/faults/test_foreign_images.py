@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 from playwright._impl._driver import compute_driver_executable
 
-from helpers_engine import ROOT, Engine, free_port
+from helpers_engine import ROOT, Engine, free_port, play, real_engine
 from judge.doctor import check_agent
 
 Tell = Callable[[str, object], None]
 JUDGE = "http://127.0.0.1:9009"
-DEMO = ROOT / "scenarios" / "demo"
 
 
 def a_scenario(port: int, env: str = "") -> str:
@@ -44,28 +43,40 @@ def error_of(done: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
+JUDGE_IMAGE = "ghcr.io/hjerpe/wabe:ci"
+GUEST_IMAGE = "example.test/purple-node:latest"
+EXAMPLE = ROOT / "examples" / "purple-node"
+
+
 @pytest.mark.e2e
 def test_an_image_with_nothing_of_ours_in_it_is_started_and_plays(tmp_path: Path, record_property: Tell) -> None:
-    """The guide's Node example: it has no health check, no `wabe`, no Python."""
-    node, _ = compute_driver_executable()
-    images = {"judge": ["wabe", "serve"], "foreign": [node, str(ROOT / "examples" / "purple-node" / "agent.mjs")]}
-    ports = [free_port() for _ in range(3)]
-    shutil.copytree(DEMO, tmp_path / "demo")
-    engine = Engine(tmp_path / "demo" / "run", images, runs=True)
-    scenario = a_scenario(ports[1]).replace(JUDGE, f"http://127.0.0.1:{ports[0]}") + (
-        f'[[sites]]\nname = "shop"\nendpoint = "http://127.0.0.1:{ports[2]}"\n'
-        f'cmd = "python {{scenario_dir}}/../site.py --host 127.0.0.1 --port {ports[2]}"\n'
-        '[config]\nmax_steps = 4\njudge_model = "offline"\n'
-        f'[[tasks]]\ntask_id = "help"\nwebsite = "http://127.0.0.1:{ports[2]}/"\ntask = "Open the help page."\n'
+    """The guide's Node example: no health check, no `wabe`, no Python. In containers where there is an engine with the
+    judge's image (`scripts/build-green-image.sh --tag ci`), otherwise the same script starts processes.
+    """
+    folder, ports = tmp_path / "demo", [free_port() for _ in range(3)]
+    shutil.copytree(ROOT / "scenarios" / "demo", folder)
+    scenario = (
+        a_scenario(ports[1]).replace(JUDGE, f"http://127.0.0.1:{ports[0]}")
+        + f'[[sites]]\nname = "shop"\nendpoint = "http://127.0.0.1:{ports[2]}"\n'
+        + f'cmd = "python {{scenario_dir}}/site.py --host 127.0.0.1 --port {ports[2]}"\n'
+        + '[config]\nmax_steps = 4\njudge_model = "offline"\n'
+        + f'[[tasks]]\ntask_id = "help"\nwebsite = "http://127.0.0.1:{ports[2]}/"\ntask = "Open the help page."\n'
     )
-    done = engine.play(scenario, "--output", str(tmp_path / "results.json"))
+    engine = real_engine(JUDGE_IMAGE)
+    if engine:
+        subprocess.run([engine, "build", "--tag", GUEST_IMAGE, str(EXAMPLE)], check=True)
+        scenario = scenario.replace('"judge"', f'"{JUDGE_IMAGE}"').replace('"foreign"', f'"{GUEST_IMAGE}"')
+        done = play(folder, scenario, "--engine", engine, "--output", str(tmp_path / "results.json"))
+    else:
+        node, _ = compute_driver_executable()
+        images = {"judge": ["wabe", "serve"], "foreign": [node, str(EXAMPLE / "agent.mjs")]}
+        done = Engine(folder, images, runs=True).play(scenario, "--output", str(tmp_path / "results.json"))
     assert done.returncode == 0, done.stdout + done.stderr
-    [task] = engine.results(tmp_path / "results.json")["tasks"]
-    record_property("outcome", f"exit {done.returncode}; {task['verdict']}, {task['action_history']}")
+    [task] = json.loads((tmp_path / "results.json").read_text())["results"][0]["detail"]["tasks"]
+    started = "containers" if engine else "processes"
+    record_property("outcome", f"in {started}: {task['verdict']}, {task['action_history']}")
     assert task["error"] is None
     assert task["steps_taken"] > 0
-    asked = [call for call in engine.calls() if call[0] == "exec"]
-    assert {call[1].rpartition("-")[2] for call in asked} == {"judge"}
 
 
 def test_an_image_that_ends_at_once_is_named_with_the_last_lines_of_its_log(

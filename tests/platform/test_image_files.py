@@ -3,6 +3,7 @@
 import asyncio
 import fnmatch
 import json
+import os
 import re
 import shlex
 import shutil
@@ -291,6 +292,28 @@ def test_a_workflow_is_sound(path: Path) -> None:
             assert "${{" not in step["run"], "values come by env, so that no input is run as code"
             for script in re.findall(r"(?<![\w/.])(?:scripts/[\w.-]+|\.ci/run)", step["run"]):
                 assert (ROOT / script).is_file(), script
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="the workflow's machines have jq")
+def test_the_leaderboards_workflow_hands_over_the_secrets_that_the_scenario_names(tmp_path: Path) -> None:
+    workflow = yaml.safe_load((ROOT / "leaderboard/.github/workflows/run-scenario.yml").read_text())
+    [step] = [step for step in workflow["jobs"]["run"]["steps"] if step.get("id") == "run"]
+    script = tmp_path / ".wabe" / "scripts" / "run-docker.py"
+    script.parent.mkdir(parents=True)
+    script.write_text("import os, sys; open(sys.argv[-1], 'w').write(repr({k: os.environ.get(k) for k in 'ABC'}))")
+    (tmp_path / "scenario.toml").write_text('env = { K = "${A}", P = "${PATH}", Q = "x ${C}" }')
+    environ = {
+        "PATH": os.environ["PATH"],
+        "GITHUB_OUTPUT": str(tmp_path / "said"),
+        "GITHUB_REPOSITORY_OWNER": "me",
+        "SECRETS": json.dumps({"A": "1 2", "B": "3"}),
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environ, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    [result] = (tmp_path / "results").iterdir()
+    assert result.read_text() == "{'A': '1 2', 'B': None, 'C': None}"
 
 
 def test_the_leaderboards_queries_are_the_judges_own() -> None:

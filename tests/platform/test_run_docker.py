@@ -200,6 +200,12 @@ def test_options_of_the_run_are_passed_on(play: Play) -> None:
     assert {"--level=easy", "--limit=3", "--judge-model=offline", "--resume=latest"} < set(run)
 
 
+def test_show_logs_follows_the_log_of_every_container(play: Play) -> None:
+    _, calls = play("--show-logs")
+    started = [name_of(call) for call in calls if call[:2] == ["run", "--detach"]]
+    assert sorted(call[-1] for call in calls if call[:2] == ["logs", "--follow"]) == sorted(started)
+
+
 def test_the_submission_lands_where_it_is_asked_for(play: Play, tmp_path: Path) -> None:
     play("--output", str(tmp_path / "sub" / "r.json"))
     assert (tmp_path / "sub" / "r.json").read_text() == "{}"
