@@ -112,24 +112,30 @@ def describe(event: Event) -> str:
 
 _RUN = r"Assessment (?P<run_id>\S+)"
 _TASK = r"Task (?P<task_id>[A-Za-z0-9_-]{1,128})"
-_END = r"(?P<outcome>success|failure|unscored|aborted) after (?P<steps>\d+) steps"
+_END = r"(?P<outcome>success|failure|unscored|aborted) after (?P<steps>[0-9]{1,9}) steps"
 _FORMS: tuple[tuple[re.Pattern[str], type[Event]], ...] = (
     (
-        re.compile(_RUN + r": (?P<total>\d+) tasks(?:, (?P<kept>\d+) kept from before)?\."),
+        re.compile(_RUN + r": (?P<total>[0-9]{1,9}) tasks(?:, (?P<kept>[0-9]{1,9}) kept from before)?\."),
         RunStarted,
     ),
-    (re.compile(_TASK + r", attempt (?P<attempt>\d+): started, up to (?P<max_steps>\d+) steps\."), TaskStarted),
-    (re.compile(_TASK + r", step (?P<step>\d+) of (?P<max_steps>\d+): (?P<action>.*)"), StepDone),
-    (re.compile(_TASK + r", attempt (?P<attempt>\d+): aborted, trying again: (?P<cause>.*)"), TaskRetried),
-    (re.compile(_TASK + r": (?P<steps>\d+) steps done, judging\."), TaskJudging),
+    (
+        re.compile(_TASK + r", attempt (?P<attempt>[0-9]{1,9}): started, up to (?P<max_steps>[0-9]{1,9}) steps\."),
+        TaskStarted,
+    ),
+    (re.compile(_TASK + r", step (?P<step>[0-9]{1,9}) of (?P<max_steps>[0-9]{1,9}): (?P<action>.*)"), StepDone),
+    (re.compile(_TASK + r", attempt (?P<attempt>[0-9]{1,9}): aborted, trying again: (?P<cause>.*)"), TaskRetried),
+    (re.compile(_TASK + r": (?P<steps>[0-9]{1,9}) steps done, judging\."), TaskJudging),
     (
         re.compile(
-            _TASK + r": (?P<outcome>success|failure|unscored|aborted) after (?P<steps>\d+) steps: (?P<reason>.*)"
+            _TASK + r": (?P<outcome>success|failure|unscored|aborted) after (?P<steps>[0-9]{1,9}) steps: (?P<reason>.*)"
         ),
         TaskDone,
     ),
     (
-        re.compile(r"Done: (?P<successes>\d+) of (?P<scored>\d+) scored tasks succeeded, (?P<total>\d+) in all\."),
+        re.compile(
+            r"Done: (?P<successes>[0-9]{1,9}) of (?P<scored>[0-9]{1,9}) scored tasks succeeded,"
+            r" (?P<total>[0-9]{1,9}) in all\."
+        ),
         RunDone,
     ),
 )

@@ -56,3 +56,8 @@ def test_one_line_is_one_line_and_bounded(text: str) -> None:
     line = one_line(text, 20)
     assert len(line) <= 20
     assert len(line.splitlines()) <= 1
+
+
+@pytest.mark.parametrize("number", ["٣", "²", "9" * 10, "9" * 3_900])
+def test_a_number_that_no_judge_writes_is_no_event(number: str) -> None:
+    assert parse(f"Done: {number} of 1 scored tasks succeeded, 1 in all.") is None
