@@ -91,7 +91,10 @@ def _write(source: Path, target: Path, made: Submission) -> Path:
     shutil.rmtree(fresh, ignore_errors=True)
     (fresh / "trajectory").mkdir(parents=True)
     for recorded, name in made.screenshots:
-        shutil.copyfile(source / recorded, fresh / "trajectory" / name)
+        try:
+            (fresh / "trajectory" / name).write_bytes(read_file(source / recorded))
+        except ValueError as error:
+            raise TrajectoryError(f"{source / recorded}: {error}") from None
     write_json(fresh / "result.json", made.document)
     shutil.rmtree(target, ignore_errors=True)
     fresh.rename(target)

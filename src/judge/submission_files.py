@@ -42,7 +42,7 @@ def read_submissions(path: Path) -> list[dict[str, Any]]:
 
 def _check(submission: object, path: Path) -> None:
     if submission is None:
-        raise ConfigError(f"{path}: the submission is {excerpt(submission)}, not an object", remedy=_REMEDY)
+        raise ConfigError(f"{path}: the submission is null, not an object", remedy=_REMEDY)
     top = _expect(submission, dict, "the submission", path)
     if not {"participants", "results"} & top.keys():
         raise ConfigError(f"{path}: the submission has neither participants nor results", remedy=_REMEDY)

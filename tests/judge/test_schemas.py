@@ -28,8 +28,9 @@ def older(tmp_path: Path) -> RunStore:
 
 
 def results(store: RunStore) -> dict[str, bytes]:
-    """Every file but verdicts, which judges may add."""
+    """Every file but verdicts, which judges may add, and the lock that a writer holds."""
     paths = sorted(path for path in store.folder.rglob("*") if path.is_file() and path.parent.name != "verdicts")
+    paths = [path for path in paths if path.name != ".judge.lock"]
     return {str(path): path.read_bytes() for path in paths}
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,22 +79,27 @@ def score(
     config = _config(run, {name: value for name, value in changes.items() if value is not None})
     tally = _Tally(quiet=as_json)
     found = find_trajectories(folder)
-    try:
-        code = run_interruptible(
-            _score(found[:limit], config, settings, runs / "cache", max_parallel, again=again, tally=tally)
-        )
-    except Interrupted:
-        raise Interrupted(f"interrupted; {tally.spent()}", remedy="the same command goes on") from None
-    # What the run's own judge says belongs into the run's results; another judge's verdicts stay beside them.
-    try:
-        tally.updated = take_over(run) if run else ()
-    except ConfigError as error:
-        # The verdicts are given and paid for: their summary comes all the same.
-        typer.echo(f"error: {error}", err=True)
-        code = EXIT_LOST
+    judging = _score(found[:limit], config, settings, runs / "cache", max_parallel, again=again, tally=tally)
+    code = _finished(judging, run, tally)
     typer.echo(json.dumps(tally.summary()) if as_json else tally.line())
     if code:
         raise typer.Exit(code)
+
+
+def _finished(judging: Coroutine[Any, Any, int], run: RunStore | None, tally: "_Tally") -> int:
+    """Judge, then bring the run's results up to date. Returns the exit code."""
+    try:
+        code = run_interruptible(judging)
+    except Interrupted:
+        raise Interrupted(f"interrupted; {tally.spent()}", remedy="the same command goes on") from None
+    # Verdicts of the run's own judge update the run's results; those of other judges stay beside them.
+    try:
+        tally.updated = take_over(run) if run else ()
+    except ConfigError as error:
+        # The verdicts are written and paid for, so their summary is printed all the same.
+        typer.echo(f"error: {error}", err=True)
+        code = EXIT_LOST
+    return code
 
 
 async def _score(
