@@ -81,7 +81,13 @@ def test_the_leaderboard_query_gives_its_row(demo: tuple[Ended, Path]) -> None:
     detail = submission(folder)["results"][0]["detail"]
     _, table = rows([folder / "submission.json"], None)
     assert [tuple(row[1:]) for row in table] == [
-        (detail["success_rate"], detail["successful_tasks"], detail["total_tasks"])
+        (
+            detail["success_rate"],
+            detail["completed_tasks"],
+            detail["total_tasks"],
+            detail["success_rate_of_all"],
+            detail["is_complete"],
+        )
     ]
 
 
