@@ -15,7 +15,7 @@ from judge.judges.factory import OFFLINE, code_checksum
 from judge.prompt_set import load_prompts
 from judge.provenance import config_checksum, package_versions, task_set_checksum
 from judge.results import Submission, TaskResult, TaskSummary, build_submission
-from judge.run_record import environment_of, judge_of
+from judge.run_record import environment_of, judge_of, request_sha256
 from judge.task_result import finite
 from shared.errors import ConfigError, WabeError
 from shared.models import Record, Step, Verdict
@@ -96,6 +96,9 @@ def _tasks(stored: StoredRun) -> Iterator[str]:
 
 def _checksums(stored: StoredRun, results: Sequence[TaskSummary]) -> Iterator[str]:
     provenance = _provenance(stored)
+    if "request" in stored.run:
+        made = request_sha256(stored.run["request"])
+        yield from _differs("run.json: request_sha256", stored.run.get("request_sha256"), made)
     tasks = task_set_checksum([result.task for result in results])
     yield from _differs("run.json: task_set_checksum", stored.run.get("task_set_checksum"), tasks)
     try:
