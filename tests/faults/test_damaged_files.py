@@ -79,6 +79,8 @@ def leave(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
     """Runs a command to its end: its exit code, and what it says."""
     for name in ("WABE_OUTPUT_DIR", "WABE_JUDGE_MODEL", "EVAL_MODEL"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, "k")
 
     def left(*arguments: object) -> tuple[int, str]:
         command, *rest = map(str, arguments)
@@ -226,16 +228,15 @@ def readable_again(path: Path) -> None:
     path.chmod(0o700)
 
 
-@pytest.mark.parametrize("what", ["the run", "its request"])
+@pytest.mark.parametrize("what", ["the run", "its record"])
 def test_resuming_a_run_that_cannot_be_used_is_one_line(
     folder: Path, leave: Leave, record_property: Record, request: pytest.FixtureRequest, what: str
 ) -> None:
     run = a_finished_run(folder / "out", a_result("t1"))
-    run.write_request("{}")
     (folder / "s.toml").write_text(GOOD)
     place, mode = {
         "the run": (run.folder, 0o500),
-        "its request": (run.folder / "request.json", 0o000),
+        "its record": (run.folder / "run.json", 0o000),
     }[what]
     place.chmod(mode)
     request.addfinalizer(lambda: readable_again(place))
