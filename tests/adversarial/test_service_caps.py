@@ -134,7 +134,7 @@ async def test_the_cap_on_tasks_counts_those_of_the_shard_that_is_asked_for(
 
 
 async def test_no_default_changes_what_a_local_user_asks_for(tmp_path: Path, record_property: Told) -> None:
-    wanted = {"max_parallel": 64, "judge_max_concurrency": 256, "max_steps": 1000, "task_timeout_s": 1e6}
+    wanted = {"max_parallel": 64, "judge_max_concurrency": 256, "max_steps": 1000, "task_timeout_s": 80_000}
     ends = await ask(tmp_path, ServiceLimits(descriptors=20_000), **wanted)
     record_property("outcome", f"{ends.end[0]}, {len(ends.notes)} notes")
     assert {key: recorded(tmp_path, key) for key in wanted} == wanted
