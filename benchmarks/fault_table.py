@@ -1,7 +1,8 @@
 """Injects every fault and tries every cheat, and prints a table of what came of each.
 
-`python benchmarks/fault_table.py [--only WORDS] [--markdown FILE] [--workers N]`. Nothing in the table is written by hand: each row
-is a test that ran just now, with the outcome that the judge put on record. Ends with 1 when one did not hold.
+`python benchmarks/fault_table.py [--only WORDS] [--markdown FILE] [--workers N]`. Nothing in the table is written by
+hand: each row is a test that ran just now, with the outcome that the judge put on record. Ends with 1 when one did not
+hold.
 """
 
 import argparse
