@@ -37,7 +37,7 @@ from shared.text import escape_line, unescape_line, without_surrogates
 
 AIM_MS = 50.0
 REPLY_BYTES = 1_000_000
-RUNS = 7
+RUNS = 15
 # Below this a measurement is mostly noise, and a ratio says nothing.
 LEAST_MS = 1.0
 TOOLS = offered_tools(SERVER_TOOLS)
