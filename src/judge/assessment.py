@@ -139,7 +139,9 @@ class Assessment:
 
     def _lost(self, task: Task, why: str) -> TaskResult:
         now = time.time()
-        end = EpisodeEnd(steps=(), stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now)
+        end = EpisodeEnd(
+            steps=(), stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now
+        )
         return self._result(task, end, attempt=1)
 
     def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> TaskResult:

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shared.checks import Check
+
 Level = Literal["easy", "medium", "hard"]
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
@@ -37,6 +39,8 @@ class Task(Record):
     level: Level | None = None
     reference_length: int | None = Field(default=None, ge=1)
     key_points: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    allowed_sites: tuple[str, ...] = ()
 
 
 class ToolSpec(Record):
@@ -117,7 +121,10 @@ class Timings(Record):
 
 
 class Step(Record):
-    """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text."""
+    """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
+
+    `viewport` is width and height in CSS pixels; `downloads` are the names of files that the action began to download.
+    """
 
     index: int
     url: str
@@ -131,6 +138,9 @@ class Step(Record):
     feedback: str | None = None
     flags: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    tabs: tuple[Tab, ...] = ()
+    viewport: tuple[int, int] | None = None
+    downloads: tuple[str, ...] = ()
     timings: Timings = Timings()
 
 
