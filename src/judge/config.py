@@ -1,14 +1,19 @@
 """The `[config]` of a scenario or of an assessment request: every key optional, every limit with its unit."""
 
 import itertools
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from judge.sites import is_site
 from shared.models import Record
 
 JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomous", "agenttrek", "rubric"]
 DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"
+
+
+def _as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
 
 
 class RunConfig(Record):
@@ -48,6 +53,10 @@ class RunConfig(Record):
     score_threshold: int = Field(default=3, ge=1, le=5)
     max_images: int = Field(default=50, ge=1, le=500)
 
+    judge_checked_tasks: bool = False
+    truth: Literal["checks", "judge"] = "checks"
+    allowed_sites: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(max_length=50)] = ()
+
     off_site: Literal["flag", "fail", "allow"] = "flag"
     scenario: str | None = None
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
@@ -66,6 +75,9 @@ class RunConfig(Record):
             raise ValueError("settle_ms must be less than call_timeout_s")
         if "@" in (self.judge_base_url or ""):
             raise ValueError("judge_base_url must hold no user or password: the settings are recorded")
+        for entry in self.allowed_sites:
+            if not is_site(entry):
+                raise ValueError(f'allowed_sites: {entry[:60]!a} is not a site: write "example.com"')
         if self.shard_index >= self.num_shards:
             raise ValueError("shard_index must be less than num_shards")
         return self

@@ -6,7 +6,8 @@ not matter; a fragment does only if it is written. `*` stands for anything.
 
 from urllib.parse import parse_qsl, unquote
 
-from judge.evaluators.evidence import Look, Site, origin_of
+from judge.evaluators.evidence import Look
+from judge.sites import Site, origin_of
 from shared.patterns import glob
 
 

@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from judge.network_policy import ascii_host
+from judge.sites import Site, origin_of
 from judge.trajectory import Trajectory
 from shared.models import Step
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 
 MAX_SNAPSHOT_BYTES = 64_000_000
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _TYPING = frozenset({"browser_type", "browser_fill_form"})
 _PASTING = ("control+v", "meta+v", "controlormeta+v", "shift+insert")
 _VIEW_SHARE = 0.5
@@ -29,47 +27,6 @@ _PRESSED = frozenset(
 
 class MissingEvidence(Exception):
     """A part of the recording is missing or damaged; the message names it."""
-
-
-def origin_of(url: str) -> tuple[str, int | None] | None:
-    """Host and port of an http(s) address, the default ports as `None`; `None` for any other address."""
-    try:
-        parts = urlsplit(url)
-        host, port = ascii_host(parts.hostname or ""), parts.port
-    except ValueError:
-        return None
-    if parts.scheme not in _DEFAULT_PORTS or not host:
-        return None
-    return host, None if port == _DEFAULT_PORTS[parts.scheme] else port
-
-
-@dataclass(frozen=True)
-class Site:
-    """The task's own site: its website's origin, where that redirects before the first action, and `allowed_sites`.
-
-    An allowed site is an origin (`https://pay.example`), or a host with everything below it (`example.org`).
-    """
-
-    home: frozenset[tuple[str, int | None]]
-    allowed: tuple[str, ...] = ()
-
-    def is_home(self, url: str) -> bool:
-        """Whether an address lies on the website's own origin, to which relative addresses belong."""
-        return origin_of(url) in self.home
-
-    def holds(self, url: str) -> bool:
-        """Whether an address belongs to the task's site."""
-        origin = origin_of(url)
-        return origin is not None and (origin in self.home or any(_allows(entry, origin) for entry in self.allowed))
-
-
-def _allows(entry: str, origin: tuple[str, int | None]) -> bool:
-    if "://" in entry:
-        return origin_of(entry) == origin
-    wanted = origin_of(f"http://{entry}")
-    if wanted is None or wanted[1] != origin[1]:
-        return False
-    return origin[0] == wanted[0] or origin[0].endswith(f".{wanted[0]}")
 
 
 @dataclass(frozen=True)

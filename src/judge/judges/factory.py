@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from judge.config import JudgeMethod, RunConfig
 from judge.judges.base import Judge
+from judge.judges.checked import MODEL as OFFLINE
+from judge.judges.checked import CheckedJudge, ChecksJudge, refuse_methods
 from judge.judges.engine import JudgeParts, ModelJudge
 from judge.judges.last_shot import AgentTrekJudge, AutonomousJudge
 from judge.judges.rubric import RubricJudge
@@ -26,7 +28,6 @@ from shared.model_limits import LimitedModel, MeteredModel, RateLimits
 from shared.pricing import find_price
 from shared.settings import Settings
 
-OFFLINE = "offline"
 METHODS: Mapping[JudgeMethod, type[ModelJudge]] = MappingProxyType(
     {
         "webjudge": WebJudge,
@@ -38,8 +39,16 @@ METHODS: Mapping[JudgeMethod, type[ModelJudge]] = MappingProxyType(
     }
 )
 # What turns a trajectory into a verdict besides `judges/`: how it is read, what settles it, prompts, parsing, text.
-_JUDGING = ("prompt_set.py", "trajectory.py", "trajectory_files.py", "without_judge.py")
-_SHARED_JUDGING = ("snapshot.py", "text.py")
+_JUDGING = (
+    "action_lines.py",
+    "network_policy.py",
+    "prompt_set.py",
+    "sites.py",
+    "trajectory.py",
+    "trajectory_files.py",
+    "without_judge.py",
+)
+_SHARED_JUDGING = ("checks.py", "elements.py", "normalise.py", "patterns.py", "snapshot.py", "text.py")
 # Endpoints without keys (vLLM, Ollama) still want the header to be there.
 _NO_KEY = "none"
 
@@ -59,11 +68,9 @@ def open_judge(
     """
     check_judge_model(config, settings)
     version = importlib.metadata.version("wabe")
+    checks = ChecksJudge(config, package_version=version, code_checksum=code_checksum())
     if config.judge_model == OFFLINE:
-        # Late, as the SDKs below: a large vocabulary of patterns that only this judge needs.
-        from judge.judges.offline import OfflineJudge
-
-        return OfflineJudge(config, package_version=version, code_checksum=code_checksum())
+        return checks
     price = find_price(config.judge_model)
     if config.max_judge_cost_usd is not None and price is None:
         raise ConfigError(
@@ -91,13 +98,14 @@ def open_judge(
         package_version=version,
         code_checksum=code_checksum(),
     )
-    return METHODS[config.judge_method](parts)
+    return CheckedJudge(checks, METHODS[config.judge_method](parts), config)
 
 
 def check_judge_model(config: RunConfig, settings: Settings) -> None:
     """Whether the judge model is one we can open and its key is there. Raises `ConfigError`; calls nothing."""
     provider, _, name = config.judge_model.partition(":")
     if config.judge_model == OFFLINE:
+        refuse_methods(config)
         return
     if provider not in ("gemini", "openai") or not name.strip():
         raise ConfigError(
@@ -118,7 +126,11 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
 def judging_code() -> Mapping[str, Traversable]:
     """The files with everything between a trajectory and its verdict, by name."""
     package, shared = resources.files("judge"), resources.files("shared")
-    files = {f"judge/judges/{entry.name}": entry for entry in package.joinpath("judges").iterdir()}
+    files = {
+        f"judge/{folder}/{entry.name}": entry
+        for folder in ("evaluators", "judges")
+        for entry in package.joinpath(folder).iterdir()
+    }
     files |= {
         f"judge/{entry.name}": entry
         for entry in package.iterdir()
