@@ -132,7 +132,9 @@ async def judged(settings: BrowserSettings, line: ParticipantClient, folder: Pat
             yield Watched(browser, notes)
 
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")
-    episode = Episode(task, RunConfig(max_steps=30), watched, line, TaskStore(folder), notes)
+    store = TaskStore(folder)
+    store.begin()
+    episode = Episode(task, RunConfig(max_steps=30), watched, line, store, notes)
     end = await episode.run()
     assert end.stop_reason == "finished", end.error
     assert all(step.outcome and step.outcome.ok for step in end.steps), [step.outcome for step in end.steps]

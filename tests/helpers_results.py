@@ -7,9 +7,10 @@ from judge.config import RunConfig
 from judge.provenance import provenance
 from judge.results import Submission, TaskResult, TaskSummary, build_submission
 from judge.run_record import begin_run, end_run, environment_of, judge_of
-from judge.store import RunStore
-from shared.models import Action, ImageScore, JudgeInfo, Outcome, Step, StopReason, Task, TokenUsage, Verdict
+from judge.store import RunStore, TaskStore
+from shared.models import Action, ImageScore, JudgeInfo, Outcome, Page, Step, StopReason, Task, TokenUsage, Verdict
 
+JPEG = b"\xff\xd8\xff\xe0"
 JUDGE = JudgeInfo(
     method="webjudge",
     model="offline",
@@ -73,6 +74,25 @@ def a_submission(*results: TaskResult, role: str = "white_agent", **changes: Any
     return build_submission(**(values | changes))
 
 
+def write_attempt(task: TaskStore, result: TaskResult) -> TaskResult:
+    """A result on disk with its steps, screenshots and snapshots; returns it with their digests."""
+    task.begin()
+    steps = []
+    for step in result.steps:
+        page = Page(
+            url="", title="", snapshot=f"- text: step {step.index}", screenshot=JPEG + bytes([step.index % 256])
+        )
+        steps.append(task.append_step(step.model_copy(update=task.write_page(step.index, page))))
+    written = result.model_copy(update={"steps": tuple(steps)})
+    task.write_result(written.to_json())
+    return written
+
+
+def write_verdict_on(task: TaskStore, judge_id: str, verdict: Verdict) -> None:
+    """A verdict beside the trajectory that it names."""
+    task.write_verdict(judge_id, verdict.model_copy(update={"trajectory_sha256": task.trajectory().sha256}))
+
+
 def a_finished_run(folder: Path, *results: TaskResult, judge_id: str = "webjudge-1") -> RunStore:
     """A run on disk as an assessment leaves it: `run-1` under `folder`, with steps, verdicts and a submission."""
     config, store = RunConfig(judge_model="offline"), RunStore(folder, "run-1")
@@ -80,15 +100,9 @@ def a_finished_run(folder: Path, *results: TaskResult, judge_id: str = "webjudge
     tasks = [result.task for result in results]
     begin_run(store, config=config, tasks=tasks, role="white_agent", url="http://x/", judge_id=judge_id)
     for result in results:
-        task = store.task(result.task.task_id)
-        task.begin()
-        for step in result.steps:
-            task.append_step(step)
-            for name in (step.screenshot, step.snapshot):
-                (task.folder / str(name)).write_bytes(b"x")
-        task.write_result(result.to_json())
+        write_attempt(store.task(result.task.task_id), result)
         if result.verdict:
-            task.write_verdict(judge_id, result.verdict)
+            write_verdict_on(store.task(result.task.task_id), judge_id, result.verdict)
     done = tuple(map(TaskSummary.of, results))
     judge = judge_of(done)
     end_run(store, "completed", done, judge)

@@ -7,6 +7,7 @@ import zlib
 from pathlib import Path
 from typing import Any, get_args
 
+from judge.schemas import RUN_SCHEMA
 from judge.store import RunStore
 from judge.task_result import TaskOutcome, TaskResult
 from shared.models import (
@@ -104,8 +105,6 @@ def write_task(
         place.append_step(written[-1])
     stop = stop_reason or _ENDS.get(outcome, rng.choice(("finished", "finished", "max_steps")))
     verdict = None if outcome == "aborted" else _verdict(outcome, steps, says, cost_usd, rng)
-    if verdict is not None:
-        place.write_verdict(JUDGE_ID, verdict)
     began = BEGAN + 40 * seed
     lasted = sum(sum(step.timings.model_dump().values()) for step in written)
     result = TaskResult(
@@ -123,6 +122,8 @@ def write_task(
         versions={"browser": "Chromium 156", "mcp_server": "1.65.2"},
     )
     place.write_result(result.to_json())
+    if verdict is not None:
+        place.write_verdict(JUDGE_ID, verdict.model_copy(update={"trajectory_sha256": place.trajectory().sha256}))
     return result
 
 
@@ -198,7 +199,7 @@ def _saying(value: Any, text: str) -> Any:
 def a_run_record(store: RunStore, results: list[TaskResult], role: str = "white_agent") -> dict[str, Any]:
     """What a judge writes to `run.json`."""
     return {
-        "schema_version": "wabe-run-1",
+        "schema_version": RUN_SCHEMA,
         "run_id": store.run_id,
         "state": "completed",
         "started_at": BEGAN,
@@ -226,7 +227,7 @@ def _page(task: Task, index: int, image: bytes | None) -> Page:
     )
 
 
-def _step(index: int, steps: int, task: Task, paths: tuple[str | None, str], says: str, rng: random.Random) -> Step:
+def _step(index: int, steps: int, task: Task, files: dict[str, Any], says: str, rng: random.Random) -> Step:
     tool, ref, line = _MOVES[index % len(_MOVES)]
     outcome = Outcome(ok=True, message="done", line=line)
     action = Action(tool=tool, params={"element": says, "target": ref}, thought=says)
@@ -239,8 +240,7 @@ def _step(index: int, steps: int, task: Task, paths: tuple[str | None, str], say
         index=index,
         url=f"{task.website}page/{index}",
         title=f"Page {index}",
-        screenshot=paths[0],
-        snapshot=paths[1],
+        **files,
         reply=f'<json>{{"thought": "{says}", "tool": "{tool}"}}</json>',
         action=action,
         outcome=outcome,

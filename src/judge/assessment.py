@@ -26,9 +26,11 @@ from judge.events import (
     TaskStarted,
 )
 from judge.judges.base import Judge
+from judge.record_limits import bounded
 from judge.results import TaskResult, TaskSummary
+from judge.scoring import judge_stored, verdict_on_file
 from judge.store import RunStore, TaskStore
-from judge.without_judge import verdict_without_judge
+from judge.trajectory import Trajectory
 from shared.errors import ParticipantError, TrajectoryError
 from shared.models import Step, Task, Verdict
 
@@ -61,8 +63,10 @@ class Assessment:
     async def run(self) -> tuple[TaskSummary, ...]:
         """Run every task that is not settled yet. Cancellation stops all episodes and closes their browsers."""
         stores = [self._parts.store.task(task.task_id) for task in self._tasks]
-        settled = ((place, self._settled(store)) for place, store in enumerate(stores))
-        done = {place: TaskSummary.of(result) for place, result in settled if result is not None}
+        done: dict[int, TaskSummary] = {}
+        for place, (task, store) in enumerate(zip(self._tasks, stores, strict=True)):
+            if (kept := await asyncio.to_thread(self._kept, task, store)) is not None:
+                done[place] = kept
         self._parts.emit(RunStarted(run_id=self._parts.store.run_id, total=len(self._tasks), kept=len(done)))
         places = asyncio.Semaphore(self._config.max_parallel)
 
@@ -91,16 +95,35 @@ class Assessment:
         self._parts.emit(RunDone(successes=counts.count("success"), scored=scored, total=len(results)))
         return results
 
-    def _settled(self, store: TaskStore) -> TaskResult | None:
-        """The stored result when it needs nothing more: scored, as success or failure."""
-        result = _stored(store)
-        return result if result is not None and result.verdict and result.outcome in ("success", "failure") else None
+    def _kept(self, task: Task, store: TaskStore) -> TaskSummary | None:
+        """The stored result when it needs nothing more: whole evidence, and this judge's verdict on it."""
+        try:
+            stored = _stored(task, store)
+        # Whatever it is, `_task` meets it again inside its isolation boundary, and reports it.
+        except Exception:  # noqa: BLE001
+            return None
+        result, trajectory = stored or (None, None)
+        if (
+            result is None
+            or trajectory is None
+            or result.verdict is None
+            or result.outcome not in ("success", "failure")
+        ):
+            return None
+        found = verdict_on_file(store, self._parts.judge.judges_of(task)[0].id, trajectory)
+        is_same = found is not None and (found.outcome, found.reason) == (result.verdict.outcome, result.verdict.reason)
+        return TaskSummary.of(result) if is_same else None
 
     async def _task(self, task: Task, store: TaskStore) -> TaskResult:
-        stored = _stored(store)
-        if stored is not None and not stored.is_aborted:
-            return await self._judge(stored, store)
-        first = stored.attempt + 1 if stored else 1
+        first = store.attempts() + 1
+        try:
+            stored = await asyncio.to_thread(_stored, task, store)
+        except TrajectoryError as error:
+            _log.warning("task %s is played again: %s", task.task_id, error)
+            stored, cause = None, f"the recorded attempt is damaged: {error.message}"
+            self._parts.emit(TaskRetried(task_id=task.task_id, attempt=max(1, first - 1), cause=cause))
+        if stored is not None and not stored[0].is_aborted:
+            return await self._judge(stored[0], store)
         last = first + self._config.max_task_retries
         is_astray = True
         for attempt in range(first, last + 1):
@@ -120,6 +143,7 @@ class Assessment:
 
     async def _attempt(self, task: Task, store: TaskStore, attempt: int) -> EpisodeEnd:
         self._parts.emit(TaskStarted(task_id=task.task_id, attempt=attempt, max_steps=self._config.max_steps))
+        store.begin()
         await self._parts.judge.prefetch_task(task)
         began, clock = time.time(), time.monotonic()
         try:
@@ -145,6 +169,7 @@ class Assessment:
         return self._result(task, end, attempt=1)
 
     def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> TaskResult:
+        end = bounded(end)
         return TaskResult(
             task=task,
             steps=end.steps,
@@ -161,30 +186,13 @@ class Assessment:
 
     async def _judge(self, result: TaskResult, store: TaskStore) -> TaskResult:
         asked = time.monotonic()
-        judge = self._parts.judge
-        verdict = verdict_without_judge(result.stop_reason, result.error, result.steps, self._config.off_site)
-        if verdict is not None:
-            verdict = verdict.model_copy(update={"judge": judge.info})
-        else:
-            self._parts.emit(TaskJudging(task_id=result.task.task_id, steps=len(result.steps)))
-            verdict = store.read_verdict(judge.id)
-            if verdict is None or verdict.outcome == "unscored":
-                verdict = await self._asked(store)
-        store.write_verdict(judge.id, verdict)
+        judge, said = self._parts.judge, TaskJudging(task_id=result.task.task_id, steps=len(result.steps))
+        scored = await judge_stored(store, judge, off_site=self._config.off_site, asking=lambda: self._parts.emit(said))
+        # Without a verdict the folder could not be read back or written to: nothing is known, never a failure.
+        verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=judge.info)
         judged = result.model_copy(update={"verdict": verdict, "judge_s": round(time.monotonic() - asked, 3)})
         store.write_result(judged.to_json())
         return self._done(judged)
-
-    async def _asked(self, store: TaskStore) -> Verdict:
-        """The judge's verdict; where the judge itself breaks, that nothing is known."""
-        judge = self._parts.judge
-        try:
-            return await judge.judge(store.trajectory())
-        # Isolation boundary: an internal error costs only this verdict; the attempt can be judged again.
-        except Exception as error:  # noqa: BLE001
-            _log.exception("judging %s", store.folder.name)
-            reason = f"internal error while judging ({type(error).__name__}); see the log"
-            return Verdict(outcome="unscored", reason=reason, judge=judge.info)
 
     def _done(self, result: TaskResult) -> TaskResult:
         reason = result.verdict.reason if result.verdict else result.error or result.stop_reason
@@ -203,15 +211,22 @@ def _blamed(end: EpisodeEnd) -> EpisodeEnd:
     return end.model_copy(update={"stop_reason": "participant_error", "error": error, "blame": "participant"})
 
 
-def _stored(store: TaskStore) -> TaskResult | None:
-    """What an earlier run left, when it can be read; a damaged file counts as none and the task runs again."""
-    value = store.read_result()
-    if value is None:
+def _stored(task: Task, store: TaskStore) -> tuple[TaskResult, Trajectory] | None:
+    """What an earlier process left of this task, or `None` when it left no result.
+
+    Raises `TrajectoryError` for a result that is not whole: damaged, with other files than it recorded, of another task
+    or of an older version. Such a task is played again.
+    """
+    path = store.folder / "result.json"
+    if not path.exists():
         return None
-    try:
-        return TaskResult.from_json(value, source=str(store.folder / "result.json"))
-    except TrajectoryError:
-        return None
+    trajectory = store.trajectory()
+    result = TaskResult.from_json(store.read_result() or {}, source=str(path))
+    if not trajectory.is_digested:
+        raise TrajectoryError(f"{path}: recorded by an older version, without digests")
+    if result.task != task:
+        raise TrajectoryError(f"{path}: records another task than the one of this run")
+    return result, trajectory
 
 
 class _Hooks:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from judge.record_limits import MAX_STEPS
 from judge.sites import is_site
 from shared.models import Record
 
@@ -19,7 +20,7 @@ def _as_tuple(value: object) -> object:
 class RunConfig(Record):
     """How an assessment is run and judged. Timeouts nest strictly: call < step < task, and reply < step."""
 
-    max_steps: int = Field(default=15, ge=1, le=1000)
+    max_steps: int = Field(default=15, ge=1, le=MAX_STEPS)
     max_parallel: int = Field(default=1, ge=1, le=64)
     max_task_retries: int = Field(default=1, ge=0, le=10)
     step_delay: float = Field(default=0.0, ge=0, le=600)

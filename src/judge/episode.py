@@ -15,6 +15,7 @@ from judge.actions import CheckedAction, Complaint, check_action
 from judge.config import RunConfig
 from judge.environment import Browser, BrowserFactory
 from judge.off_site import OFF_SITE, off_site_flag, site_of
+from judge.sites import Site
 from judge.store import TaskStore
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
 from shared.models import Observation, Outcome, Page, Record, Step, StopReason, Task, Timings
@@ -27,8 +28,6 @@ BLOCKED = "blocked_address"
 MAX_UNREADABLE = 3
 _TELLING_TOOLS = frozenset({"browser_find", "browser_tabs"})
 _BACK_TOOLS = frozenset({"browser_navigate_back", "browser_press_key"})
-_KEPT_REPLY_CHARS = 20_000
-_KEPT_ANSWER_CHARS = 20_000
 
 
 class Participant(Protocol):
@@ -94,6 +93,7 @@ class Episode:
         self._answer: str | None = None
         self._versions: dict[str, str] = {}
         self._landed = ""
+        self._allowed = Site(frozenset(), (*config.allowed_sites, *task.allowed_sites))
         self._has_strayed = self._is_astray = False
 
     async def run(self) -> EpisodeEnd:
@@ -102,7 +102,6 @@ class Episode:
         stop: StopReason
         error: WabeError | None = None
         try:
-            self._store.begin()
             async with asyncio.timeout(self._config.task_timeout_s) as limit:
                 stop = await self._play()
         except TimeoutError:
@@ -133,7 +132,8 @@ class Episode:
         )
 
     def _is_elsewhere(self, url: str) -> bool:
-        return off_site_flag(self._task.website, url, landed=self._landed) is not None
+        is_off = off_site_flag(self._task.website, url, landed=self._landed) is not None
+        return is_off and not self._allowed.holds(url)
 
     def _is_home(self, url: str) -> bool:
         return site_of(url) is not None and not self._is_elsewhere(url)
@@ -164,21 +164,20 @@ class Episode:
         begun = time.monotonic()
         page = await browser.observe()
         draft = self._record_page(index, page)
-        observed = time.monotonic()
-        await self._hooks.observed(draft)
-        message = render_observation(self._observation(index, page, browser))
-        asked = time.monotonic()
-        replied = acted = asked
+        observed = asked = replied = acted = time.monotonic()
         changes: dict[str, Any] = {}
         try:
+            await self._hooks.observed(draft)
+            message = render_observation(self._observation(index, page, browser))
+            asked = time.monotonic()
             text = await self._ask(message, page, limit)
             replied = time.monotonic()
-            changes["reply"] = text[:_KEPT_REPLY_CHARS]
+            changes["reply"] = text
             await self._act_on(text, page, browser, limit, changes)
             acted = time.monotonic()
         except WabeError as error:
             acted = time.monotonic()
-            changes["outcome"] = Outcome(ok=False, message=f"{error.blame}: {error.message}"[:2000])
+            changes["outcome"] = Outcome(ok=False, message=f"{error.blame}: {error.message}")
             raise
         finally:
             timings = Timings(
@@ -188,8 +187,7 @@ class Episode:
                 changes |= {"refused": draft.refused + refused, "flags": (*changes.get("flags", ()), BLOCKED)}
             changes["flags"] = (*dict.fromkeys((*draft.flags, *changes.get("flags", ()))),)
             step = draft.model_copy(update={**changes, "timings": timings})
-            self._steps.append(step)
-            self._store.append_step(step)
+            self._steps.append(self._store.append_step(step))
         await self._hooks.stepped(step)
         return self._stop_after(step)
 
@@ -209,7 +207,7 @@ class Episode:
         return without_surrogates(text)
 
     def _record_page(self, index: int, page: Page) -> Step:
-        screenshot, snapshot = self._store.write_page(index, page)
+        files = self._store.write_page(index, page)
         if index == 0:
             # Where the website's own address leads, before anybody has done anything, is nobody's off-site play.
             self._landed = page.url
@@ -219,14 +217,15 @@ class Episode:
         blocked = BLOCKED if page.refused else None
         return Step(
             index=index,
-            url=page.url[:2048],
-            title=without_surrogates(page.title[:500]),
-            screenshot=screenshot,
-            snapshot=snapshot,
+            url=page.url,
+            title=page.title,
+            **files,
             dialog=page.dialog,
             feedback=self._feedback,
             flags=tuple(flag for flag in (off_site, blocked) if flag),
             refused=page.refused,
+            tabs=tuple(tab.model_copy(update={"url": tab.url[:2048], "title": tab.title[:500]}) for tab in page.tabs),
+            viewport=(self._config.viewport_width, self._config.viewport_height),
         )
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
@@ -272,9 +271,11 @@ class Episode:
         told = not result.ok or checked.tool in _TELLING_TOOLS
         self._feedback = result.text if told else None
         line = action_line(checked, snapshot) if result.ok else None
-        changes["outcome"] = Outcome(ok=result.ok, message=result.text[:2000], line=line)
+        changes["outcome"] = Outcome(ok=result.ok, message=result.text, line=line)
         if result.refused:
             changes["refused"] = result.refused
+        if result.downloads:
+            changes["downloads"] = result.downloads
         if result.ok and is_elsewhere and self._config.off_site != "allow":
             # Also when that page leads on before it is looked at.
             changes["flags"] = (OFF_SITE,)
@@ -283,7 +284,7 @@ class Episode:
         self._feedback = None
         if checked.tool == FINISH:
             answer = checked.params.get("answer")
-            self._answer = None if answer is None else str(answer)[:_KEPT_ANSWER_CHARS]
+            self._answer = None if answer is None else str(answer)
         return Outcome(ok=True, line=action_line(CheckedAction(tool=checked.tool, params={}), None))
 
     def _stop_after(self, step: Step) -> StopReason | None:

@@ -64,6 +64,8 @@ class Progress:
         self._apply(event)
         if self._live is None:
             self._console.print(describe(event), markup=False, highlight=False, soft_wrap=True)
+        elif isinstance(event, TaskRetried):
+            self._live.console.print(describe(event), markup=False, highlight=False, style="dim")
         elif isinstance(event, TaskDone):
             line = Text.assemble((f"{event.outcome:>9} ", OUTCOME_STYLES[event.outcome]), event.task_id)
             line.append(f"  {event.steps} steps  ", style="dim").append(event.reason, style="dim")

@@ -21,9 +21,14 @@ def task_set_checksum(tasks: Sequence[Task]) -> str:
 
 def config_checksum(config: RunConfig) -> str:
     """SHA-256 of the settings that can change a result; run ids, shards and parallelism cannot."""
+    return settings_checksum(config.model_dump(mode="json"))
+
+
+def settings_checksum(settings: Mapping[str, Any]) -> str:
+    """`config_checksum` of a configuration as `run.json` has it, also of a version with other settings."""
     left_out = {"run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel"}
-    settings = config.model_dump(mode="json", exclude=left_out)
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    kept = {key: value for key, value in settings.items() if key not in left_out}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
 def package_versions() -> dict[str, str]:

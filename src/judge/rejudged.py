@@ -8,7 +8,9 @@ from typing import Any
 
 from judge.files import read_json
 from judge.results import TaskSummary, build_submission
-from judge.run_record import judge_of, outcomes_of
+from judge.run_record import judge_id_of, judge_of, outcomes_of
+from judge.schemas import OLDER_RUN_SCHEMAS
+from judge.scoring import verdict_on_file
 from judge.store import RunStore, TaskStore
 from judge.task_result import TaskResult
 from shared.errors import ConfigError, WabeError
@@ -18,17 +20,19 @@ def take_over(store: RunStore) -> tuple[str, ...]:
     """Bring `result.json`, `results.json` and `run.json` up to the verdicts of the run's own judge.
 
     Returns the ids of the tasks whose entry changed. A run without a submission is not finished and is left as it is:
-    `--resume` reads the verdicts. Raises `ConfigError` when something cannot be read or written.
+    `--resume` reads the verdicts. A run of an older version is never rewritten.
+    Raises `ConfigError` when something cannot be read or written.
     """
     record = store.read_run() or {}
     path = store.folder / "results.json"
     judge_id, listed = record.get("judge_id"), record.get("task_ids")
-    if not isinstance(judge_id, str) or not isinstance(listed, list) or not path.is_file():
+    is_older = record.get("schema_version") in OLDER_RUN_SCHEMAS
+    if is_older or not isinstance(judge_id, str) or not isinstance(listed, list) or not path.is_file():
         return ()
     try:
         submission = read_json(path)
         told = {entry["task_id"]: entry["verdict"] for entry in submission["results"][0]["detail"]["tasks"]}
-        summaries = [_judged(store.task(str(name)), judge_id) for name in listed]
+        summaries = [_judged(store.task(str(name)), judge_id_of(record, str(name))) for name in listed]
         # Told by the submission, which is written last: a kill in between is made good by the next call.
         changed = tuple(one.task.task_id for one in summaries if told.get(one.task.task_id) != one.outcome)
         if changed:
@@ -44,8 +48,10 @@ def take_over(store: RunStore) -> tuple[str, ...]:
 def _judged(task: TaskStore, judge_id: str) -> TaskSummary:
     """A task's result with what its own judge says now, on disk before it is returned."""
     path = task.folder / "result.json"
+    # First of all: what was changed since it was recorded must not be written again with a digest that fits.
+    trajectory = task.trajectory()
     result = TaskResult.from_json(read_json(path), source=str(path))
-    verdict = None if result.is_aborted else task.read_verdict(judge_id)
+    verdict = None if result.is_aborted else verdict_on_file(task, judge_id, trajectory)
     if verdict is not None and verdict.outcome != result.outcome:
         result = result.model_copy(update={"verdict": verdict})
         task.write_result(result.to_json())

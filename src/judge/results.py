@@ -2,7 +2,8 @@
 
 Limits of a submission: at most `MAX_ENTRIES` thoughts, actions and screenshots a task, each thought at most
 `MAX_THOUGHT_CHARS` and each action at most `MAX_ACTION_CHARS` characters. 300 tasks of 15 steps stay under 4 MB
-whatever a participant writes; the full record is in `result.json`.
+whatever a participant writes; the full record is in `result.json`. Entries that are too large together for one file to
+be read back are cut to equal shares of it.
 """
 
 import json
@@ -14,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from judge.intervals import exact
+from judge.record_limits import MAX_ENTRIES_BYTES, first_of, fit, written_bytes
 from judge.task_result import TaskOutcome as TaskOutcome
 from judge.task_result import TaskResult as TaskResult
 from judge.task_result import classify as classify
@@ -25,6 +27,8 @@ MAX_ENTRIES = 100
 MAX_THOUGHT_CHARS = 400
 MAX_ACTION_CHARS = 300
 _MAX_TEXT_CHARS = 2000
+_LISTS = ("thoughts", "action_history", "screenshots")
+_TEXTS = ("task_description", "error", "reason")
 _OUTCOMES: tuple[TaskOutcome, ...] = ("success", "failure", "unscored", "aborted")
 _LEVELS = ("easy", "medium", "hard")
 _ENDED_ITSELF = re.compile(r"-> (FINISH|BROWSER_CLOSE)\b")
@@ -174,8 +178,16 @@ def detail_of(
         "judge": dict(judge),
         "cost_usd": cost_usd,
         "provenance": finite(provenance),
-        "tasks": [dict(entry) for entry in entries],
+        "tasks": [_within(entry, MAX_ENTRIES_BYTES // len(entries)) for entry in entries],
     }
+
+
+def _within(entry: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    """The entry in at most `limit` bytes as written: of a larger one the lists are cut at their end, and the texts."""
+    if written_bytes(entry) <= limit:
+        return dict(entry)
+    lists = {key: list(first_of(entry[key], limit // 6, note=False)) for key in _LISTS if key in entry}
+    return {**entry, **{key: fit(entry.get(key), limit // 8) for key in _TEXTS}, **lists}
 
 
 def _outcome(entry: Mapping[str, Any]) -> TaskOutcome:

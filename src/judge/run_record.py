@@ -1,18 +1,20 @@
 """`run.json`: how a run was set up and how it ended."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judge.config import RunConfig
+from judge.judges.base import Judge
 from judge.provenance import config_checksum, package_versions, task_set_checksum
 from judge.results import TaskSummary
+from judge.schemas import RUN_SCHEMA
 from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.models import JudgeInfo, Task
 
 
-def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role: str, url: str, judge_id: str) -> None:
+def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role: str, url: str, judge: Judge) -> None:
     """Write what is known before the first task; a resumed run keeps when it was first begun.
 
     Raises `ConfigError` when it cannot be written.
@@ -20,7 +22,7 @@ def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role
     before = store.read_run() or {}
     now = time.time()
     record = {
-        "schema_version": "wabe-run-1",
+        "schema_version": RUN_SCHEMA,
         "run_id": store.run_id,
         "state": "running",
         "started_at": before.get("started_at", now),
@@ -32,7 +34,9 @@ def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role
         "task_ids": [task.task_id for task in tasks],
         "task_set_checksum": task_set_checksum(tasks),
         "judge_model": config.judge_model,
-        "judge_id": judge_id,
+        "judge_id": judge.id,
+        # Tasks with checks have a judge of their own beside a judge model.
+        "judge_ids": {task.task_id: own for task in tasks if (own := judge.judges_of(task)[0].id) != judge.id},
         "packages": package_versions(),
     }
     try:
@@ -41,6 +45,12 @@ def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role
         raise ConfigError(
             f"cannot write {store.folder}: {error.strerror or error}", remedy="free some space or choose another folder"
         ) from None
+
+
+def judge_id_of(record: Mapping[str, Any], task_id: str) -> str:
+    """The id of the judge whose verdict on that task counts in the run of this `run.json`."""
+    own = record.get("judge_ids")
+    return str(own[task_id] if isinstance(own, Mapping) and task_id in own else record.get("judge_id"))
 
 
 def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), judge: JudgeInfo | None = None) -> None:

@@ -1,21 +1,23 @@
-"""Judging stored trajectories again: concurrent, resumable, one trajectory in memory per worker.
+"""Judging stored trajectories: the one function behind live judging, resuming and `wabe score`; and many at once.
 
-A verdict that this very judge has given before is kept, unless it was unscored. A folder that cannot be read is
-reported and skipped.
+A verdict counts only for the trajectory whose digest it names, and that digest is made again from the files each time.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
 from judge.judges.base import Judge
+from judge.record_limits import bounded
 from judge.store import TaskStore
 from judge.trajectory import Trajectory
-from judge.trajectory_files import load_trajectory
 from judge.without_judge import verdict_without_judge
 from shared.errors import ConfigError, TrajectoryError
 from shared.models import Record, Verdict
+
+_log = logging.getLogger(__name__)
 
 ScoreOutcome = Literal["success", "failure", "unscored", "aborted", "broken"]
 
@@ -64,45 +66,105 @@ async def score_all(
     async def work() -> None:
         # Workers draw from one iterator: nothing of a trajectory is held before its turn or after it.
         for folder in todo:
-            done(await score_one(folder, judge, off_site=off_site, again=again))
+            done(await judge_stored(TaskStore(folder), judge, off_site=off_site, again=again))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(max_parallel):
             group.create_task(work())
 
 
-async def score_one(folder: Path, judge: Judge, *, off_site: str = "flag", again: bool = False) -> Scored:
-    """Judge one folder, or say why not."""
-    store = TaskStore(folder)
+async def judge_stored(
+    store: TaskStore,
+    judge: Judge,
+    *,
+    off_site: str = "flag",
+    again: bool = False,
+    asking: Callable[[], None] = lambda: None,
+) -> Scored:
+    """The verdict on the trajectory in a task's folder, written beside it. Never raises but for cancellation.
+
+    In this order: an aborted attempt is not judged; an end that settles the score needs no judge; a verdict of this
+    judge on this very trajectory is kept, unless it is unscored or `again` is set; otherwise the judge is asked
+    (`asking` is called first). Where several judges decide a task, each verdict is written and the first one's counts.
+    """
     try:
-        trajectory = load_trajectory(folder)
-        _check_files(trajectory)
-    except (TrajectoryError, OSError) as error:
-        return Scored(folder=folder, outcome="broken", reason=str(error))
+        trajectory = await asyncio.to_thread(_load, store)
+    except TrajectoryError as error:
+        return Scored(folder=store.folder, outcome="broken", reason=str(error))
+    # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.
+    except Exception as error:  # noqa: BLE001
+        return Scored(folder=store.folder, outcome="unscored", reason=_internal(store, error))
     if trajectory.is_aborted:
         reason = f"aborted, so not judged: {trajectory.error or trajectory.stop_reason or 'no cause recorded'}"
-        return Scored(folder=folder, outcome="aborted", reason=reason)
-    kept = store.read_verdict(judge.id)
-    is_decided = kept is not None and kept.outcome != "unscored"
-    if kept is not None and is_decided and not again:
-        return Scored(folder=folder, outcome=kept.outcome, reason=kept.reason, kept=True, verdict=kept)
-    verdict = verdict_without_judge(trajectory.stop_reason, trajectory.error, trajectory.steps, off_site)
-    if verdict is None:
-        verdict = await judge.judge(trajectory)
-    else:
-        verdict = verdict.model_copy(update={"judge": judge.info})
+        return Scored(folder=store.folder, outcome="aborted", reason=reason)
+    scored = [
+        await _judged(store, trajectory, one, off_site=off_site, again=again, asking=asking)
+        for one in judge.judges_of(trajectory.task)
+    ]
+    return scored[0]
+
+
+async def _judged(
+    store: TaskStore,
+    trajectory: Trajectory,
+    judge: Judge,
+    *,
+    off_site: str,
+    again: bool,
+    asking: Callable[[], None],
+) -> Scored:
+    """One judge's verdict on a trajectory that can be judged."""
+    folder, before = store.folder, None
     try:
-        # A judge model that fails today takes no verdict away that it gave before.
-        if verdict.outcome != "unscored" or not is_decided:
-            store.write_verdict(judge.id, verdict)
+        before = verdict_on_file(store, judge.id, trajectory)
+        verdict = verdict_without_judge(trajectory.stop_reason, trajectory.error, trajectory.steps, off_site)
+        if verdict is not None:
+            verdict = verdict.model_copy(update={"judge": judge.info})
+        elif before is not None and before.outcome != "unscored" and not again:
+            return Scored(folder=folder, outcome=before.outcome, reason=before.reason, kept=True, verdict=before)
+        else:
+            asking()
+            verdict = await judge.judge(trajectory)
+    except TrajectoryError as error:
+        return Scored(folder=folder, outcome="broken", reason=str(error))
+    # Isolation boundary, as above.
+    except Exception as error:  # noqa: BLE001
+        verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=judge.info)
+    verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
+    # A judge that fails today takes no verdict away that it gave before.
+    is_worse = verdict.outcome == "unscored" and before is not None and before.outcome != "unscored"
+    try:
+        if not is_worse:
+            await asyncio.to_thread(store.write_verdict, judge.id, verdict)
     except OSError as error:
         reason = f"{folder / 'verdicts'}: cannot be written: {error.strerror or error}"
         return Scored(folder=folder, outcome="broken", reason=reason)
     return Scored(folder=folder, outcome=verdict.outcome, reason=verdict.reason, verdict=verdict)
 
 
-def _check_files(trajectory: Trajectory) -> None:
-    """A missing image is a broken folder, to be told apart from a judge model that failed."""
-    for path in trajectory.screenshots:
-        if not path.is_file():
-            raise TrajectoryError(f"{path}: no such file")
+def _internal(store: TaskStore, error: Exception) -> str:
+    _log.error("judging %s", store.folder, exc_info=error)
+    return f"internal error while judging ({type(error).__name__}); see the log"
+
+
+def verdict_on_file(store: TaskStore, judge_id: str, trajectory: Trajectory) -> Verdict | None:
+    """The verdict that this judge gave on this very trajectory, or `None`.
+
+    Where the recorder wrote no digests (older versions, foreign layouts), a verdict that names none is accepted.
+    """
+    verdict = store.read_verdict(judge_id)
+    if verdict is None or (verdict.trajectory_sha256 is None and trajectory.is_digested):
+        return None
+    return verdict if verdict.trajectory_sha256 in (None, trajectory.sha256) else None
+
+
+def _load(store: TaskStore) -> Trajectory:
+    """The trajectory; a missing image is a broken folder, to be told apart from a judge model that failed."""
+    try:
+        trajectory = store.trajectory()
+        missing = next((path for path in trajectory.screenshots if not path.is_file()), None)
+    except OSError as error:
+        raise TrajectoryError(f"{store.folder}: {error}") from None
+    if missing is not None:
+        raise TrajectoryError(f"{missing}: no such file")
+    return trajectory

@@ -139,7 +139,7 @@ class JudgeService:
         state = "failed"
         results: tuple[TaskSummary, ...] = ()
         try:
-            begin_run(store, config=config, tasks=tasks, role=role, url=url, judge_id=judge.id)
+            begin_run(store, config=config, tasks=tasks, role=role, url=url, judge=judge)
             async with updates.flowing():
                 results = await Assessment(tasks, config, parts).run()
             state = "completed"

@@ -5,6 +5,7 @@ Every step is flushed before the next begins; everything else is written atomica
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -16,59 +17,77 @@ from pathlib import Path
 from typing import Any
 
 from judge.files import read_json, write_atomic, write_json
+from judge.record_limits import MAX_SNAPSHOT_CHARS, bounded
 from judge.trajectory import Trajectory
 from judge.trajectory_files import load_trajectory as load_trajectory
 from shared.errors import ConfigError, WabeError
 from shared.models import Page, Step, Verdict
+from shared.snapshot import cut_snapshot
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 # JSON lets these stand in a text as they are, but many readers of lines end a line at them.
 _LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
-_ATTEMPT_FILES = ("steps.jsonl", "result.json", "trajectory", "snapshots")
+_ATTEMPTS = "attempts"
 
 
 class TaskStore:
-    """One task's folder. `begin` sets an earlier attempt aside, so nothing recorded is overwritten."""
+    """One task's folder. An attempt begins in an empty one, so nothing of an earlier attempt can count for it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._steps_path = folder / "steps.jsonl"
 
     def begin(self) -> None:
-        """Make room for a new attempt; what an earlier one left moves to `attempts/<n>/`."""
+        """Make room for a new attempt: everything that an earlier one left moves to `attempts/<n>/`."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        left = [name for name in _ATTEMPT_FILES if (self.folder / name).exists()]
+        left = [path for path in self.folder.iterdir() if path.name != _ATTEMPTS]
         if left:
-            attempts = self.folder / "attempts"
+            attempts = self.folder / _ATTEMPTS
             attempts.mkdir(exist_ok=True)
-            target = attempts / f"{len(list(attempts.iterdir())) + 1:03d}"
+            before = [int(path.name) for path in attempts.iterdir() if path.name.isdecimal()]
+            target = attempts / f"{max(before, default=0) + 1:03d}"
             target.mkdir()
-            for name in left:
-                (self.folder / name).rename(target / name)
+            for path in left:
+                path.rename(target / path.name)
         for name in ("trajectory", "snapshots"):
-            (self.folder / name).mkdir(exist_ok=True)
+            (self.folder / name).mkdir()
 
-    def write_page(self, index: int, page: Page) -> tuple[str | None, str]:
+    def attempts(self) -> int:
+        """How many attempts have begun here, the present one among them."""
+        names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
+        before = len(list((self.folder / _ATTEMPTS).iterdir())) if _ATTEMPTS in names else 0
+        return before + any(name != _ATTEMPTS for name in names)
+
+    def write_page(self, index: int, page: Page) -> dict[str, str | None]:
         """Write a step's screenshot, byte for byte as the browser gave it, and its snapshot.
 
-        Returns their paths relative to the task's folder; the screenshot's is `None` when there was none.
+        Returns the fields of the step that name them: paths relative to the task's folder, and digests of the bytes
+        written. The screenshot's are `None` when there was none.
         """
-        snapshot = f"snapshots/step_{index:03d}.yaml"
-        (self.folder / snapshot).write_bytes(page.snapshot.encode("utf-8", "backslashreplace"))
-        if page.screenshot is None:
-            return None, snapshot
-        image = f"trajectory/step_{index:03d}.{_SUFFIXES.get(page.media_type, 'jpg')}"
-        (self.folder / image).write_bytes(page.screenshot)
-        return image, snapshot
+        snapshot = cut_snapshot(page.snapshot, MAX_SNAPSHOT_CHARS).encode("utf-8", "backslashreplace")
+        files = {"snapshot": (f"snapshots/step_{index:03d}.yaml", snapshot)}
+        if page.screenshot is not None:
+            suffix = _SUFFIXES.get(page.media_type, "jpg")
+            files["screenshot"] = (f"trajectory/step_{index:03d}.{suffix}", page.screenshot)
+        fields: dict[str, str | None] = {"screenshot": None, "screenshot_sha256": None}
+        for kind, (name, data) in files.items():
+            (self.folder / name).write_bytes(data)
+            fields |= {kind: name, f"{kind}_sha256": hashlib.sha256(data).hexdigest()}
+        return fields
 
-    def append_step(self, step: Step) -> None:
-        """Append one line to `steps.jsonl`; it is in the system's hands before this returns."""
+    def append_step(self, step: Step) -> Step:
+        """Append one line to `steps.jsonl`; it is in the system's hands before this returns.
+
+        Returns the step as it was recorded: within `judge.record_limits`.
+        """
+        step = bounded(step)
         line = json.dumps(step.model_dump(mode="json"), ensure_ascii=False, allow_nan=False)
         line = line.translate(_LINE_BREAKS) + "\n"
         # One unbuffered write: a kill leaves the line whole or absent, and readers skip a torn last line.
         with self._steps_path.open("ab", buffering=0) as stream:
             stream.write(line.encode("utf-8", "backslashreplace"))
+        return step
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Write `result.json` atomically: its presence says that the episode is over."""

@@ -7,13 +7,13 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
+from judge.schemas import OLDER_RESULT_SCHEMAS, RESULT_SCHEMA
+from judge.trajectory import ABORTING, evidence_sha256
 from shared.errors import TrajectoryError
 from shared.models import Record, Step, StopReason, Task, TokenUsage, Verdict, VerdictOutcome
 
-SCHEMA = "wabe-1"
 MAX_THOUGHT_CHARS = 4000
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
-_ABORTING = ("environment_fault", "cancelled")
 
 
 def classify(stop_reason: StopReason, verdict: VerdictOutcome | None, is_aborted: bool = False) -> TaskOutcome:
@@ -22,7 +22,7 @@ def classify(stop_reason: StopReason, verdict: VerdictOutcome | None, is_aborted
     A fault around the participant aborts, whatever else is known. An episode that the participant did not end itself
     is a failure, whatever a judge would say. One it did end is what the judge says; without a word it is unscored.
     """
-    if is_aborted or stop_reason in _ABORTING:
+    if is_aborted or stop_reason in ABORTING:
         return "aborted"
     if stop_reason != "finished":
         return "failure"
@@ -52,7 +52,7 @@ class TaskResult(Record):
     @property
     def is_aborted(self) -> bool:
         """Whether the episode counts for nothing."""
-        return self.stop_reason in _ABORTING
+        return self.stop_reason in ABORTING
 
     @property
     def outcome(self) -> TaskOutcome:
@@ -100,7 +100,7 @@ class TaskResult(Record):
         """
         verdict = self.verdict
         value = {
-            "schema_version": SCHEMA,
+            "schema_version": RESULT_SCHEMA,
             "task_id": self.task.task_id,
             "task": self.task.task,
             "website": self.task.website,
@@ -133,15 +133,19 @@ class TaskResult(Record):
             "times": self._times(),
             "versions": dict(self.versions),
         }
-        return dict(finite(value))
+        written = dict(finite(value))
+        return {**written, "trajectory_sha256": evidence_sha256(written)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], *, source: str) -> Self:
-        """Read back what `to_json` gave (without the verdict's evidence). Raises `TrajectoryError` naming `source`."""
+        """Read back what `to_json` gave, now or in an older version (without the verdict's evidence).
+
+        Raises `TrajectoryError` naming `source`. The files are not looked at: `load_trajectory` compares digests.
+        """
         try:
-            if value["schema_version"] != SCHEMA:
+            if value["schema_version"] not in (RESULT_SCHEMA, *OLDER_RESULT_SCHEMAS):
                 raise TrajectoryError(
-                    f"{source}: schema_version is {str(value['schema_version'])[:60]!a}, not {SCHEMA}"
+                    f"{source}: schema_version is {str(value['schema_version'])[:60]!a}, not {RESULT_SCHEMA}"
                 )
             return cls._from_json(value)
         except ValidationError as error:

@@ -6,17 +6,18 @@ since that is the agent's final statement and no fact; so does this reader.
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from pydantic import ValidationError
 
-from judge.files import read_json
-from judge.trajectory import Trajectory
+from judge.files import read_bytes, read_json, sha256_file, sha256_json
+from judge.schemas import OLDER_RESULT_SCHEMAS, RESULT_SCHEMA
+from judge.trajectory import ABORTING, Trajectory, evidence_sha256
 from shared.errors import TrajectoryError
 from shared.models import Step, StopReason, Task
 
-SCHEMA = "wabe-1"
 V2_SCHEMA = "online-mind2web-v2"
 _IMAGES = {".png", ".jpg", ".jpeg", ".webp"}
 
@@ -31,19 +32,23 @@ def load_trajectory(folder: Path | str) -> Trajectory:
         return _load_v2(folder, path, result)
     if schema is None and _is_v2(result.get("action_history")):
         return _load_v2(folder, path, result)
-    if schema == SCHEMA:
+    if schema in (RESULT_SCHEMA, *OLDER_RESULT_SCHEMAS):
         return _load_own(folder, path, result)
+    if str(schema).startswith("wabe-"):
+        raise TrajectoryError(f"{path}: schema_version {str(schema)[:60]!a} is not one that this version reads")
     return _load_v1(folder, path, result)
 
 
 def read_steps(path: Path) -> tuple[Step, ...]:
     """The steps of a `steps.jsonl`. A torn last line (a kill while writing) is left out; other damage raises."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_bytes(path).split(b"\n")
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise TrajectoryError(f"{path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise TrajectoryError(f"{path}: {error}") from None
     steps = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -73,6 +78,39 @@ def _read_result(path: Path) -> dict[str, Any]:
     return result
 
 
+def with_digests(folder: Path, result: dict[str, Any]) -> dict[str, Any]:
+    """A `result.json` with the digests of its steps' files as they are now, `None` for one that is missing.
+
+    Raises `TrajectoryError` for a file that cannot be read.
+    """
+    steps = []
+    for step in result["steps"]:
+        made = dict(step)
+        for kind in ("screenshot", "snapshot"):
+            path = folder / step[kind] if step.get(kind) else None
+            try:
+                made[f"{kind}_sha256"] = sha256_file(path) if path is not None and path.is_file() else None
+            except OSError as error:
+                raise TrajectoryError(f"{path}: {error.strerror or error}") from None
+        steps.append(made)
+    return {**result, "steps": steps}
+
+
+def evidence_problems(recorded: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
+    """What of a trajectory is not as its digests say, one sentence each.
+
+    `recorded` is its `result.json`, `found` the same `with_digests` of the files.
+    """
+    for step, now in zip(recorded["steps"], found["steps"], strict=True):
+        for kind in ("screenshot_sha256", "snapshot_sha256"):
+            if step.get(kind) != now[kind]:
+                name = step.get(kind.removesuffix("_sha256"))
+                what = "missing" if now[kind] is None else "not the file that was recorded (SHA-256)"
+                yield f"{name}: {what}, step {step['index']}"
+    if recorded.get("trajectory_sha256") != evidence_sha256(recorded):
+        yield "result.json: trajectory_sha256 is not the digest of the recorded task, steps, answer and stop reason"
+
+
 def _load_own(folder: Path, path: Path, result: dict[str, Any]) -> Trajectory:
     raw = result.get("steps")
     if not isinstance(raw, list):
@@ -81,7 +119,9 @@ def _load_own(folder: Path, path: Path, result: dict[str, Any]) -> Trajectory:
         steps = tuple(Step.model_validate(step) for step in raw)
     except ValidationError as error:
         raise TrajectoryError(f"{path}: key 'steps': {_first(error)}") from None
-    return Trajectory(
+    stop_reason = _stop_reason(path, result)
+    is_digested = result["schema_version"] == RESULT_SCHEMA
+    loaded = Trajectory(
         folder=folder,
         task=_task(path, result),
         action_history=tuple(step.outcome.line for step in steps if step.outcome and step.outcome.line),
@@ -90,10 +130,28 @@ def _load_own(folder: Path, path: Path, result: dict[str, Any]) -> Trajectory:
         snapshots=tuple(_inside(folder, path, step.snapshot) for step in steps if step.snapshot),
         steps=steps,
         final_answer=_text_or_none(path, result, "agent_final_answer"),
-        stop_reason=_stop_reason(path, result),
+        stop_reason=stop_reason,
         error=_text_or_none(path, result, "error"),
-        is_aborted=result.get("is_aborted") is True,
+        is_aborted=stop_reason in ABORTING or (not is_digested and result.get("is_aborted") is True),
+        is_digested=is_digested,
     )
+    found = with_digests(folder, result)
+    try:
+        if is_digested and (problem := next(evidence_problems(result, found), None)):
+            raise TrajectoryError(f"{folder}/{problem}", remedy="resume the run to play this task again")
+        return loaded.model_copy(update={"sha256": evidence_sha256(found)})
+    except (ValueError, RecursionError) as error:
+        raise TrajectoryError(f"{path}: not readable: {error}") from None
+
+
+def _foreign(trajectory: Trajectory) -> Trajectory:
+    """A trajectory of a foreign layout with a digest of everything that it shows."""
+    shown = trajectory.model_dump(mode="json", include={"task", "action_history", "thoughts", "final_answer"})
+    try:
+        images = [sha256_file(path) for path in trajectory.screenshots]
+    except OSError as error:
+        raise TrajectoryError(f"{trajectory.folder}: {error}") from None
+    return trajectory.model_copy(update={"sha256": sha256_json({**shown, "screenshots": images})})
 
 
 def _is_v2(history: object) -> bool:
@@ -114,13 +172,15 @@ def _load_v1(folder: Path, path: Path, result: dict[str, Any]) -> Trajectory:
         number = re.search(r"\d+", image.name)
         if image.suffix.lower() in _IMAGES and number:
             numbered.append((int(number.group()), image.name, image))
-    return Trajectory(
-        folder=folder,
-        task=_task(path, result),
-        action_history=_strings(path, result, "action_history", "action"),
-        thoughts=_strings(path, result, "thoughts", "thought"),
-        screenshots=tuple(image for _, _, image in sorted(numbered)),
-        final_answer=_text_or_none(path, result, "final_result_response"),
+    return _foreign(
+        Trajectory(
+            folder=folder,
+            task=_task(path, result),
+            action_history=_strings(path, result, "action_history", "action"),
+            thoughts=_strings(path, result, "thoughts", "thought"),
+            screenshots=tuple(image for _, _, image in sorted(numbered)),
+            final_answer=_text_or_none(path, result, "final_result_response"),
+        )
     )
 
 
@@ -133,13 +193,15 @@ def _load_v2(folder: Path, path: Path, result: dict[str, Any]) -> Trajectory:
             if not isinstance(step.get(key), str):
                 raise TrajectoryError(f"{path}: action_history[{number}].{key} is missing or no text")
     shots = tuple(_inside(folder, path, f"trajectory/{step['screenshot']}") for step in steps)
-    return Trajectory(
-        folder=folder,
-        task=_task(path, result),
-        action_history=tuple(step["action"] for step in steps[:-1]),
-        thoughts=tuple(step["thought"] for step in steps if isinstance(step.get("thought"), str)),
-        screenshots=shots,
-        final_answer=_text_or_none(path, result, "agent_final_answer"),
+    return _foreign(
+        Trajectory(
+            folder=folder,
+            task=_task(path, result),
+            action_history=tuple(step["action"] for step in steps[:-1]),
+            thoughts=tuple(step["thought"] for step in steps if isinstance(step.get("thought"), str)),
+            screenshots=shots,
+            final_answer=_text_or_none(path, result, "agent_final_answer"),
+        )
     )
 
 
@@ -150,7 +212,7 @@ def _task(path: Path, result: dict[str, Any]) -> Task:
     task_id = result.get("task_id")
     level, length = result.get("level"), result.get("reference_length")
     points = result.get("scenario_key_points")
-    is_own = result.get("schema_version") == SCHEMA
+    is_own = result.get("schema_version") in (RESULT_SCHEMA, *OLDER_RESULT_SCHEMAS)
     try:
         return Task(
             task_id=task_id if isinstance(task_id, str) else path.parent.name,

@@ -1,22 +1,27 @@
-"""Checks a stored run against itself and against the installed code. Pure but for reading the prompt set and the code.
+"""Checks a stored run against itself and against the installed code.
 
-Everything that can be made again is made again from the per-task files: checksums of tasks, configuration, judging code
-and prompts, every entry of the submission, its counts and rates.
+Everything that can be made again is made again from the per-task files: digests of screenshots, snapshots and
+trajectories, checksums of tasks, configuration, judging code and prompts, every entry of the submission, its counts and
+rates. A run of an older version has no digests; that, and other code, is a note about it and no mismatch.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from judge.config import RunConfig
-from judge.judges.factory import OFFLINE, code_checksum
+from judge.files import read_json
+from judge.judges.checked import METHOD
+from judge.judges.factory import code_checksum
 from judge.prompt_set import load_prompts
-from judge.provenance import config_checksum, package_versions, task_set_checksum
+from judge.provenance import package_versions, settings_checksum, task_set_checksum
 from judge.results import Submission, TaskResult, TaskSummary, build_submission
 from judge.run_record import environment_of, judge_of
+from judge.schemas import OLDER_RUN_SCHEMAS, RESULT_SCHEMA, RUN_SCHEMA
+from judge.store import TaskStore
 from judge.task_result import finite
+from judge.trajectory_files import evidence_problems, read_steps, with_digests
 from shared.errors import ConfigError, WabeError
 from shared.models import Record, Step, Verdict
 from shared.text import excerpt
@@ -25,22 +30,34 @@ _MAX_SHOWN = 80
 
 
 class StoredTask(Record):
-    """One task's files: `result.json` as read, the records of `steps.jsonl`, the verdict's file, missing pictures."""
+    """One task's files: `result.json` as read, the records of `steps.jsonl`, the verdict's file, and what is wrong with
+    the files themselves.
+    """
 
     task_id: str
-    result: TaskResult | None
-    problem: str | None = None
+    result: TaskResult | None = None
+    schema_version: str = RESULT_SCHEMA
     steps: tuple[Step, ...] = ()
     verdict: Verdict | None = None
-    missing: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
-class StoredRun(Record):
-    """One run's files: `run.json`, `results.json`, and its tasks in the order of `run.json`."""
+@dataclass(frozen=True)
+class StoredRun:
+    """One run's files: `run.json`, `results.json`, its tasks in the order of `run.json`, and folders of no such task.
+
+    `tasks` can be gone through once.
+    """
 
     run: dict[str, Any]
     submission: dict[str, Any] | None
-    tasks: tuple[StoredTask, ...]
+    tasks: Iterable[StoredTask]
+    strays: tuple[str, ...] = ()
+
+    @property
+    def is_older(self) -> bool:
+        """Whether an older version recorded it."""
+        return self.run.get("schema_version") in OLDER_RUN_SCHEMAS
 
 
 class Findings(Record):
@@ -53,9 +70,26 @@ class Findings(Record):
 
 def verify_run(stored: StoredRun) -> Findings:
     """Everything about a run that can be made again, made again and compared."""
-    results = tuple(TaskSummary.of(task.result) for task in stored.tasks if task.result is not None)
-    mismatches = [*_tasks(stored), *_checksums(stored, results), *_submission(stored, results)]
-    return Findings(tasks=len(stored.tasks), mismatches=tuple(mismatches), notes=tuple(_versions(stored)))
+    mismatches: list[str] = []
+    notes: list[str] = []
+    results: list[TaskSummary] = []
+    tasks = 0
+    schema = stored.run.get("schema_version")
+    if stored.is_older:
+        notes.append(f"older version ({schema}): digests not recorded, not checked")
+    else:
+        mismatches += _differs("run.json: schema_version", schema, RUN_SCHEMA)
+    for task in stored.tasks:
+        tasks += 1
+        mismatches += _task(task, is_older=stored.is_older)
+        if task.result is not None:
+            results.append(TaskSummary.of(task.result))
+    mismatches += [f"results/{name}: not a task of run.json" for name in stored.strays]
+    mismatches += _checksums(stored, results)
+    code = list(_code(stored, results))
+    (notes if stored.is_older else mismatches).extend(code)
+    mismatches += _submission(stored, results)
+    return Findings(tasks=tasks, mismatches=tuple(mismatches), notes=(*notes, *_versions(stored)))
 
 
 def _differs(what: str, stored: object, made: object) -> Iterator[str]:
@@ -68,55 +102,39 @@ def _shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else excerpt(text, _MAX_SHOWN)
 
 
-def _tasks(stored: StoredRun) -> Iterator[str]:
-    """Each task's files against each other."""
-    for task in stored.tasks:
-        where = f"results/{task.task_id}"
-        if task.result is None:
-            yield f"{where}/result.json: {task.problem or 'missing'}"
-            continue
-        yield from _differs(f"{where}: task_id", task.result.task.task_id, task.task_id)
-        for number, step in enumerate(task.result.steps):
-            if number >= len(task.steps) or task.steps[number] != step:
-                yield f"{where}: step {number} of result.json is not the one of steps.jsonl"
-                break
-        else:
-            yield from _differs(f"{where}/steps.jsonl: number of steps", len(task.steps), len(task.result.steps))
-        yield from (f"{where}/{name}: missing" for name in task.missing)
-        if task.verdict is None and task.result.verdict is not None:
-            yield f"{where}/verdicts: none of the run's judge, though result.json holds one"
-        if task.verdict is not None and task.result.verdict is not None:
-            found, kept = task.verdict, task.result.verdict
-            yield from _differs(f"{where}: verdict of result.json", kept.outcome, found.outcome)
-            yield from _differs(f"{where}: reason of result.json", kept.reason, found.reason)
-            yield from _differs(f"{where}: key_points of result.json", kept.key_points, found.key_points)
-            scores = [[(score.Response, score.Score) for score in each.image_judge_record] for each in (kept, found)]
-            yield from _differs(f"{where}: image_judge_record of result.json", *scores)
+def _task(task: StoredTask, *, is_older: bool) -> Iterator[str]:
+    """A task's files against each other."""
+    where = f"results/{task.task_id}"
+    yield from (f"{where}/{problem}" for problem in task.problems)
+    if task.result is None:
+        return
+    if not is_older:
+        yield from _differs(f"{where}/result.json: schema_version", task.schema_version, RESULT_SCHEMA)
+    yield from _differs(f"{where}: task_id", task.result.task.task_id, task.task_id)
+    for number, step in enumerate(task.result.steps):
+        if number >= len(task.steps) or task.steps[number] != step:
+            yield f"{where}: step {number} of result.json is not the one of steps.jsonl"
+            break
+    else:
+        yield from _differs(f"{where}/steps.jsonl: number of steps", len(task.steps), len(task.result.steps))
+    if task.verdict is None and task.result.verdict is not None:
+        yield f"{where}/verdicts: none of the run's judge, though result.json holds one"
+    if task.verdict is not None and task.result.verdict is not None:
+        found, kept = task.verdict, task.result.verdict
+        yield from _differs(f"{where}: verdict of result.json", kept.outcome, found.outcome)
+        yield from _differs(f"{where}: reason of result.json", kept.reason, found.reason)
+        yield from _differs(f"{where}: key_points of result.json", kept.key_points, found.key_points)
+        scores = [[(score.Response, score.Score) for score in each.image_judge_record] for each in (kept, found)]
+        yield from _differs(f"{where}: image_judge_record of result.json", *scores)
 
 
 def _checksums(stored: StoredRun, results: Sequence[TaskSummary]) -> Iterator[str]:
-    provenance = _provenance(stored)
     tasks = task_set_checksum([result.task for result in results])
     yield from _differs("run.json: task_set_checksum", stored.run.get("task_set_checksum"), tasks)
-    try:
-        config = RunConfig.model_validate(stored.run.get("config"))
-    except ValidationError as error:
-        yield f"run.json: config: {error.errors(include_url=False)[0]['msg']}"
-        return
-    made = config_checksum(config)
+    config = stored.run.get("config")
+    made = settings_checksum(config if isinstance(config, Mapping) else {})
     yield from _differs("run.json: config_checksum", stored.run.get("config_checksum"), made)
-    code = code_checksum()
-    judges = {(judge.code_checksum, judge.prompt_checksum) for result in results if (judge := result.judge)}
-    for found, _ in judges:
-        yield from _differs("judging code", found, code)
-    if judges:
-        try:
-            prompts = code if config.judge_model == OFFLINE else load_prompts(config.prompts).checksum
-        except ConfigError as error:
-            yield f"prompt set: {error.message}"
-        else:
-            for _, found in judges:
-                yield from _differs("prompt set", found, prompts)
+    provenance = _provenance(stored)
     if provenance is not None:
         yield from _differs("results.json: provenance.task_set_checksum", provenance.get("task_set_checksum"), tasks)
         yield from _differs("results.json: provenance.config_checksum", provenance.get("config_checksum"), made)
@@ -127,6 +145,28 @@ def _checksums(stored: StoredRun, results: Sequence[TaskSummary]) -> Iterator[st
         for key, value in (("judge_code_checksum", "code_checksum"), ("prompt_checksum", "prompt_checksum")):
             expected = getattr(judge, value) if judge else None
             yield from _differs(f"results.json: provenance.{key}", provenance.get(key), expected)
+
+
+def _code(stored: StoredRun, results: Sequence[TaskSummary]) -> Iterator[str]:
+    """The judging code and prompts that the verdicts name, against those installed here."""
+    config = stored.run.get("config")
+    settings = config if isinstance(config, Mapping) else {}
+    judges = {judge for result in results if (judge := result.judge)}
+    code = code_checksum()
+    for found in sorted({judge.code_checksum for judge in judges}):
+        yield from _differs("judging code", found, code)
+    # Checks have no prompts: their code stands in their place.
+    asked = sorted({judge.prompt_checksum for judge in judges if judge.method != METHOD})
+    for found in sorted({judge.prompt_checksum for judge in judges if judge.method == METHOD}):
+        yield from _differs("judging code of checks", found, code)
+    if asked:
+        try:
+            prompts = load_prompts(settings.get("prompts")).checksum
+        except ConfigError as error:
+            yield f"prompt set: {error.message}"
+        else:
+            for found in asked:
+                yield from _differs("prompt set", found, prompts)
 
 
 def _provenance(stored: StoredRun) -> Mapping[str, Any] | None:
@@ -163,7 +203,8 @@ def _submission(stored: StoredRun, results: Sequence[TaskSummary]) -> Iterator[s
     yield from _credit(stored)
     made = json.loads(json.dumps(finite(made)))
     for key in made:
-        if key not in ("tasks", "provenance"):
+        # Older versions counted less.
+        if key not in ("tasks", "provenance") and (key in detail or not stored.is_older):
             yield from _differs(f"results.json: {key}", detail.get(key), made[key])
     yield from _entries(detail.get("tasks"), made["tasks"])
 
@@ -207,10 +248,73 @@ def _versions(stored: StoredRun) -> Iterator[str]:
                 yield f"{name}: made with {recorded.get(name)}, {installed.get(name)} is installed"
 
 
-def read_task(task_id: str, read: Callable[[], TaskResult], **files: Any) -> StoredTask:
-    """A task's files, or why its result cannot be read."""
+def read_task(task: TaskStore, judge_id: str) -> StoredTask:
+    """A task's files as they are, with what is wrong with them."""
+    folder = task.folder
+    path = folder / "result.json"
     try:
-        result = read()
+        recorded = read_json(path)
+        result = TaskResult.from_json(recorded, source=path.name)
+        steps = read_steps(folder / "steps.jsonl")
     except (WabeError, OSError, ValueError) as error:
-        return StoredTask(task_id=task_id, result=None, problem=str(error)[:200])
-    return StoredTask(task_id=task_id, result=result, **files)
+        problem = error.message if isinstance(error, WabeError) else f"result.json: {error}"
+        return StoredTask(task_id=folder.name, problems=(problem[:200],))
+    schema = recorded["schema_version"]
+    problems = [*_files(folder, recorded)]
+    if schema == RESULT_SCHEMA:
+        problems += [*_made_again(recorded, result), *_verdicts(folder, recorded), *_attempts(folder)]
+    return StoredTask(
+        task_id=folder.name,
+        result=result,
+        schema_version=schema,
+        steps=steps,
+        verdict=task.read_verdict(judge_id),
+        problems=tuple(problems),
+    )
+
+
+def _files(folder: Path, recorded: dict[str, Any]) -> Iterator[str]:
+    """Screenshots and snapshots: missing, changed, or of no step."""
+    named = {step[kind] for step in recorded["steps"] for kind in ("screenshot", "snapshot") if step[kind]}
+    if outside := [name for name in named if Path(name).is_absolute() or ".." in Path(name).parts]:
+        yield f"result.json: {excerpt(outside[0])} points outside its folder"
+    elif recorded["schema_version"] == RESULT_SCHEMA:
+        yield from evidence_problems(recorded, with_digests(folder, recorded))
+    else:
+        yield from (f"{name}: missing" for name in sorted(named) if not (folder / name).is_file())
+    for kind in ("trajectory", "snapshots"):
+        for path in sorted((folder / kind).iterdir()) if (folder / kind).is_dir() else ():
+            if f"{kind}/{path.name}" not in named:
+                yield f"{kind}/{excerpt(path.name)}: of no step"
+
+
+def _made_again(recorded: Mapping[str, Any], result: TaskResult) -> Iterator[str]:
+    """What `result.json` says more than once."""
+    made = result.to_json()
+    for key in sorted({*made, *recorded} - {"trajectory_sha256", "times"}):
+        yield from _differs(f"result.json: {key}", recorded.get(key), made.get(key))
+
+
+def _verdicts(folder: Path, recorded: Mapping[str, Any]) -> Iterator[str]:
+    """Every verdict, of any judge, names the trajectory beside it."""
+    for path in sorted((folder / "verdicts").glob("*.json")):
+        try:
+            named = Verdict.model_validate(read_json(path)).trajectory_sha256
+        except (OSError, ValueError) as error:
+            yield f"verdicts/{path.name}: not a verdict: {str(error)[:100]}"
+            continue
+        if named != recorded.get("trajectory_sha256"):
+            yield f"verdicts/{path.name}: judged another trajectory than the one beside it"
+
+
+def _attempts(folder: Path) -> Iterator[str]:
+    """The files of earlier attempts against their steps. One that was interrupted may have a file more."""
+    for attempt in sorted((folder / "attempts").glob("*/")):
+        try:
+            steps = [step.model_dump(mode="json") for step in read_steps(attempt / "steps.jsonl")]
+            found = with_digests(attempt, {"steps": steps})["steps"]
+        except WabeError as error:
+            yield f"attempts/{attempt.name}: {error.message}"
+            continue
+        if steps != found:
+            yield f"attempts/{attempt.name}: a screenshot or snapshot is not the file that was recorded (SHA-256)"

@@ -123,6 +123,7 @@ class Timings(Record):
 class Step(Record):
     """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
 
+    The digests are of the two files' bytes; runs of the first version have none.
     `viewport` is width and height in CSS pixels; `downloads` are the names of files that the action began to download.
     """
 
@@ -130,7 +131,9 @@ class Step(Record):
     url: str
     title: str
     screenshot: str | None = None
+    screenshot_sha256: str | None = None
     snapshot: str | None = None
+    snapshot_sha256: str | None = None
     dialog: str | None = None
     reply: str = ""
     action: Action | None = None
@@ -179,10 +182,14 @@ class JudgeInfo(Record):
 
 
 class Verdict(Record):
-    """What a judge method says of one trajectory. Nothing defaults to success: without an answer it is `unscored`."""
+    """What a judge method says of one trajectory. Nothing defaults to success: without an answer it is `unscored`.
+
+    It is valid for the trajectory with the digest `trajectory_sha256` and for no other.
+    """
 
     outcome: VerdictOutcome
     reason: str
+    trajectory_sha256: str | None = None
     judge: JudgeInfo | None = None
     key_points: tuple[str, ...] = ()
     image_judge_record: tuple[ImageScore, ...] = ()

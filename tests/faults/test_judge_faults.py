@@ -76,7 +76,9 @@ async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
     verdicts = [task["verdict"] for task in detail["tasks"]]
     assert verdicts[0] in ("success", "failure")
     assert verdicts[1:] == ["aborted", "aborted"]
-    assert all("File too large" in task["error"] and task["error"].startswith("internal: ") for task in detail["tasks"][1:])
+    assert all(
+        "File too large" in task["error"] and task["error"].startswith("internal: ") for task in detail["tasks"][1:]
+    )
     assert detail["total_tasks"] == 3
     assert detail["aborted_tasks"] == 2
     kept = json.loads((tmp_path / "runs" / "full" / "results" / "t0" / "result.json").read_text())

@@ -21,14 +21,12 @@ def record(folder: Path, **changes: Any) -> Path:
     steps = []
     for index, line in enumerate(LINES):
         page = Page(url=f"https://shop.test/{index}", title="Shop", snapshot="- button", screenshot=b"jpeg %d" % index)
-        screenshot, snapshot = store.write_page(index, page)
         tool = "finish" if index == 2 else "browser_click"
         step = Step(
             index=index,
             url=page.url,
             title=page.title,
-            screenshot=screenshot,
-            snapshot=snapshot,
+            **store.write_page(index, page),
             action=Action(tool=tool, thought=f"thought {index}"),
             outcome=Outcome(ok=True, line=line),
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helpers_results import JUDGE, a_finished_run, a_result, a_verdict
+from helpers_results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from judge.commands.verify import load_run
 from judge.judges.factory import code_checksum
 from judge.rejudged import take_over
@@ -44,7 +44,7 @@ def everything(store: RunStore) -> dict[str, bytes]:
 
 
 def test_a_verdict_on_an_unscored_task_is_counted(store: RunStore) -> None:
-    store.task("t2").write_verdict("webjudge-1", a_verdict("failure", judge=OWN))
+    write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure", judge=OWN))
     assert take_over(store) == ("t2",)
     counts = detail(store)
     assert (counts["success_rate"], counts["scored_tasks"], counts["unscored_tasks"]) == (50.0, 2, 0)
@@ -53,14 +53,14 @@ def test_a_verdict_on_an_unscored_task_is_counted(store: RunStore) -> None:
 
 
 def test_the_run_still_verifies(store: RunStore) -> None:
-    store.task("t2").write_verdict("webjudge-1", a_verdict("failure", judge=OWN))
+    write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure", judge=OWN))
     assert verify_run(load_run(store)).mismatches
     take_over(store)
     assert verify_run(load_run(store)).mismatches == ()
 
 
 def test_another_judges_verdict_changes_nothing(store: RunStore) -> None:
-    store.task("t2").write_verdict("rubric-9", a_verdict("success"))
+    write_verdict_on(store.task("t2"), "rubric-9", a_verdict("success"))
     before = everything(store)
     assert take_over(store) == ()
     assert everything(store) == before
@@ -69,20 +69,20 @@ def test_another_judges_verdict_changes_nothing(store: RunStore) -> None:
 def test_tasks_without_news_keep_their_results_byte_for_byte(store: RunStore) -> None:
     path = store.task("t1").folder / "result.json"
     before = path.read_bytes()
-    store.task("t2").write_verdict("webjudge-1", a_verdict("failure", judge=OWN))
+    write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure", judge=OWN))
     take_over(store)
     assert path.read_bytes() == before
 
 
 def test_an_aborted_task_stays_aborted_whatever_a_verdict_file_says(store: RunStore) -> None:
-    store.task("t3").write_verdict("webjudge-1", a_verdict("success"))
+    write_verdict_on(store.task("t3"), "webjudge-1", a_verdict("success"))
     assert take_over(store) == ()
     assert detail(store)["aborted_tasks"] == 1
 
 
 def test_what_a_kill_left_half_done_is_finished_by_the_next_call(store: RunStore) -> None:
     submission = (store.folder / "results.json").read_bytes()
-    store.task("t2").write_verdict("webjudge-1", a_verdict("failure", judge=OWN))
+    write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure", judge=OWN))
     take_over(store)
     (store.folder / "results.json").write_bytes(submission)
     assert take_over(store) == ("t2",)
@@ -91,7 +91,7 @@ def test_what_a_kill_left_half_done_is_finished_by_the_next_call(store: RunStore
 
 def test_a_run_that_is_not_finished_is_left_to_resume(store: RunStore) -> None:
     (store.folder / "results.json").unlink()
-    store.task("t2").write_verdict("webjudge-1", a_verdict("failure"))
+    write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure"))
     before = everything(store)
     assert take_over(store) == ()
     assert everything(store) == before

@@ -8,7 +8,8 @@ import pytest
 
 from helpers_scripted_model import JPEG, ScriptedModel, parts_for, webjudge_script
 from judge.judges.webjudge import WebJudge
-from judge.scoring import Scored, find_trajectories, score_all, score_one
+from judge.scoring import Scored, find_trajectories, judge_stored, score_all
+from judge.store import TaskStore
 from judge.trajectory import Trajectory
 from shared.errors import ConfigError, ModelUnavailable
 from shared.models import Verdict
@@ -42,6 +43,10 @@ def own_folder(parent: Path, name: str, **more: object) -> Path:
 
 def judge_with(model: ScriptedModel, **config: object) -> WebJudge:
     return WebJudge(parts_for(model, **config))
+
+
+async def score_one(folder: Path, judge: WebJudge, **options: bool) -> Scored:
+    return await judge_stored(TaskStore(folder), judge, **options)
 
 
 async def score(folders: list[Path], judge: WebJudge, **options: object) -> list[Scored]:
@@ -147,15 +152,14 @@ async def test_a_settled_end_names_the_judge_it_counts_for_as_well(tmp_path: Pat
 
 
 async def test_at_most_that_many_trajectories_are_judged_at_once(tmp_path: Path) -> None:
-    running, peak = 0, 0
+    running, peak, three = 0, 0, asyncio.Barrier(3)
 
     class Counting(WebJudge):
         async def judge(self, trajectory: Trajectory) -> Verdict:
             nonlocal running, peak
             running += 1
             peak = max(peak, running)
-            for _ in range(5):
-                await asyncio.sleep(0)
+            await three.wait()
             running -= 1
             return Verdict(outcome="success", reason="")
 

@@ -15,17 +15,17 @@ PAGE = Page(url="http://shop.test/", title="Shop", snapshot="- link [ref=e1]", s
 def test_a_screenshot_is_written_as_the_browser_gave_it(tmp_path: Path) -> None:
     store = TaskStore(tmp_path / "t1")
     store.begin()
-    image, snapshot = store.write_page(3, PAGE)
-    assert image == "trajectory/step_003.jpg"
-    assert (tmp_path / "t1" / image).read_bytes() == PAGE.screenshot
-    assert (tmp_path / "t1" / snapshot).read_text() == PAGE.snapshot
+    files = store.write_page(3, PAGE)
+    assert files["screenshot"] == "trajectory/step_003.jpg"
+    assert (tmp_path / "t1" / files["screenshot"]).read_bytes() == PAGE.screenshot
+    assert (tmp_path / "t1" / files["snapshot"]).read_text() == PAGE.snapshot
 
 
 def test_a_page_behind_a_dialog_has_no_screenshot(tmp_path: Path) -> None:
     store = TaskStore(tmp_path)
     store.begin()
-    image, _ = store.write_page(0, Page(url="u", title="", snapshot="", dialog="alert"))
-    assert image is None
+    files = store.write_page(0, Page(url="u", title="", snapshot="", dialog="alert"))
+    assert (files["screenshot"], files["screenshot_sha256"]) == (None, None)
 
 
 def test_a_step_is_on_disk_as_soon_as_it_is_appended(tmp_path: Path) -> None:

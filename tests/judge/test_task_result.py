@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers_results import JUDGE, a_result, a_step, a_verdict
-from judge.files import write_json
+from helpers_results import JUDGE, a_result, a_step, a_verdict, write_attempt
+from judge.store import TaskStore
 from judge.task_result import MAX_THOUGHT_CHARS, TaskResult, classify
 from judge.trajectory_files import load_trajectory
 from shared.errors import TrajectoryError
@@ -101,13 +101,7 @@ def test_thoughts_are_bounded() -> None:
 
 
 def test_the_trajectory_reader_understands_it(tmp_path: Path) -> None:
-    result = a_result(final_answer="42")
-    for step in result.steps:
-        for name in (step.screenshot, step.snapshot):
-            assert name is not None
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            (tmp_path / name).write_bytes(b"x")
-    write_json(tmp_path / "result.json", result.to_json())
+    result = write_attempt(TaskStore(tmp_path), a_result(final_answer="42"))
     trajectory = load_trajectory(tmp_path)
     assert trajectory.task == result.task
     assert trajectory.steps == result.steps

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from judge.cli_boundary import run_interruptible
+from judge.cli_boundary import EXIT_LOST, run_interruptible
 from judge.config import RunConfig
 from judge.events import one_line
 from judge.intervals import exact
@@ -77,7 +77,12 @@ def score(
         _score(found[:limit], config, settings, runs / "cache", max_parallel, again=again, tally=tally)
     )
     # What the run's own judge says belongs into the run's results; another judge's verdicts stay beside them.
-    tally.updated = take_over(run) if run else ()
+    try:
+        tally.updated = take_over(run) if run else ()
+    except ConfigError as error:
+        # The verdicts are given and paid for: their summary comes all the same.
+        typer.echo(f"error: {error}", err=True)
+        code = EXIT_LOST
     typer.echo(json.dumps(tally.summary()) if as_json else tally.line())
     if code:
         raise typer.Exit(code)
@@ -101,7 +106,7 @@ async def _score(
         )
     finally:
         await judge.aclose()
-    return 1 if tally.counts["broken"] or tally.counts["unscored"] else 0
+    return EXIT_LOST if tally.counts["broken"] or tally.counts["unscored"] else 0
 
 
 class _Tally:

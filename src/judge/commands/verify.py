@@ -8,11 +8,10 @@ from rich.console import Console
 
 from judge.cli_boundary import EXIT_LOST
 from judge.files import read_json
+from judge.run_record import judge_id_of
 from judge.store import RunStore, resolve_run
-from judge.task_result import TaskResult
-from judge.trajectory_files import read_steps
-from judge.verify import Findings, StoredRun, StoredTask, read_task, verify_run
-from shared.errors import ConfigError, TrajectoryError
+from judge.verify import Findings, StoredRun, read_task, verify_run
+from shared.errors import ConfigError
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +22,12 @@ def register(app: typer.Typer) -> None:
         run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, or `latest`.")] = "latest",
         output_dir: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path(".output"),
     ) -> None:
-        """Make a run's checksums, counts and rates again from its files, and say what does not match."""
+        """Recompute a run's checksums, digests, counts and rates from its files, and report what does not match.
+
+        Digests are recomputed from the screenshots, snapshots and steps, and each verdict is compared with the
+        trajectory that it names. They carry no key: they find corruption and files that were mixed up, and cannot find
+        what an owner of the folder changed who rewrote all of it.
+        """
         store = resolve_run(run, output_dir)
         findings = verify_run(load_run(store))
         _tell(store, findings)
@@ -38,7 +42,6 @@ def load_run(store: RunStore) -> StoredRun:
         raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
     listed = record.get("task_ids")
     ids = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-    judge_id = str(record.get("judge_id"))
     try:
         submission = read_json(store.folder / "results.json")
     except (OSError, ValueError):
@@ -46,24 +49,9 @@ def load_run(store: RunStore) -> StoredRun:
     return StoredRun(
         run=record,
         submission=submission if isinstance(submission, dict) else None,
-        tasks=tuple(_load_task(store, name, judge_id) for name in dict.fromkeys(ids)),
-    )
-
-
-def _load_task(store: RunStore, name: str, judge_id: str) -> StoredTask:
-    task = store.task(name)
-    path = task.folder / "result.json"
-    try:
-        steps = read_steps(task.folder / "steps.jsonl")
-    except TrajectoryError as error:
-        return StoredTask(task_id=name, result=None, problem=error.message)
-    files = [file for step in steps for file in (step.screenshot, step.snapshot) if file]
-    return read_task(
-        name,
-        lambda: TaskResult.from_json(read_json(path), source=str(path)),
-        steps=steps,
-        verdict=task.read_verdict(judge_id),
-        missing=tuple(file for file in files if not (task.folder / file).is_file()),
+        # One at a time: the largest task takes a few hundred megabytes while it is looked at.
+        tasks=(read_task(store.task(name), judge_id_of(record, name)) for name in dict.fromkeys(ids)),
+        strays=tuple(task.folder.name for task in store.tasks() if task.folder.name not in ids),
     )
 
 

@@ -150,8 +150,8 @@ class ModelJudge(ABC):
 
     @property
     def id(self) -> str:
-        """`<method>-<digest>` over method, model, prompt set, threshold and the options that the method reads."""
-        options = {name: getattr(self.config, name) for name in self.options}
+        """`<method>-<digest>` over method, model, prompt set, threshold and every option that can change a verdict."""
+        options = {name: getattr(self.config, name) for name in (*self.options, "off_site")}
         said = [self.method, self.parts.model.name, self.parts.prompts.checksum, self.config.score_threshold, options]
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
         return f"{self.method}-{digest[:12]}"

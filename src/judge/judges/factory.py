@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from judge.config import JudgeMethod, RunConfig
 from judge.judges.base import Judge
-from judge.judges.checked import MODEL as OFFLINE
+from judge.judges.checked import OFFLINE as OFFLINE
 from judge.judges.checked import CheckedJudge, ChecksJudge, refuse_methods
 from judge.judges.engine import JudgeParts, ModelJudge
 from judge.judges.last_shot import AgentTrekJudge, AutonomousJudge
@@ -43,6 +43,7 @@ _JUDGING = (
     "action_lines.py",
     "network_policy.py",
     "prompt_set.py",
+    "schemas.py",
     "sites.py",
     "trajectory.py",
     "trajectory_files.py",

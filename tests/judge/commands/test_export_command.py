@@ -28,12 +28,12 @@ def runs(tmp_path: Path) -> Path:
     for task_id in ("t1", "t2"):
         store = run.task(task_id)
         store.begin()
-        screenshot, _ = store.write_page(0, Page(url="https://a.test/", title="", snapshot="", screenshot=b"jpeg"))
+        files = store.write_page(0, Page(url="https://a.test/", title="", snapshot="", screenshot=b"jpeg"))
         step = Step(
             index=0,
             url="https://a.test/",
             title="",
-            screenshot=screenshot,
+            **files,
             action=Action(tool="finish"),
             outcome=Outcome(ok=True, line="<page> -> FINISH"),
         )

@@ -135,8 +135,6 @@ def test_a_users_mistake_is_named(run: RunStore, server: ModelServer, arguments:
 
 def test_a_verdict_of_the_runs_own_judge_goes_into_its_results(tmp_path: Path, server: ModelServer) -> None:
     finished = a_finished_run(tmp_path / "out", a_result("t1", verdict=a_verdict("unscored")))
-    for path in (finished.task("t1").folder / "trajectory").glob("*.jpg"):
-        path.write_bytes(JPEG + path.name.encode())
     judge_id = json.loads(invoke(finished, "run-1", *on(server)).stdout)["judge"]
     record = finished.read_run()
     assert record is not None
