@@ -12,7 +12,8 @@ from shared.models import Page, Record, ToolSpec
 class ToolResult(Record):
     """What the browser's server answered to one tool call. `text` is its words, bounded; `ok` is false on an error.
 
-    `downloads` are names of files that it began to download, which the judge refuses. `refused` are network addresses that were asked for meanwhile and that the guard kept pages from.
+    `refused` are network addresses that were asked for meanwhile and that the guard kept pages from; `downloads` are
+    names of files that the page began to download, which the browser refuses.
     """
 
     ok: bool

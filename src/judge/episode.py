@@ -15,10 +15,11 @@ from judge.actions import CheckedAction, Complaint, check_action
 from judge.config import RunConfig
 from judge.environment import Browser, BrowserFactory
 from judge.off_site import OFF_SITE, off_site_flag, site_of
+from judge.record_limits import clip_text
 from judge.sites import Site
 from judge.store import TaskStore
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
-from shared.models import Observation, Outcome, Page, Record, Step, StopReason, Task, Timings
+from shared.models import Observation, Outcome, Page, Record, Step, StopReason, Tab, Task, Timings
 from shared.protocol import ENDING_TOOLS, FINISH, parse_reply, render_observation
 from shared.snapshot import cut_snapshot, parse_snapshot
 from shared.snapshot_boxes import without_boxes
@@ -27,6 +28,7 @@ from shared.text import without_surrogates
 BLOCKED = "blocked_address"
 MAX_UNREADABLE = 3
 _TELLING_TOOLS = frozenset({"browser_find", "browser_tabs"})
+_KEPT_TABS = 8
 _BACK_TOOLS = frozenset({"browser_navigate_back", "browser_press_key"})
 
 
@@ -224,7 +226,7 @@ class Episode:
             feedback=self._feedback,
             flags=tuple(flag for flag in (off_site, blocked) if flag),
             refused=page.refused,
-            tabs=tuple(tab.model_copy(update={"url": tab.url[:2048], "title": tab.title[:500]}) for tab in page.tabs),
+            tabs=_recorded(page.tabs),
             viewport=(self._config.viewport_width, self._config.viewport_height),
         )
 
@@ -293,3 +295,11 @@ class Episode:
         if step.action and step.action.tool in ENDING_TOOLS and step.outcome and step.outcome.ok:
             return "finished"
         return None
+
+
+def _recorded(tabs: tuple[Tab, ...]) -> tuple[Tab, ...]:
+    """The first tabs and the current one, bounded: a page may open a hundred with long addresses."""
+    kept = [tab for tab in tabs if tab.current or tab.index < _KEPT_TABS]
+    return tuple(
+        tab.model_copy(update={"url": clip_text(tab.url, 500), "title": clip_text(tab.title, 200)}) for tab in kept
+    )

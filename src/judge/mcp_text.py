@@ -160,8 +160,9 @@ def downloads(text: str) -> tuple[str, ...]:
 
     From the answer's events, where a page's console messages stand as well: a page may name a file that is none.
     """
-    _, _, events = text.rpartition(f"{_AFTER_SNAPSHOT[0]}\n")
-    found = (_DOWNLOAD.fullmatch(line) for line in events.split("\n", 200)[:200])
+    _, has_events, events = text.rpartition(f"{_AFTER_SNAPSHOT[0]}\n")
+    lines = events.split("\n", 200)[:200] if has_events else ()
+    found = (_DOWNLOAD.fullmatch(line) for line in lines)
     return tuple(match[1][:200] for match in found if match)[:20]
 
 
