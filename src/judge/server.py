@@ -14,7 +14,7 @@ from judge.bundled import bundled_tasks
 from judge.config import RunConfig
 from judge.events import Event, Sink, describe, one_line
 from judge.guarded_browser import GuardedBrowsers
-from judge.judges.factory import check_judge_model, open_judge
+from judge.judges.factory import OFFLINE, check_judge_model, open_judge
 from judge.provenance import provenance
 from judge.results import Submission, TaskSummary, build_submission, result_text
 from judge.run_record import begin_run, end_run, environment_of, judge_of
@@ -24,6 +24,7 @@ from judge.service_limits import settings_of_the_host
 from judge.store import RunStore, new_run_id
 from shared.a2a_client import ParticipantClient
 from shared.a2a_turn import TaskSink, Turn
+from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, WabeError
 from shared.llm import Model
 from shared.settings import Settings
@@ -100,7 +101,8 @@ class JudgeService:
                 )
         config = self._config(request)
         check_judge_model(config, self._parts.settings)
-        return request.model_copy(update={"config": config})
+        warnings = (*request.warnings, *_without_checks(request, config))
+        return request.model_copy(update={"config": config, "warnings": warnings})
 
     def _config(self, request: AssessmentRequest) -> RunConfig:
         """The request's settings; where it names no judge model, the one that this judge was started with."""
@@ -229,6 +231,12 @@ class _Updates:
         self._new.clear()
         if lines:
             await self._sink.update("\n".join(lines))
+
+
+def _without_checks(request: AssessmentRequest, config: RunConfig) -> Iterator[str]:
+    without = sum(not task.checks for task in request.tasks)
+    if config.judge_model == OFFLINE and without:
+        yield f"{without} of {len(request.tasks)} tasks will be unscored: {NO_CHECKS}"
 
 
 def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummary, ...], run_id: str) -> Submission:

@@ -11,10 +11,11 @@ from judge.cli_boundary import EXIT_DONE, EXIT_LOST
 from judge.events import one_line
 from judge.progress import OUTCOME_STYLES
 from judge.store import RunStore
+from shared.checks import NO_CHECKS
 
 
 def print_summary(console: Console, submission: dict[str, Any], store: RunStore) -> int:
-    """Print it. Returns the exit code: 1 when something was lost (aborted or unscored), else 0."""
+    """Print it. Returns the exit code: 1 when something was lost (aborted or unscored) or nothing scored, else 0."""
     lost = 0
     for result in submission["results"]:
         detail = result["detail"]
@@ -24,6 +25,9 @@ def print_summary(console: Console, submission: dict[str, Any], store: RunStore)
         if note:
             console.print(Text(str(note), style="yellow"), soft_wrap=True)
         lost += int(detail.get("aborted_tasks", 0)) + int(detail.get("unscored_tasks", 0))
+        # Tasks without checks were announced at the start; they are lost only if nothing else was scored either.
+        if detail["scored_tasks"]:
+            lost -= sum(task.get("reason") == NO_CHECKS for task in detail["tasks"])
     console.print(f"Results: {store.folder / 'results.json'}", highlight=False, soft_wrap=True)
     return EXIT_LOST if lost else EXIT_DONE
 

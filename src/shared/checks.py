@@ -15,6 +15,8 @@ from shared.normalise import NormaliseError, ValueType, normalise
 from shared.patterns import Pattern, PatternError
 
 MAX_CHECKS = 50
+# The reason of a task that is unscored because nothing was declared to check.
+NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
 _MAX_LIST = 50
 _MAX_SCHEMA_CHARS = 10_000
 _COMMON = ("at", "on", "within", "in_view")

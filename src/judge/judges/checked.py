@@ -9,13 +9,13 @@ from judge.evaluators.base import Assertion
 from judge.evaluators.checks import CheckEvaluator
 from judge.judges.base import Judge
 from judge.trajectory import Trajectory
+from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
 from shared.models import ImageScore, JudgeInfo, Step, Task, Verdict, VerdictOutcome
 
 METHOD = "checks"
 OFFLINE = "offline"
 RULES_VERSION = "1"
-NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
 _SCORE_OF_PASS, _SCORE_OF_REST = 5, 1
 
 
