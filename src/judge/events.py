@@ -22,6 +22,13 @@ class RunStarted(Record):
     kept: int = 0
 
 
+class Noted(Record):
+    """Something about the request that its sender should know, such as an ignored key."""
+
+    kind: Literal["noted"] = "noted"
+    text: str
+
+
 class TaskStarted(Record):
     """An attempt at a task begins."""
 
@@ -77,7 +84,7 @@ class RunDone(Record):
     total: int
 
 
-Event = RunStarted | TaskStarted | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
+Event = RunStarted | Noted | TaskStarted | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
 Sink = Callable[[Event], None]
 
 
@@ -93,6 +100,8 @@ def describe(event: Event) -> str:
         case RunStarted():
             kept = f", {event.kept} kept from before" if event.kept else ""
             return f"Assessment {event.run_id}: {event.total} tasks{kept}."
+        case Noted():
+            return f"Note: {one_line(event.text, 500)}"
         case TaskStarted():
             return f"Task {event.task_id}, attempt {event.attempt}: started, up to {event.max_steps} steps."
         case StepDone():
@@ -115,6 +124,7 @@ _FORMS: tuple[tuple[re.Pattern[str], type[Event]], ...] = (
         re.compile(_RUN + r": (?P<total>\d+) tasks(?:, (?P<kept>\d+) kept from before)?\."),
         RunStarted,
     ),
+    (re.compile(r"Note: (?P<text>.*)"), Noted),
     (re.compile(_TASK + r", attempt (?P<attempt>\d+): started, up to (?P<max_steps>\d+) steps\."), TaskStarted),
     (re.compile(_TASK + r", step (?P<step>\d+) of (?P<max_steps>\d+): (?P<action>.*)"), StepDone),
     (re.compile(_TASK + r", attempt (?P<attempt>\d+): aborted, trying again: (?P<cause>.*)"), TaskRetried),

@@ -149,13 +149,17 @@ def _mistake(source: str, where: str, key: str, problem: str, remedy: str) -> Co
 
 def warnings_of(task: Task, allowed_sites: Sequence[str] = ()) -> list[str]:
     """What is allowed and probably wrong with a task's checks, a sentence each."""
-    found = [
+    return [
         f"check {number}: {warning}"
         for number, check in enumerate(task.checks, 1)
         for each in (check.any_of if isinstance(check, AnyOf) else (check,))
         for warning in _warnings(each, task, allowed_sites)
     ]
-    return found + [f"checks {first} and {second}: {why}" for first, second, why in _contradictions(task.checks)]
+
+
+def contradictions_of(task: Task) -> list[str]:
+    """Pairs of a task's checks that no attempt can pass both, a sentence each."""
+    return [f"checks {first} and {second}: {why}" for first, second, why in _contradictions(task.checks)]
 
 
 def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> Iterator[str]:
@@ -184,7 +188,6 @@ def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> It
 
 
 def _contradictions(checks: Sequence[Check]) -> Iterator[tuple[int, int, str]]:
-    """Pairs of checks that no attempt can pass both."""
     for second, later in enumerate(checks):
         for first, earlier in enumerate(checks[:second]):
             why = _contradicts(earlier, later)

@@ -12,7 +12,7 @@ from judge.assessment import Assessment, Parts
 from judge.browser_settings import BrowserSettings
 from judge.bundled import bundled_tasks
 from judge.config import RunConfig
-from judge.events import Event, Sink, describe, one_line
+from judge.events import Event, Noted, Sink, describe, one_line
 from judge.guarded_browser import GuardedBrowsers
 from judge.judges.factory import OFFLINE, check_judge_model, open_judge
 from judge.provenance import provenance
@@ -128,7 +128,7 @@ class JudgeService:
             watch(event)
 
         for warning in request.warnings:
-            await sink.update(f"Note: {warning}")
+            await sink.update(describe(Noted(text=warning)))
         line = _Line(url, config)
         browser = BrowserSettings.from_config(config, self._parts.settings)
         parts = Parts(
