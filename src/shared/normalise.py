@@ -123,6 +123,9 @@ def is_same(actual: Any, expected: Any, kind: ValueType, *, ordered: bool = Fals
         return bool(actual[0] == expected[0] and expected[1] in (None, actual[1]))
     if kind == "list" and not ordered:
         return sorted(map(str, actual)) == sorted(map(str, expected))
+    if kind == "json":
+        # As text: in Python true equals 1.
+        return json.dumps(actual, sort_keys=True) == json.dumps(expected, sort_keys=True)
     return bool(actual == expected)
 
 
