@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import CheckEvaluator
 from judge.trajectory import Trajectory
@@ -22,7 +24,7 @@ class Seen(Record):
     line: str | None = None
     dialog: str | None = None
     tool: str = "browser_click"
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field(default_factory=dict)
     is_ok: bool = True
     viewport: tuple[int, int] | None = VIEWPORT
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judge.judges.offline import OfflineJudge
 
 from helpers_results import a_step
 from judge.assessment import Assessment, Parts
@@ -16,7 +17,6 @@ from judge.config import RunConfig
 from judge.environment import ToolResult
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
-from judge.judges.offline import OfflineJudge
 from judge.results import TaskSummary
 from judge.store import RunStore, TaskStore
 from judge.trajectory import Trajectory

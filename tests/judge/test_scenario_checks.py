@@ -25,8 +25,14 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"kind": "page", "url": "/", "not": "yes"}], "key 'not': 'yes'"),
     ([{"kind": "element"}], "key 'element': "),
     ([{"kind": "element", "element": []}], "key 'element': "),
-    ([{"kind": "element", "element": 'buton "x"'}], "key 'element': column 1: 'buton' is not a role (did you mean 'button'"),
-    ([{"kind": "element", "element": ["link", 'link "x']}], "element #2, key 'element': column 6: the name has no closing"),
+    (
+        [{"kind": "element", "element": 'buton "x"'}],
+        "key 'element': column 1: 'buton' is not a role (did you mean 'button'",
+    ),
+    (
+        [{"kind": "element", "element": ["link", 'link "x']}],
+        "element #2, key 'element': column 6: the name has no closing",
+    ),
     ([{"kind": "element", "element": ["link"], "count": 1}], "key 'count': a list of elements cannot be counted"),
     ([{"kind": "text", "contains": "x", "pattern": "y"}], "needs either contains or pattern"),
     ([{"kind": "text", "pattern": "€(\\d+"}], "key 'pattern': column 2: missing )"),
@@ -48,7 +54,9 @@ MISTAKES: list[tuple[Any, str]] = [
 
 
 def task(*checks: dict[str, Any], **fields: Any) -> Task:
-    return Task.model_validate({"task_id": "t", "website": "http://shop.test/", "task": "x", "checks": checks, **fields})
+    return Task.model_validate(
+        {"task_id": "t", "website": "http://shop.test/", "task": "x", "checks": checks, **fields}
+    )
 
 
 @pytest.mark.parametrize(("checks", "said"), MISTAKES, ids=lambda value: str(value)[:50])

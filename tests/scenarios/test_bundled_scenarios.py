@@ -2,8 +2,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-
 from judge.judges.offline import key_points
+
 from judge.scenario import load_scenario
 from participants.replay_script import load_book
 

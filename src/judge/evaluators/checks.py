@@ -376,6 +376,7 @@ def _matched(text: str, pattern: Pattern, check: TextCheck) -> Found:
 
 def _acted(check: ActionCheck, recording: Recording, looks: Sequence[Look], inverted: bool) -> _Decision:
     actions = list(recording.actions(looks))
+    where = f" on {check.on}" if check.on else ""
     lines = as_tuple(check.line)
     step: int | None = None
     if lines:
@@ -395,7 +396,9 @@ def _acted(check: ActionCheck, recording: Recording, looks: Sequence[Look], inve
             lines[0] if lines else check.pattern or "", [line for _, line in actions], n=3, cutoff=0.3
         )
         done = close or [line for _, line in actions[-3:]]
-        instead += f" among {len(actions)} actions: " + "; ".join(done) if done else ", since none was executed"
+        instead += (
+            f" among {len(actions)} actions{where}: " + "; ".join(done) if done else f", since none was executed{where}"
+        )
     passed = hit != inverted
     return _Decision(passed, Found(hit, instead), step if passed and not inverted else None)
 
@@ -420,9 +423,9 @@ def _says(pattern: Pattern, line: str) -> bool:
     """Whether a line matches. A match that begins inside what was typed, chosen or visited is not one."""
     span = pattern.search(line)
     parts = split_line(line)
-    if span is None or parts is None or parts[2] is None:
-        return span is not None
-    return span[0] < len(line) - len(parts[2])
+    if span is None or parts is None:
+        return False
+    return parts[2] is None or span[0] < len(line) - len(parts[2])
 
 
 def _answered(check: AnswerCheck, recording: Recording, inverted: bool) -> _Decision:

@@ -26,7 +26,9 @@ LIST = """- main [ref=e1]:
     - option "Rating"
   - paragraph [ref=e13] [box=8,2442,1264,18]: far below
   - paragraph [ref=e14] [box=8,100,1264,18]: up here"""
-DONE = '- region "Done" [ref=e1]:\n  - heading "Thank you" [level=1] [ref=e2]\n  - paragraph [ref=e3]: Order 5 is placed'
+DONE = (
+    '- region "Done" [ref=e1]:\n  - heading "Thank you" [level=1] [ref=e2]\n  - paragraph [ref=e3]: Order 5 is placed'
+)
 SHOP = Seen(snapshot=LIST)
 END = Seen(path="/done?order=5", title="Order placed", snapshot=DONE)
 DIALOG = Seen(dialog="confirm: Sure?")
@@ -234,7 +236,8 @@ def test_where_the_website_redirects_before_the_first_action_is_the_tasks_own_si
 
 
 @pytest.mark.parametrize(
-    ("site", "passed"), [("pay.test", True), ("https://www.pay.test", True), ("https://pay.test", False), ("ay.test", False)]
+    ("site", "passed"),
+    [("pay.test", True), ("https://www.pay.test", True), ("https://pay.test", False), ("ay.test", False)],
 )
 def test_an_allowed_site_counts_as_the_tasks_own(tmp_path: Path, site: str, passed: bool) -> None:
     paid = END.model_copy(update={"path": "https://www.pay.test/done"})
