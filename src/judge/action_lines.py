@@ -14,13 +14,13 @@ from judge.tool_policy import SCROLL
 from shared.protocol import CLOSE, FINISH
 from shared.snapshot import Snapshot
 from shared.text import clip
+from shared.text import split_line as split_line
 
 MAX_NAME_CHARS = 100
 MAX_VALUE_CHARS = 200
 MAX_SHOWN_URL_CHARS = 500
 MAX_LISTED = 10
 
-_LINE = re.compile(r"<([^<>]+)> -> ([A-Z]+(?: [A-Z]+)*)(?:: ([^<>]*))?")
 _BRACKETS = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›"})
 # Control characters that are no white space, bidirectional controls, invisible formatters, surrogates, tags.
 _INVISIBLE = re.compile(
@@ -35,12 +35,6 @@ def action_line(checked: CheckedAction, snapshot: Snapshot | None) -> str:
     """The line for an action that was carried out. `snapshot` is the one that the action was checked against."""
     subject, verb, value = _facts(checked.tool, checked.params, snapshot)
     return f"<{subject}> -> {verb}" + (f": {value}" if value else "")
-
-
-def split_line(line: str) -> tuple[str, str, str | None] | None:
-    """Subject, verb and value of an action line; `None` for any other text."""
-    match = _LINE.fullmatch(line)
-    return None if match is None else (match[1], match[2], match[3])
 
 
 def one_line(text: str, limit: int) -> str:

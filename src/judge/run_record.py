@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judge.config import RunConfig
-from judge.judges.base import Judge
 from judge.provenance import config_checksum, package_versions, task_set_checksum
 from judge.results import TaskSummary
 from judge.schemas import RUN_SCHEMA
@@ -14,9 +13,19 @@ from shared.errors import ConfigError
 from shared.models import JudgeInfo, Task
 
 
-def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role: str, url: str, judge: Judge) -> None:
+def begin_run(
+    store: RunStore,
+    *,
+    config: RunConfig,
+    tasks: Sequence[Task],
+    role: str,
+    url: str,
+    judge_id: str,
+    judge_ids: Mapping[str, str] | None = None,
+) -> None:
     """Write what is known before the first task; a resumed run keeps when it was first begun.
 
+    `judge_ids` names the judge of each task that another one decides than the run's, as checks do beside a judge model.
     Raises `ConfigError` when it cannot be written.
     """
     before = store.read_run() or {}
@@ -34,9 +43,8 @@ def begin_run(store: RunStore, *, config: RunConfig, tasks: Sequence[Task], role
         "task_ids": [task.task_id for task in tasks],
         "task_set_checksum": task_set_checksum(tasks),
         "judge_model": config.judge_model,
-        "judge_id": judge.id,
-        # Tasks with checks have a judge of their own beside a judge model.
-        "judge_ids": {task.task_id: own for task in tasks if (own := judge.judges_of(task)[0].id) != judge.id},
+        "judge_id": judge_id,
+        "judge_ids": dict(judge_ids or {}),
         "packages": package_versions(),
     }
     try:

@@ -141,7 +141,8 @@ class JudgeService:
         state = "failed"
         results: tuple[TaskSummary, ...] = ()
         try:
-            begin_run(store, config=config, tasks=tasks, role=role, url=url, judge=judge)
+            others = {task.task_id: own for task in tasks if (own := judge.judges_of(task)[0].id) != judge.id}
+            begin_run(store, config=config, tasks=tasks, role=role, url=url, judge_id=judge.id, judge_ids=others)
             async with updates.flowing():
                 results = await Assessment(tasks, config, parts).run()
             state = "completed"

@@ -13,6 +13,8 @@ from judge.progress import OUTCOME_STYLES
 from judge.store import RunStore
 from shared.checks import NO_CHECKS
 
+_MAX_TOLD = 10
+
 
 def print_summary(console: Console, submission: dict[str, Any], store: RunStore) -> int:
     """Print it. Returns the exit code: 1 when something was lost (aborted or unscored) or nothing scored, else 0."""
@@ -20,6 +22,8 @@ def print_summary(console: Console, submission: dict[str, Any], store: RunStore)
     for result in submission["results"]:
         detail = result["detail"]
         console.print(task_table(detail))
+        for line in failures(detail):
+            console.print(line, soft_wrap=True, highlight=False)
         console.print(rates_line(str(result.get("winner", "")), detail), soft_wrap=True)
         note = (detail.get("judge") or {}).get("note")
         if note:
@@ -49,6 +53,16 @@ def task_table(detail: dict[str, Any]) -> Table:
             Text(why),
         )
     return table
+
+
+def failures(detail: dict[str, Any]) -> list[Text]:
+    """A line for each of the first failed tasks, with what its checks or its judge found: the table has no room."""
+    told = [task for task in detail["tasks"] if task.get("verdict") == "failure" and task.get("reason")]
+    lines = [
+        Text.assemble((one_line(str(task["task_id"]), 32), "red"), f": {one_line(str(task['reason']), 500)}")
+        for task in told[:_MAX_TOLD]
+    ]
+    return [*lines, Text(f"and {len(told) - _MAX_TOLD} more failures")] if len(told) > _MAX_TOLD else lines
 
 
 def rates_line(role: str, detail: dict[str, Any]) -> Text:

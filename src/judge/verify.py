@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.files import read_json
-from judge.judges.checked import METHOD
+from judge.judges.checked import OFFLINE
 from judge.judges.factory import code_checksum
 from judge.prompt_set import load_prompts
 from judge.provenance import package_versions, settings_checksum, task_set_checksum
@@ -155,10 +155,10 @@ def _code(stored: StoredRun, results: Sequence[TaskSummary]) -> Iterator[str]:
     code = code_checksum()
     for found in sorted({judge.code_checksum for judge in judges}):
         yield from _differs("judging code", found, code)
-    # Checks have no prompts: their code stands in their place.
-    asked = sorted({judge.prompt_checksum for judge in judges if judge.method != METHOD})
-    for found in sorted({judge.prompt_checksum for judge in judges if judge.method == METHOD}):
-        yield from _differs("judging code of checks", found, code)
+    # Without a model there are no prompts: the code stands in their place.
+    asked = sorted({judge.prompt_checksum for judge in judges if judge.model != OFFLINE})
+    for found in sorted({judge.prompt_checksum for judge in judges if judge.model == OFFLINE}):
+        yield from _differs("judging code of rules", found, code)
     if asked:
         try:
             prompts = load_prompts(settings.get("prompts")).checksum

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge.judges.checked import ChecksJudge
 
 from helpers_results import a_step
 from judge.assessment import Assessment, Parts
 from judge.config import RunConfig
 from judge.environment import ToolResult
 from judge.judges.base import Judge
+from judge.judges.checked import ChecksJudge
 from judge.judges.factory import open_judge
 from judge.results import TaskSummary
 from judge.store import RunStore, TaskStore

@@ -2,10 +2,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from judge.judges.offline import key_points
 
 from judge.scenario import load_scenario
+from judge.scenario_checks import contradictions_of, warnings_of
 from participants.replay_script import load_book
+from shared.checks import AnyOf
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 PLAYED = ["demo", "docs"]

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from jsonschema import Draft202012Validator, validators  # type: ignore[import-untyped]
 from jsonschema.exceptions import ValidationError, best_match  # type: ignore[import-untyped]
 
-from judge.action_lines import split_line
 from judge.evaluators.addresses import is_at
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
@@ -33,7 +32,7 @@ from shared.elements import Element, parse_element
 from shared.normalise import NormaliseError, is_same, normalise, only_value, parse_number, plain, shown, string
 from shared.patterns import Pattern
 from shared.snapshot import Node, Snapshot
-from shared.text import clip, excerpt
+from shared.text import clip, excerpt, split_line
 
 _MAX_SHOWN = 5
 _POINTER_VERBS = ("CLICK", "HOVER", "DRAG", "SCROLL")

@@ -40,7 +40,6 @@ METHODS: Mapping[JudgeMethod, type[ModelJudge]] = MappingProxyType(
 )
 # What turns a trajectory into a verdict besides `judges/`: how it is read, what settles it, prompts, parsing, text.
 _JUDGING = (
-    "action_lines.py",
     "network_policy.py",
     "prompt_set.py",
     "schemas.py",

@@ -99,11 +99,11 @@ def _judged_points(value: Any) -> Iterator[PointView]:
         if not isinstance(item, Mapping):
             return
         text = next((item[key] for key in _POINT_TEXTS if isinstance(item.get(key), str)), None)
-        mark = next((item[key] for key in _POINT_MARKS if key in item), None)
-        if text is None or mark is None:
+        marks = [item[key] for key in _POINT_MARKS if key in item]
+        if text is None or not marks:
             return
         reason = next((item[key] for key in _POINT_REASONS if isinstance(item.get(key), str)), "")
-        yield PointView(text, _met(mark), reason)
+        yield PointView(text, _met(marks[0]), reason)
 
 
 def _marked(value: Any) -> Iterator[PointView]:

@@ -2,12 +2,11 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers_results import a_verdict
-import pytest
-
 from judge.report.evidence import pieces_of, points_of, verdict_view
 from judge.report.views import PointView
 
