@@ -87,5 +87,6 @@ def environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
 
 
 def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
-    """Who judged, as the verdicts tell it."""
-    return next((result.judge for result in results if result.judge), None)
+    """Who judged, as the verdicts tell it; where checks decided some tasks and a model others, the model's judge."""
+    judges = [result.judge for result in results if result.judge]
+    return next((judge for judge in judges if judge.method != "checks"), judges[0] if judges else None)

@@ -158,7 +158,7 @@ def _code(stored: StoredRun, results: Sequence[TaskSummary]) -> Iterator[str]:
     # Without a model there are no prompts: the code stands in their place.
     asked = sorted({judge.prompt_checksum for judge in judges if judge.model != OFFLINE})
     for found in sorted({judge.prompt_checksum for judge in judges if judge.model == OFFLINE}):
-        yield from _differs("judging code of rules", found, code)
+        yield from _differs("prompt set", found, code)
     if asked:
         try:
             prompts = load_prompts(settings.get("prompts")).checksum
