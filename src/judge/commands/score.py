@@ -12,7 +12,7 @@ from judge.cli_boundary import EXIT_LOST, run_interruptible
 from judge.config import RunConfig
 from judge.events import one_line
 from judge.intervals import exact
-from judge.judges.factory import METHODS, open_judge
+from judge.judges.factory import METHODS, OFFLINE, open_judge
 from judge.rejudged import take_over
 from judge.scoring import Scored, find_trajectories, score_all
 from judge.store import RunStore, resolve_run
@@ -33,7 +33,7 @@ def score(
         str, typer.Argument(help="A run, a trajectory's folder, or a folder of them.", metavar="RUN_OR_DIR")
     ],
     method: Annotated[str | None, typer.Option(help=f"One of: {', '.join(METHODS)}.")] = None,
-    model: Annotated[str | None, typer.Option(help="gemini:MODEL, openai:MODEL or offline.")] = None,
+    model: Annotated[str | None, typer.Option(help="gemini:MODEL, openai:MODEL, or offline: checks only.")] = None,
     prompts: Annotated[str | None, typer.Option(help="A folder with a prompt set of your own.")] = None,
     threshold: Annotated[int | None, typer.Option(help="Screenshots with this score or more are decided on.")] = None,
     max_images: Annotated[int | None, typer.Option(help="At most this many screenshots are decided on.")] = None,
@@ -70,6 +70,9 @@ def score(
         "max_judge_tokens": max_tokens,
         "judge_base_url": base_url,
     }
+    if (model and model != OFFLINE) or method:
+        # Who names a method or a model wants its verdict, on tasks with checks too.
+        changes |= {"judge_checked_tasks": True, "truth": "judge"}
     config = _config(run, {name: value for name, value in changes.items() if value is not None})
     tally = _Tally(quiet=as_json)
     found = find_trajectories(folder)
