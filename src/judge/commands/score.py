@@ -70,9 +70,6 @@ def score(
         "max_judge_tokens": max_tokens,
         "judge_base_url": base_url,
     }
-    if (model and model != OFFLINE) or method:
-        # Who names a method or a model wants its verdict, on tasks with checks too.
-        changes |= {"judge_checked_tasks": True, "truth": "judge"}
     config = _config(run, {name: value for name, value in changes.items() if value is not None})
     tally = _Tally(quiet=as_json)
     found = find_trajectories(folder)
@@ -185,6 +182,9 @@ def _config(run: RunStore | None, changes: dict[str, Any]) -> RunConfig:
     """The run's own configuration, so that its own judge is the default, with the changes of the command line."""
     stored = (run.read_run() or {}).get("config") if run else None
     before = stored if isinstance(stored, dict) else {}
+    if {"judge_method", "judge_model"} & changes.keys() and changes.get("judge_model") != OFFLINE:
+        # Who names a method or a model wants its verdict, on tasks with checks too.
+        changes = {**changes, "judge_checked_tasks": True, "truth": "judge"}
     known = {name: value for name, value in before.items() if name in RunConfig.model_fields}
     try:
         return RunConfig.model_validate(known | changes)
