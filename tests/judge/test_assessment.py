@@ -3,48 +3,23 @@
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from helpers_results import a_step
-from judge.assessment import Assessment, Parts
+from helpers_shop import assess as assess_with
 from judge.config import RunConfig
-from judge.environment import ToolResult
 from judge.judges.base import Judge
 from judge.judges.checked import ChecksJudge
-from judge.judges.factory import open_judge
 from judge.results import TaskSummary
-from judge.store import RunStore, TaskStore
+from judge.store import TaskStore
 from judge.trajectory import Trajectory
-from shared.models import Action, Page, Step, Task, ToolSpec, Verdict
+from shared.models import Action, Step, Verdict
 from shared.protocol import render_reply
-from shared.settings import Settings
 
 STEPS = 4
-CLICK = ToolSpec(name="browser_click", description="Click", parameters={"properties": {"target": {"type": "string"}}})
-FINISH = ToolSpec(name="finish", description="", parameters={"properties": {"answer": {"type": "string"}}})
-SNAPSHOT = '- button "Go" [ref=e1] [box=0,0,10,10]'
-
-
-class Shop:
-    """A browser whose one page never changes."""
-
-    def __init__(self) -> None:
-        self.tools = (CLICK, FINISH)
-        self.versions = {"browser": "scripted"}
-
-    async def open(self, url: str) -> None:
-        """Nothing to load."""
-
-    async def observe(self) -> Page:
-        return Page(url="https://example.org/", title="Shop", snapshot=SNAPSHOT, screenshot=b"\xff\xd8" * 500)
-
-    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
-        return ToolResult(ok=True, text="clicked")
 
 
 class Clicker:
@@ -79,25 +54,7 @@ def clicker() -> Clicker:
 async def assess(
     folder: Path, clicker: Clicker, number: int, max_steps: int = STEPS, judge: Judge | None = None
 ) -> tuple[TaskSummary, ...]:
-    """Run `number` tasks, one after the other, in the run `r` under `folder`."""
-    store = RunStore(folder, "r")
-    store.create()
-    config = RunConfig(judge_model="offline", max_steps=max_steps)
-
-    @asynccontextmanager
-    async def browser() -> AsyncIterator[Shop]:
-        yield Shop()
-
-    @asynccontextmanager
-    async def connect() -> AsyncIterator[Clicker]:
-        yield clicker
-
-    judge = judge or open_judge(config, Settings(), cache_dir=None)
-    tasks = tuple(Task(task_id=f"t{each}", website="https://example.org/", task="Go.") for each in range(number))
-    try:
-        return await Assessment(tasks, config, Parts(lambda _: browser, connect, judge, store)).run()
-    finally:
-        await judge.aclose()
+    return await assess_with(folder, clicker, number, max_steps=max_steps, judge=judge)
 
 
 async def test_each_task_comes_out_as_its_entry_in_the_submission(tmp_path: Path, clicker: Clicker) -> None:

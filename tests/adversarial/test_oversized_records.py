@@ -1,0 +1,120 @@
+"""Records too large to be read back: whatever is written is bounded where it is recorded."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from helpers_assessment import ALWAYS_YES
+from helpers_largest import LONG, TEXTS, a_loud_step, sizes, write_largest
+from helpers_results import a_finished_run, a_result, write_attempt
+from helpers_scripted_model import ScriptedModel, parts_for
+from helpers_shop import assess
+from judge.commands.verify import load_run
+from judge.config import RunConfig
+from judge.files import MAX_FILE_BYTES, read_json, write_json
+from judge.judges.checked import ChecksJudge
+from judge.judges.webjudge import WebJudge
+from judge.record_limits import MAX_STEP_BYTES, MAX_STEPS, bounded
+from judge.report.data import read_task
+from judge.results import TaskSummary, build_submission
+from judge.scoring import judge_stored
+from judge.store import RunStore, TaskStore
+from judge.trajectory import Trajectory
+from judge.trajectory_files import load_trajectory, read_steps
+from judge.verify import verify_run
+from shared.models import Action, Step, Verdict
+from shared.protocol import render_reply
+
+Record = Callable[[str, object], None]
+
+
+class Talker:
+    """Replies with one action that the judge refuses, in as many characters as it may."""
+
+    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
+        return render_reply(Action(tool="browser_click", params={"target": "e9", "note": "x" * LONG}))
+
+
+async def test_long_replies_with_refused_actions_leave_a_result_that_can_be_read(
+    tmp_path: Path, record_property: Record
+) -> None:
+    steps = 17
+    (done,) = await assess(tmp_path, Talker(), 1, max_steps=steps)
+    task = RunStore(tmp_path, "r").task("t0")
+    record_property("outcome", f"{done.outcome} ({done.entry['stop_reason']}), {sizes(task)['result.json']} bytes")
+    assert (done.outcome, done.entry["stop_reason"]) == ("failure", "max_steps")
+    assert sizes(task)["result.json"] <= steps * MAX_STEP_BYTES
+    assert len(load_trajectory(task.folder).steps) == steps
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_no_step_takes_more_than_its_share_of_a_file(tmp_path: Path, kind: str, record_property: Record) -> None:
+    step = TaskStore(tmp_path).append_step(a_loud_step(TEXTS[kind] * LONG))
+    written = []
+    for count in (1, 2):
+        write_json(tmp_path / "result.json", a_result(steps=(step,) * count).to_json())
+        written.append((tmp_path / "result.json").stat().st_size)
+    record_property("outcome", f"{written[1] - written[0]} of at most {MAX_STEP_BYTES} bytes")
+    assert written[1] - written[0] <= MAX_STEP_BYTES
+    assert (tmp_path / "steps.jsonl").stat().st_size <= MAX_STEP_BYTES
+    assert read_steps(tmp_path / "steps.jsonl") == (step,)
+
+
+async def test_the_largest_run_is_read_judged_reported_and_verified(tmp_path: Path, record_property: Record) -> None:
+    # The judge model is talkative as well.
+    judge = WebJudge(parts_for(ScriptedModel(lambda _: f"{ALWAYS_YES}\n{'é' * 3_000}")))
+    run = a_finished_run(tmp_path, a_result("t1"), judge_id=judge.id)
+    task = run.task("t1")
+    result = write_largest(task, TEXTS["emoji"] * LONG)
+    scored = await judge_stored(task, judge)
+    task.write_result(result.model_copy(update={"verdict": scored.verdict}).to_json())
+    record_property("outcome", f"{scored.outcome}; bytes: {sizes(task)}")
+    assert scored.outcome == "success"
+    assert max(sizes(task).values()) < MAX_FILE_BYTES
+    assert (await judge_stored(task, judge)).kept
+    assert len(read_task(task).steps) == MAX_STEPS
+    # Nothing of the task's own files; the run's totals are those of another attempt.
+    assert [line for line in verify_run(load_run(run)).mismatches if line.startswith("results/t1/")] == []
+
+
+class Talkative(ChecksJudge):
+    """A judge that puts more on record than fits into a file."""
+
+    def __init__(self) -> None:
+        super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+
+    async def judge(self, trajectory: Trajectory) -> Verdict:
+        calls = [{"stage": "image", "reply": "\x01" * 400_000} for _ in range(40)]
+        points = tuple("\x01" * 2_000 for _ in range(2_000))
+        return Verdict(outcome="success", reason="\x01" * 400_000, key_points=points, evidence={"calls": calls})
+
+
+async def test_a_verdict_with_evidence_without_end_can_be_read(tmp_path: Path, record_property: Record) -> None:
+    task, judge = TaskStore(tmp_path / "t1"), Talkative()
+    write_attempt(task, a_result())
+    scored = await judge_stored(task, judge)
+    (size,) = (size for name, size in sizes(task).items() if name.startswith("checks"))
+    record_property("outcome", f"{scored.outcome}: {size} bytes on file")
+    assert size < MAX_FILE_BYTES
+    assert (await judge_stored(task, judge)).kept
+
+
+def test_a_submission_of_a_thousand_loud_tasks_can_be_read(tmp_path: Path, record_property: Record) -> None:
+    step = bounded(a_loud_step(TEXTS["control"] * LONG))
+    loud = a_result(steps=(step,) * 100, error=TEXTS["control"] * 2_000, blame="participant")
+    tasks = (TaskSummary.of(loud),) * 1_000
+    submission = build_submission(role="p", participant_ids={}, results=tasks, judge=None, provenance={})
+    write_json(tmp_path / "results.json", submission)
+    size = (tmp_path / "results.json").stat().st_size
+    entry = read_json(tmp_path / "results.json")["results"][0]["detail"]["tasks"][0]
+    record_property("outcome", f"{size} bytes, {len(entry['thoughts'])} thoughts a task")
+    assert size < MAX_FILE_BYTES
+    assert entry["task_id"] == "t1"
+
+
+def test_addresses_that_a_page_asked_for_without_end_are_counted(tmp_path: Path, record_property: Record) -> None:
+    asked = tuple(f"http://127.0.0.{number}/" for number in range(100_000))
+    step = TaskStore(tmp_path).append_step(Step(index=0, url="", title="", refused=asked))
+    record_property("outcome", f"{len(step.refused) - 1} kept, then {step.refused[-1]!r}")
+    assert step.refused[-1] == f"… {100_000 - len(step.refused) + 1} more"

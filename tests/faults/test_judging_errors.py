@@ -1,0 +1,141 @@
+"""Internal errors while judging: each costs one verdict, live and in `wabe score` alike."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from helpers_results import a_finished_run, a_result, a_verdict
+from judge.commands import score as score_command
+from judge.config import RunConfig
+from judge.judges.checked import ChecksJudge
+from judge.scoring import Scored, judge_stored, score_all
+from judge.store import RunStore
+from judge.trajectory import Trajectory
+from shared.models import StopReason, Verdict
+
+Record = Callable[[str, object], None]
+
+
+class Exploding(ChecksJudge):
+    """Says success, but has a mistake in it that one task brings to light."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+        self._error = error
+        self.asked = 0
+
+    async def judge(self, trajectory: Trajectory) -> Verdict:
+        self.asked += 1
+        if self._error is not None and trajectory.task.task_id == "t1":
+            raise self._error
+        return Verdict(outcome="success", reason="clicked", judge=self.info)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunStore:
+    """A finished run of three tasks that were not judged yet."""
+    return a_finished_run(tmp_path, *(a_result(name, verdict=a_verdict("unscored")) for name in ("t0", "t1", "t2")))
+
+
+async def scored(run: RunStore, judge: ChecksJudge, **options: Any) -> list[Scored]:
+    done: list[Scored] = []
+    await score_all([task.folder for task in run.tasks()], judge, max_parallel=2, done=done.append, **options)
+    return sorted(done, key=lambda one: one.folder)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("t1"),
+        RecursionError("deep"),
+        ExceptionGroup("several", [ValueError("x")]),
+        OSError(28, "No space left"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_an_error_on_one_trajectory_leaves_the_others_scored(
+    run: RunStore, error: BaseException, record_property: Record
+) -> None:
+    done = await scored(run, Exploding(error))
+    record_property("outcome", f"{[one.outcome for one in done]}: {done[1].reason}")
+    assert [one.outcome for one in done] == ["success", "unscored", "success"]
+    assert done[1].reason == f"internal error while judging ({type(error).__name__}); see the log"
+
+
+async def test_a_trajectory_that_an_error_left_unscored_is_scored_by_the_next_call(
+    run: RunStore, record_property: Record
+) -> None:
+    await scored(run, Exploding(KeyError("t1")))
+    judge = Exploding()
+    done = await scored(run, judge)
+    record_property("outcome", f"{[one.outcome for one in done]}, {judge.asked} asked for")
+    assert ([one.outcome for one in done], judge.asked) == (["success"] * 3, 1)
+
+
+async def test_an_error_takes_no_earlier_verdict_away(run: RunStore, record_property: Record) -> None:
+    await scored(run, Exploding())
+    done = await scored(run, Exploding(KeyError("t1")), again=True)
+    stored = json.loads(next(run.task("t1").folder.glob(f"verdicts/{Exploding().id}.json")).read_text())
+    record_property("outcome", f"said {done[1].outcome}, on file {stored['outcome']}")
+    assert (done[1].outcome, stored["outcome"]) == ("unscored", "success")
+
+
+async def test_a_folder_that_cannot_be_written_is_named_and_the_others_are_scored(
+    run: RunStore, record_property: Record
+) -> None:
+    folder = run.task("t1").folder
+    for path in folder.glob("verdicts/*"):
+        path.unlink()
+    (folder / "verdicts").rmdir()
+    (folder / "verdicts").write_text("a file where a folder should be")
+    done = await scored(run, Exploding())
+    record_property("outcome", done[1].reason.replace(str(folder), "t1"))
+    assert [one.outcome for one in done] == ["success", "broken", "success"]
+    assert "verdicts" in done[1].reason
+
+
+def test_the_command_names_the_folder_and_exits_with_1(
+    run: RunStore, monkeypatch: pytest.MonkeyPatch, record_property: Record
+) -> None:
+    monkeypatch.setattr(score_command, "open_judge", lambda *_, **__: Exploding(KeyError("t1")))
+    app = typer.Typer()
+    score_command.register(app)
+    app.callback()(lambda: None)
+    result = CliRunner().invoke(app, ["score", "run-1", "--output-dir", str(run.output_dir)])
+    line = next(line for line in result.stdout.splitlines() if line.startswith("t1"))
+    record_property("outcome", f"exit {result.exit_code}: {line}")
+    assert result.exit_code == 1
+    assert "internal error while judging (KeyError)" in line
+    assert "2 success, 0 failure, 1 unscored" in result.stdout
+
+
+def test_the_command_scores_the_rest_of_a_run_with_a_damaged_folder(
+    run: RunStore, monkeypatch: pytest.MonkeyPatch, record_property: Record
+) -> None:
+    monkeypatch.setattr(score_command, "open_judge", lambda *_, **__: Exploding())
+    (run.task("t1").folder / "result.json").write_text("{")
+    app = typer.Typer()
+    score_command.register(app)
+    app.callback()(lambda: None)
+    result = CliRunner().invoke(app, ["score", "run-1", "--output-dir", str(run.output_dir)])
+    record_property("outcome", f"exit {result.exit_code}: {result.stdout.splitlines()[-1]}")
+    assert result.exit_code == 1
+    assert "2 success, 0 failure, 0 unscored, 0 aborted, 1 broken" in result.stdout
+
+
+@pytest.mark.parametrize("stop_reason", ["max_steps", "participant_error"])
+async def test_an_end_that_needs_no_judge_goes_before_a_verdict_on_file(
+    tmp_path: Path, stop_reason: StopReason, record_property: Record
+) -> None:
+    run = a_finished_run(tmp_path, a_result("t1", stop_reason))
+    task, judge = run.task("t1"), Exploding()
+    wrong = Verdict(outcome="success", reason="no", trajectory_sha256=task.trajectory().sha256)
+    task.write_verdict(judge.id, wrong)
+    done = await judge_stored(task, judge)
+    record_property("outcome", f"{done.outcome}: {done.reason}")
+    assert (done.outcome, judge.asked) == ("failure", 0)

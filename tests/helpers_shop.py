@@ -1,0 +1,74 @@
+"""An assessment with a scripted browser: a shop of one page."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from judge.assessment import Assessment, Parts
+from judge.config import RunConfig
+from judge.environment import ToolResult
+from judge.episode import Participant
+from judge.events import Event
+from judge.judges.base import Judge
+from judge.judges.factory import open_judge
+from judge.results import TaskSummary
+from judge.store import RunStore
+from shared.models import Page, Task, ToolSpec
+from shared.settings import Settings
+
+CLICK = ToolSpec(name="browser_click", description="Click", parameters={"properties": {"target": {"type": "string"}}})
+FINISH = ToolSpec(name="finish", description="", parameters={"properties": {"answer": {"type": "string"}}})
+SNAPSHOT = '- button "Go" [ref=e1] [box=0,0,10,10]'
+
+
+class Shop:
+    """A browser with one page; only its picture changes, from look to look."""
+
+    def __init__(self) -> None:
+        self.tools = (CLICK, FINISH)
+        self.versions = {"browser": "scripted"}
+        self._looks = 0
+
+    async def open(self, url: str) -> None:
+        """Nothing to load."""
+
+    async def observe(self) -> Page:
+        self._looks += 1
+        picture = b"\xff\xd8\xff" * 300 + bytes([self._looks % 256])
+        return Page(url="https://example.org/", title="Shop", snapshot=SNAPSHOT, screenshot=picture)
+
+    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        return ToolResult(ok=True, text="clicked")
+
+
+async def assess(
+    folder: Path,
+    participant: Participant,
+    number: int,
+    *,
+    max_steps: int,
+    judge: Judge | None = None,
+    events: list[Event] | None = None,
+    **config: Any,
+) -> tuple[TaskSummary, ...]:
+    """Run `number` tasks, one after the other, in the run `r` under `folder`; `events` takes what is emitted."""
+    store = RunStore(folder, "r")
+    store.create()
+    settings = RunConfig(judge_model="offline", max_steps=max_steps, **config)
+
+    @asynccontextmanager
+    async def browser() -> AsyncIterator[Shop]:
+        yield Shop()
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Participant]:
+        yield participant
+
+    judge = judge or open_judge(settings, Settings(), cache_dir=None)
+    tasks = tuple(Task(task_id=f"t{each}", website="https://example.org/", task="Go.") for each in range(number))
+    told: list[Event] = [] if events is None else events
+    try:
+        return await Assessment(tasks, settings, Parts(lambda _: browser, connect, judge, store, told.append)).run()
+    finally:
+        await judge.aclose()
