@@ -126,6 +126,8 @@ def play_episode(
 
     task = Task(task_id="t", website=HOME, task="Reach the goal.")
     settings = RunConfig(judge_model="offline", **config)
-    episode = Episode(task, settings, opened, ScriptedParticipant(*actions), TaskStore(folder), _Nobody())
+    store = TaskStore(folder)
+    store.begin()
+    episode = Episode(task, settings, opened, ScriptedParticipant(*actions), store, _Nobody())
     with asyncio.Runner(loop_factory=SkippingLoop) as runner:
         return runner.run(episode.run())

@@ -8,7 +8,7 @@ from typing import Any
 from helpers_tools import SERVER_TOOLS
 from judge.assessment import Assessment, Parts
 from judge.config import RunConfig
-from judge.environment import ToolResult
+from judge.environment import Hop, ToolResult
 from judge.episode import Participant
 from judge.events import Event, TaskRetried
 from judge.judges.factory import open_judge
@@ -39,6 +39,9 @@ class StillPage:
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         self.done.append((tool, params))
         return ToolResult(ok=True, text="done")
+
+    def take_hops(self) -> tuple[Hop, ...]:
+        return ()
 
 
 class Played:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def compared_parts(
             for role, url in participants.items()
         },
         "sites": {name: of(launch.sites, name) for name in launch.sites} if launch else {},
-        "tasks": {task.task_id: _sha256(task.model_dump(mode="json")) for task in tasks},
+        "tasks": {task.task_id: request_sha256(task.model_dump(mode="json")) for task in tasks},
         "config": config.model_dump(mode="json", exclude=set(_NOT_COMPARED)),
         "judge": judge_id,
     }
@@ -89,7 +90,7 @@ def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: 
             remedy="start a new run without --resume",
         )
     stored = record.get("request")
-    if not isinstance(stored, dict) or _sha256(stored) != record.get("request_sha256"):
+    if not isinstance(stored, dict) or request_sha256(stored) != record.get("request_sha256"):
         raise ConfigError(
             f"{store.folder / 'run.json'}: request does not match request_sha256, so it cannot be resumed",
             remedy="start a new run",
@@ -132,7 +133,8 @@ def _shown(value: object) -> str:
     return one_line(value, 100) if isinstance(value, str) else json.dumps(value)
 
 
-def _sha256(value: object) -> str:
+def request_sha256(value: object) -> str:
+    """SHA-256 of compared parts, or of one of them, as canonical JSON."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
@@ -169,7 +171,7 @@ def begin_run(
         else None,
         "participants": {role: url},
         "request": asked,
-        "request_sha256": _sha256(asked),
+        "request_sha256": request_sha256(asked),
         "config": config.model_dump(mode="json"),
         "config_checksum": config_checksum(config),
         "task_ids": [task.task_id for task in tasks],
@@ -246,19 +248,22 @@ def end_run(
 def withdraw_unplayed(store: RunStore, cause: str) -> None:
     """Take back what was scored 0 because no participant could be used, so that resuming plays those tasks.
 
-    These are the tasks that ended in a participant's error before any action. Call it when the judge has ended: raises
-    `ConfigError` when it has not, or the folder cannot be written.
+    These are the tasks that ended in a participant's error before any action, since the run was begun or last resumed.
+    Call it when the judge has ended: raises `ConfigError` when it has not, or the folder cannot be written.
     """
     with store.held("judge"):
+        record = store.read_run() or {}
+        since = record.get("resumed_at") or record.get("started_at") or 0.0
         try:
             for task in store.tasks():
                 value = task.read_result() or {}
-                if value.get("stop_reason") == "participant_error" and not value.get("action_history"):
+                is_unplayed = value.get("stop_reason") == "participant_error" and not value.get("action_history")
+                if is_unplayed and datetime.fromisoformat(value["times"]["started_at"]).timestamp() >= since:
                     # Without a result the task is unsettled; the attempt's record stays.
                     (task.folder / "result.json").rename(task.folder / "withdrawn.json")
                     remove_tree(task.folder / "verdicts")
             (store.folder / "results.json").unlink(missing_ok=True)
-            store.write_run({**(store.read_run() or {}), "state": "stopped", "error": cause, "outcomes": None})
+            store.write_run({**record, "state": "stopped", "error": cause, "outcomes": None})
         except OSError as error:
             raise ConfigError(f"cannot write {store.folder}: {error.strerror or error}") from None
 

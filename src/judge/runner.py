@@ -250,11 +250,13 @@ async def _run(
             addresses = ", ".join(f"{member.name} at {member.endpoint}" for member in plan.members)
             console.print(f"Up: {addresses}. Ctrl-C stops everything.", highlight=False, soft_wrap=True)
             await asyncio.Event().wait()
-        with Progress(console) as progress:
-            outcome = await request_assessment(
-                plan.members[-1].endpoint, plan.request, FirstTasks(progress), auth_token=settings.auth_token
-            )
-        crashes += [crash for child in children if (crash := child.crash())]
+        try:
+            with Progress(console) as progress:
+                outcome = await request_assessment(
+                    plan.members[-1].endpoint, plan.request, FirstTasks(progress), auth_token=settings.auth_token
+                )
+        finally:
+            crashes += [crash for child in children if (crash := child.crash())]
     return _conclude(outcome, plan, options, console)
 
 

@@ -17,7 +17,7 @@ from judge.judges.factory import code_checksum
 from judge.prompt_set import load_prompts
 from judge.provenance import package_versions, settings_checksum, task_set_checksum
 from judge.results import Submission, TaskResult, TaskSummary, build_submission
-from judge.run_record import environment_of, judge_of
+from judge.run_record import environment_of, judge_of, request_sha256
 from judge.schemas import OLDER_RUN_SCHEMAS, RESULT_SCHEMA, RUN_SCHEMA
 from judge.store import TaskStore
 from judge.task_result import finite
@@ -130,6 +130,9 @@ def _task(task: StoredTask, *, is_older: bool) -> Iterator[str]:
 
 
 def _checksums(stored: StoredRun, results: Sequence[TaskSummary]) -> Iterator[str]:
+    if "request" in stored.run:
+        asked = request_sha256(stored.run["request"])
+        yield from _differs("run.json: request_sha256", stored.run.get("request_sha256"), asked)
     tasks = task_set_checksum([result.task for result in results])
     yield from _differs("run.json: task_set_checksum", stored.run.get("task_set_checksum"), tasks)
     config = stored.run.get("config")

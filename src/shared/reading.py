@@ -72,9 +72,9 @@ def decode(data: bytes) -> str:
         if data.startswith(mark):
             raise ValueError(f"{name} text: save it as UTF-8")
     try:
-        return data.decode("utf-8-sig")
+        return data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
+        line = error.object[: error.start].count(b"\n") + 1
         raise ValueError(f"line {line}: not UTF-8 text") from None
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,9 @@ class Ends:
 
     async def update(self, text: str) -> None:
         self.notes += [text] if text.startswith("Note: ") else []
+
+    async def annotate(self, metadata: Mapping[str, str]) -> None:
+        pass
 
     async def artifact(self, name: str, texts: list[str]) -> None:
         pass
@@ -105,7 +108,7 @@ async def test_a_budget_is_clamped_to_the_judges_and_the_client_told(
     [
         (ServiceLimits(max_tasks=2), {"tasks": 3, "num_shards": 1, "shard_index": 0}, "3 tasks"),
         (ServiceLimits(max_steps=30), {"max_steps": 1000}, "config.max_steps is 1000"),
-        (ServiceLimits(max_task_timeout_s=3600), {"task_timeout_s": 1e9}, "config.task_timeout_s"),
+        (ServiceLimits(max_task_timeout_s=3600), {"task_timeout_s": 86_000}, "config.task_timeout_s"),
         (ServiceLimits(max_cost_usd=5), {"judge_model": UNPRICED}, "has no price"),
         (ServiceLimits(max_cost_usd=0), {}, "the budget of 0 USD is spent"),
         (ServiceLimits(max_tokens=0), {}, "the token budget of 0 is spent"),
@@ -131,7 +134,7 @@ async def test_the_cap_on_tasks_counts_those_of_the_shard_that_is_asked_for(
 
 
 async def test_no_default_changes_what_a_local_user_asks_for(tmp_path: Path, record_property: Told) -> None:
-    wanted = {"max_parallel": 64, "judge_max_concurrency": 256, "max_steps": 1000, "task_timeout_s": 1e6}
+    wanted = {"max_parallel": 64, "judge_max_concurrency": 256, "max_steps": 1000, "task_timeout_s": 80_000}
     ends = await ask(tmp_path, ServiceLimits(descriptors=20_000), **wanted)
     record_property("outcome", f"{ends.end[0]}, {len(ends.notes)} notes")
     assert {key: recorded(tmp_path, key) for key in wanted} == wanted

@@ -12,7 +12,7 @@ from helpers_assessment import Lab, participant, some_tasks, to_the_goal
 from helpers_hostile_site import hostile_site
 from helpers_model_servers import Answer, openai_error, serving
 from helpers_results import a_finished_run, a_result
-from helpers_scripted_model import JPEG, ScriptedModel
+from helpers_scripted_model import ScriptedModel
 from judge.config import RunConfig
 from judge.judges.factory import open_judge
 from judge.run_record import end_run, spending_before
@@ -120,8 +120,6 @@ async def test_what_a_run_spent_before_it_was_interrupted_counts_in_its_budget(
 
 async def test_stopping_a_scoring_counts_the_calls_under_way(tmp_path: Path, record_property: Record) -> None:
     run = a_finished_run(tmp_path, a_result("t1"))
-    for path in (run.task("t1").folder / "trajectory").glob("*.jpg"):
-        path.write_bytes(JPEG)
     spending, asked = Spending(), asyncio.Event()
     loop = asyncio.get_running_loop()
 

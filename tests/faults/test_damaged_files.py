@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers_results import a_finished_run, a_result, a_submission
-from helpers_scenario import GOOD
+from helpers_runner import interrupted_run, write_scenario
 from helpers_scripted_model import ScriptedModel, parts_for, trajectory, webjudge_script
 from judge.cli import app
 from judge.cli_boundary import run_command
@@ -226,24 +226,22 @@ def readable_again(path: Path) -> None:
     path.chmod(0o700)
 
 
-@pytest.mark.parametrize("what", ["the run", "its request"])
+@pytest.mark.parametrize("what", ["the run", "its record"])
 def test_resuming_a_run_that_cannot_be_used_is_one_line(
     folder: Path, leave: Leave, record_property: Record, request: pytest.FixtureRequest, what: str
 ) -> None:
-    run = a_finished_run(folder / "out", a_result("t1"))
-    run.write_request("{}")
-    (folder / "s.toml").write_text(GOOD)
+    run = interrupted_run(write_scenario(folder / "s.toml"), folder / "out")
     place, mode = {
         "the run": (run.folder, 0o500),
-        "its request": (run.folder / "request.json", 0o000),
+        "its record": (run.folder / "run.json", 0o000),
     }[what]
     place.chmod(mode)
     request.addfinalizer(lambda: readable_again(place))
-    code, said = leave("agentbeats-run", folder / "s.toml", "--output-dir", folder / "out", "--resume", "run-1")
+    code, said = leave("agentbeats-run", folder / "s.toml", "--output-dir", folder / "out", "--resume", run.run_id)
     record_property("outcome", f"exit {code}: {said.strip().splitlines()[-1].replace(str(folder), '')}")
     assert code == 2
     assert "Traceback" not in said
-    assert "run-1" in said.splitlines()[-1]
+    assert run.run_id in said.splitlines()[-1]
 
 
 @pytest.mark.parametrize("command", ["merge", "leaderboard", "verify", "score", "report"])

@@ -11,7 +11,8 @@ from helpers_results import a_finished_run, a_result
 from helpers_scripted_model import JPEG, ScriptedModel, parts_for, webjudge_script
 from judge.judges.webjudge import WebJudge
 from judge.parsing import parse_key_points
-from judge.scoring import find_trajectories, score_one
+from judge.scoring import find_trajectories, judge_stored
+from judge.store import TaskStore
 
 Record = Callable[[str, object], None]
 POINTS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -103,7 +104,7 @@ async def test_a_folder_without_a_result_is_reported(tmp_path: Path, record_prop
     a_trajectory(tmp_path / "group" / "good")
     (tmp_path / place).mkdir(parents=True)
     judge = WebJudge(parts_for(ScriptedModel(webjudge_script())))
-    scored = [await score_one(folder, judge) for folder in find_trajectories(tmp_path)]
+    scored = [await judge_stored(TaskStore(folder), judge) for folder in find_trajectories(tmp_path)]
     told = {str(one.folder.relative_to(tmp_path)): f"{one.outcome}: {one.reason}" for one in scored}
     record_property("outcome", str(told).replace(str(tmp_path), ""))
     (broken,) = (one for one in scored if one.outcome == "broken")

@@ -227,6 +227,19 @@ async def test_a_run_whose_record_is_damaged_is_not_resumed(
     assert end == "rejected"
 
 
+def test_a_recorded_request_that_was_edited_does_not_verify(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], record_property: Record
+) -> None:
+    store = interrupted_run(write_scenario(tmp_path / "s.toml"), tmp_path / "out")
+    record = store.read_run() or {}
+    record["request"]["participants"]["white_agent"]["agentbeats_id"] = "id-2"
+    store.write_run(record)
+    code = command_line(verify, "verify", str(store.folder))
+    line = next(line for line in capsys.readouterr().out.splitlines() if "request_sha256" in line)
+    record_property("outcome", f"exit {code}: {line[:50]}…")
+    assert code == 1
+
+
 def test_a_judge_of_other_prompts_or_code_does_not_go_on_with_a_run(tmp_path: Path, record_property: Record) -> None:
     path = write_scenario(tmp_path / "s.toml")
     store = interrupted_run(path, tmp_path / "out")

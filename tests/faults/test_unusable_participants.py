@@ -13,7 +13,7 @@ import pytest
 
 from helpers_hostile_site import hostile_site
 from helpers_runner import write_scenario
-from helpers_runs import write_task
+from helpers_runs import BEGAN, write_task
 from helpers_runs_cli import run_command
 from helpers_scenarios import free_ports
 from judge.assess_client import FirstTasks, UnusableParticipant
@@ -142,19 +142,23 @@ def test_the_last_task_of_a_resumed_run_is_scored(record_property: Record) -> No
 def test_what_was_scored_meanwhile_is_taken_back_and_nothing_else(tmp_path: Path, record_property: Record) -> None:
     store = RunStore(tmp_path, "r1")
     store.create()
-    for name in ("unplayed", "played", "won"):
+    store.write_run({"resumed_at": BEGAN - 60})
+    for name in ("unplayed", "earlier", "played", "won"):
         task = Task(task_id=name, website="https://shop.test/", task="Look.")
         write_task(store, task, "success" if name == "won" else "failure", steps=2)
-    for name, lines in (("unplayed", []), ("played", ["<In link> -> CLICK"])):
-        result = store.task(name).read_result() or {}
-        store.task(name).write_result(result | {"stop_reason": "participant_error", "action_history": lines})
+    for name, lines in (("unplayed", []), ("earlier", []), ("played", ["<In link> -> CLICK"])):
+        result = (store.task(name).read_result() or {}) | {"stop_reason": "participant_error", "action_history": lines}
+        if name == "earlier":
+            # Scored before the run was resumed: that was not what it was stopped for.
+            result["times"]["started_at"] = "2001-01-01T00:00:00+00:00"
+        store.task(name).write_result(result)
     store.write_submission({"results": []})
     withdraw_unplayed(store, "no key")
     left = [task.folder.name for task in store.tasks() if (task.folder / "result.json").exists()]
     record_property("outcome", f"settled: {', '.join(left)}")
-    assert left == ["played", "won"]
+    assert left == ["earlier", "played", "won"]
     assert not (store.folder / "results.json").exists()
-    assert store.read_run() == {"state": "stopped", "error": "no key", "outcomes": None}
+    assert (store.read_run() or {})["state"] == "stopped"
 
 
 AGENT = """

@@ -25,7 +25,7 @@ from shared.settings import Settings
 
 Record = Callable[[str, object], None]
 Validate = Callable[[Path], tuple[int, str]]
-WITH_KEYS = {"GOOGLE_API_KEY": "k", "OPENAI_API_KEY": "k"}
+WITH_KEYS = {"GOOGLE_API_KEY": "k", "OPENAI_API_KEY": "k", "KEY": "k"}
 
 
 @pytest.fixture(autouse=True)
@@ -200,6 +200,8 @@ def test_every_command_that_reads_runs_looks_where_the_environment_says(
 
     place = tmp_path / "elsewhere"
     monkeypatch.setenv("WABE_OUTPUT_DIR", str(place))
+    for name, value in WITH_KEYS.items():
+        monkeypatch.setenv(name, value)
     words = {
         "agreement": ["agreement", "--verdicts", "run-1", "--labels", str(scenario(tmp_path))],
         "agentbeats-run": [str(scenario(tmp_path)), "--resume", "run-1"],
