@@ -1,7 +1,7 @@
 """Eight tasks at once for as long as asked: does anything grow, does anything slow down?
 
 `python benchmarks/load.py [--minutes 30] [--parallel 8]`: the judge as a process of its own, real browsers, a website
-and a participant on loopback, the offline judge. Prints a row every half minute (memory of the judge and of everything
+and a participant on loopback, judged by a check. Prints a row every half minute (memory of the judge and of everything
 it started, processes, file handles, steps, time per step), compares the second quarter with the last one, cancels the
 run, and says what is left. Ends with 1 when something grew or was left.
 """
@@ -143,6 +143,7 @@ def until_listening(*ports: int) -> None:
 
 def request(participant: int, site: int, parallel: int) -> str:
     task = {"website": f"http://127.0.0.1:{site}/", "task": "Open the cart.", "level": "easy"}
+    task["checks"] = [{"kind": "page", "url": "/cart"}]
     tasks = [{**task, "task_id": f"t{number:04d}"} for number in range(1000)]
     config = {"judge_model": "offline", "max_parallel": parallel, "max_steps": STEPS + 1, "run_id": "load"}
     participants = {"white_agent": f"http://127.0.0.1:{participant}/"}

@@ -25,6 +25,7 @@ SDK_FILES = {
     "google.genai": {"shared/gemini.py"},
     "openai": {"shared/openai.py"},
     "duckdb": {"judge/leaderboard.py"},
+    "re2": {"shared/patterns.py"},
     "opentelemetry": {"judge/tracing.py"},
 }
 

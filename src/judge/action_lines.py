@@ -12,23 +12,21 @@ from typing import Any
 from judge.actions import CheckedAction
 from judge.tool_policy import SCROLL
 from shared.protocol import CLOSE, FINISH
-from shared.snapshot import Node, Snapshot
+from shared.snapshot import Snapshot
 from shared.text import clip
+from shared.text import split_line as split_line
 
 MAX_NAME_CHARS = 100
 MAX_VALUE_CHARS = 200
 MAX_SHOWN_URL_CHARS = 500
 MAX_LISTED = 10
 
-_LINE = re.compile(r"<([^<>]+)> -> ([A-Z]+(?: [A-Z]+)*)(?:: ([^<>]*))?")
 _BRACKETS = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›"})
 # Control characters that are no white space, bidirectional controls, invisible formatters, surrogates, tags.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
 )
-# Roles whose own text stands for a missing name. Never a field: its text is what somebody typed.
-_NAMED_BY_TEXT = frozenset({"generic", "listitem", "paragraph", "cell", "gridcell", "strong", "emphasis", "time"})
 _PAGE = "page"
 _NAVIGATION = "navigation"
 
@@ -37,12 +35,6 @@ def action_line(checked: CheckedAction, snapshot: Snapshot | None) -> str:
     """The line for an action that was carried out. `snapshot` is the one that the action was checked against."""
     subject, verb, value = _facts(checked.tool, checked.params, snapshot)
     return f"<{subject}> -> {verb}" + (f": {value}" if value else "")
-
-
-def split_line(line: str) -> tuple[str, str, str | None] | None:
-    """Subject, verb and value of an action line; `None` for any other text."""
-    match = _LINE.fullmatch(line)
-    return None if match is None else (match[1], match[2], match[3])
 
 
 def one_line(text: str, limit: int) -> str:
@@ -96,15 +88,11 @@ def _facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tupl
 
 def _element(ref: Any, snapshot: Snapshot | None) -> str:
     node = snapshot.by_ref(ref) if snapshot is not None and isinstance(ref, str) else None
-    if node is None:
+    if node is None or snapshot is None:
         return "element"
-    name = one_line(_name_of(node), MAX_NAME_CHARS)
+    name = one_line(snapshot.name_of(node), MAX_NAME_CHARS)
     role = one_line(node.role, 40)
     return f"{name} {role}" if name else role
-
-
-def _name_of(node: Node) -> str:
-    return node.name or (node.text if node.role in _NAMED_BY_TEXT else "")
 
 
 def _click(params: dict[str, Any]) -> tuple[str, str]:

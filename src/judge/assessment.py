@@ -111,7 +111,7 @@ class Assessment:
             or result.outcome not in ("success", "failure")
         ):
             return None
-        found = verdict_on_file(store, self._parts.judge.id, trajectory)
+        found = verdict_on_file(store, self._parts.judge.judges_of(task)[0].id, trajectory)
         is_same = found is not None and (found.outcome, found.reason) == (result.verdict.outcome, result.verdict.reason)
         return TaskSummary.of(result) if is_same else None
 

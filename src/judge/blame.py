@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from judge.environment import Hop
 from judge.off_site import off_site_flag, site_of, sites_linked_in, sites_named_in
+from judge.sites import Site
 from shared.models import Navigation, Page
 
 Party = Literal["participant", "site"]
@@ -52,8 +53,9 @@ def chosen_by(lead: Lead, *, is_named: bool = False, is_astray: bool = False) ->
 class Route:
     """Follows the browser through one attempt."""
 
-    def __init__(self, website: str) -> None:
+    def __init__(self, website: str, allowed_sites: Iterable[str] = ()) -> None:
         self._website = website
+        self._allowed = Site(frozenset(), tuple(allowed_sites))
         self._landed = ""
         self._lead = Lead.WEBSITE
         self._named: frozenset[str] = frozenset()
@@ -68,8 +70,9 @@ class Route:
         return self._is_elsewhere or self.is_astray
 
     def is_elsewhere(self, url: str) -> bool:
-        """Whether an address lies on another site than the task's."""
-        return off_site_flag(self._website, url, landed=self._landed) is not None
+        """Whether an address lies on another site than the task's and those that belong to the task."""
+        is_off = off_site_flag(self._website, url, landed=self._landed) is not None
+        return is_off and not self._allowed.holds(url)
 
     def landed(self, page: Page) -> None:
         """Where the website's own address led, before anybody did anything: the task's site as well."""

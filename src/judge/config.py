@@ -2,12 +2,13 @@
 
 import itertools
 import re
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from judge.record_limits import MAX_STEPS
+from judge.sites import is_site
 from shared.models import Record
 from shared.text import excerpt
 
@@ -54,6 +55,10 @@ def first_problem(error: ValidationError) -> tuple[str, str, str]:
     return ".".join(str(part) for part in detail["loc"]), detail["msg"].removeprefix("Value error, ")[:200], remedy
 
 
+def _as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
 class RunConfig(Record):
     """How an assessment is run and judged. Timeouts nest strictly: call < step < task < attempt, and reply < step.
 
@@ -96,6 +101,10 @@ class RunConfig(Record):
     score_threshold: int = Field(default=3, ge=1, le=5)
     max_images: int = Field(default=50, ge=1, le=500)
 
+    judge_checked_tasks: bool = False
+    truth: Literal["checks", "judge"] = "checks"
+    allowed_sites: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(max_length=50)] = ()
+
     off_site: Literal["flag", "fail", "allow"] = "flag"
     scenario: str | None = None
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
@@ -119,6 +128,14 @@ class RunConfig(Record):
             return value
         shown = "" if "@" in value else f"{excerpt(value)} "
         raise Unusable(f"{shown}{problem}", "write it like https://host/v1; keys belong in the environment")
+
+    @field_validator("allowed_sites")
+    @classmethod
+    def _allowed_sites_are_sites(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in value:
+            if not is_site(entry):
+                raise Unusable(f"{excerpt(entry, 60)} is not a site", 'write "example.com" or "https://pay.example"')
+        return value
 
     @model_validator(mode="after")
     def _attempts_end(self) -> Self:

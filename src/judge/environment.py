@@ -12,12 +12,14 @@ from shared.models import Page, Record, ToolSpec
 class ToolResult(Record):
     """What the browser's server answered to one tool call. `text` is its words, bounded; `ok` is false on an error.
 
-    `refused` are network addresses that were asked for meanwhile and that the guard kept pages from.
+    `refused` are network addresses that were asked for meanwhile and that the guard kept pages from; `downloads` are
+    names of files that the page began to download, which the browser refuses.
     """
 
     ok: bool
     text: str
     refused: tuple[str, ...] = ()
+    downloads: tuple[str, ...] = ()
 
 
 class Hop(Record):

@@ -18,10 +18,11 @@ from judge.clock import Clock, OutOfTime
 from judge.config import RunConfig
 from judge.environment import Browser, BrowserFactory, ToolResult
 from judge.off_site import OFF_SITE
+from judge.record_limits import clip_text
 from judge.replies import understand
 from judge.store import TaskStore
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
-from shared.models import Navigation, Observation, Outcome, Page, Record, Step, StopReason, Task, Timings
+from shared.models import Navigation, Observation, Outcome, Page, Record, Step, StopReason, Tab, Task, Timings
 from shared.protocol import ENDING_TOOLS, FINISH, render_observation
 from shared.snapshot import cut_snapshot, parse_snapshot
 from shared.snapshot_boxes import without_boxes
@@ -30,6 +31,7 @@ from shared.text import without_surrogates
 BLOCKED = "blocked_address"
 MAX_UNREADABLE = 3
 _TELLING_TOOLS = frozenset({"browser_find", "browser_tabs"})
+_KEPT_TABS = 8
 
 
 class Participant(Protocol):
@@ -98,7 +100,7 @@ class Episode:
         self._unreadable = 0
         self._answer: str | None = None
         self._versions: dict[str, str] = {}
-        self._route = Route(task.website)
+        self._route = Route(task.website, (*config.allowed_sites, *task.allowed_sites))
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
         out_of_time = OutOfTime(f"its own time of {config.task_timeout_s:g} s (task_timeout_s) is used up")
@@ -239,6 +241,8 @@ class Episode:
             feedback=self._feedback,
             flags=tuple(flag for flag in (off_site, blocked) if flag),
             refused=page.refused,
+            tabs=_recorded(page.tabs),
+            viewport=(self._config.viewport_width, self._config.viewport_height),
             navigations=navigations,
         )
 
@@ -276,6 +280,8 @@ class Episode:
         changes["outcome"] = Outcome(ok=result.ok, message=result.text, line=line)
         if result.refused:
             changes["refused"] = result.refused
+        if result.downloads:
+            changes["downloads"] = result.downloads
 
     async def _do(self, checked: CheckedAction, browser: Browser, limit: Clock, changes: dict[str, Any]) -> ToolResult:
         """Execute an action; where it led is recorded even if it breaks the browser."""
@@ -306,3 +312,11 @@ class Episode:
         if step.action and step.action.tool in ENDING_TOOLS and step.outcome and step.outcome.ok:
             return "finished"
         return None
+
+
+def _recorded(tabs: tuple[Tab, ...]) -> tuple[Tab, ...]:
+    """The first tabs and the current one, bounded: a page may open a hundred with long addresses."""
+    kept = [tab for tab in tabs if tab.current or tab.index < _KEPT_TABS]
+    return tuple(
+        tab.model_copy(update={"url": clip_text(tab.url, 500), "title": clip_text(tab.title, 200)}) for tab in kept
+    )

@@ -25,6 +25,13 @@ class RunStarted(Record):
     kept: int = 0
 
 
+class Noted(Record):
+    """Something about the request that its sender should know, such as an ignored key."""
+
+    kind: Literal["noted"] = "noted"
+    text: str
+
+
 class TaskStarted(Record):
     """An attempt at a task begins."""
 
@@ -80,7 +87,7 @@ class RunDone(Record):
     total: int
 
 
-Event = RunStarted | TaskStarted | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
+Event = RunStarted | Noted | TaskStarted | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
 Sink = Callable[[Event], None]
 
 
@@ -96,6 +103,8 @@ def describe(event: Event) -> str:
         case RunStarted():
             kept = f", {event.kept} kept from before" if event.kept else ""
             return f"Assessment {event.run_id}: {event.total} tasks{kept}."
+        case Noted():
+            return f"Note: {one_line(event.text, 500)}"
         case TaskStarted():
             return f"Task {event.task_id}, attempt {event.attempt}: started, up to {event.max_steps} steps."
         case StepDone():
@@ -118,6 +127,7 @@ _FORMS: tuple[tuple[re.Pattern[str], type[Event]], ...] = (
         re.compile(_RUN + r": (?P<total>[0-9]{1,9}) tasks(?:, (?P<kept>[0-9]{1,9}) kept from before)?\."),
         RunStarted,
     ),
+    (re.compile(r"Note: (?P<text>.*)"), Noted),
     (
         re.compile(_TASK + r", attempt (?P<attempt>[0-9]{1,9}): started, up to (?P<max_steps>[0-9]{1,9}) steps\."),
         TaskStarted,

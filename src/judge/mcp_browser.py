@@ -209,7 +209,7 @@ class McpBrowser:
             raise self._server.fail("the tab crashed")
         if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
             await self._stop_loading()
-        return ToolResult(ok=answer.ok, text=self._clean(answer.text))
+        return ToolResult(ok=answer.ok, text=self._clean(answer.text), downloads=mcp_text.downloads(answer.text))
 
     def take_hops(self) -> tuple[Hop, ...]:
         """See `judge.environment.Browser`."""

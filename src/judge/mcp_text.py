@@ -30,6 +30,7 @@ _REFUSED = re.compile(r'### Error\nError: Tool "browser_\w+" does not handle the
 _FILE_CHOOSER = "can be handled by browser_file_upload"
 _EMPTY_SNAPSHOT = "\n### Snapshot\n```yaml\n\n```"
 _CRASH = re.compile(r"### Error\n(?:Error: )?(?:[\w.]+: )?(?:Target|Page) crashed\b")
+_DOWNLOAD = re.compile(r"- Downloading file (.+) \.\.\.")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ERROR_PREFIX = re.compile(r"(?:\w*Error: )?(?:browserBackend\.callTool: )?")
@@ -156,6 +157,17 @@ def dialog_text(state: str) -> str:
 def is_file_chooser(state: str) -> bool:
     """Whether the modal state is an open file chooser (which no participant may use)."""
     return _DIALOG.match(state) is None and _FILE_CHOOSER in state
+
+
+def downloads(text: str) -> tuple[str, ...]:
+    """Names of the files that an action began to download, bounded.
+
+    From the answer's events, where a page's console messages stand as well: a page may name a file that is none.
+    """
+    _, has_events, events = text.rpartition(f"{_AFTER_SNAPSHOT[0]}\n")
+    lines = events.split("\n", 200)[:200] if has_events else ()
+    found = (_DOWNLOAD.fullmatch(line) for line in lines)
+    return tuple(match[1][:200] for match in found if match)[:20]
 
 
 def says_crashed(text: str) -> bool:

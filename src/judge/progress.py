@@ -10,6 +10,7 @@ from rich.text import Text
 
 from judge.events import (
     Event,
+    Noted,
     RunDone,
     RunStarted,
     StepDone,
@@ -64,7 +65,7 @@ class Progress:
         self._apply(event)
         if self._live is None:
             self._console.print(describe(event), markup=False, highlight=False, soft_wrap=True)
-        elif isinstance(event, TaskRetried):
+        elif isinstance(event, TaskRetried | Noted):
             self._live.console.print(describe(event), markup=False, highlight=False, style="dim")
         elif isinstance(event, TaskDone):
             line = Text.assemble((f"{event.outcome:>9} ", OUTCOME_STYLES[event.outcome]), event.task_id)

@@ -15,8 +15,14 @@ PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "google-genai", "openai", "p
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:
     """SHA-256 of the tasks in order of their ids: the same set in another order has the same checksum."""
-    listed = [task.model_dump(mode="json") for task in sorted(tasks, key=lambda task: task.task_id)]
+    listed = [_declared(task) for task in sorted(tasks, key=lambda task: task.task_id)]
     return hashlib.sha256(json.dumps(listed, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+
+def _declared(task: Task) -> dict[str, Any]:
+    """The task as JSON. Keys that came later are left out where unset, so that older runs keep their checksums."""
+    unset = {key for key in ("checks", "allowed_sites") if not getattr(task, key)}
+    return task.model_dump(mode="json", exclude=unset)
 
 
 def config_checksum(config: RunConfig) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from judge.files import read_json
 from judge.results import TaskSummary, build_submission
-from judge.run_record import judge_of, outcomes_of
+from judge.run_record import judge_id_of, judge_of, outcomes_of
 from judge.schemas import OLDER_RUN_SCHEMAS
 from judge.scoring import verdict_on_file
 from judge.store import RunStore, TaskStore
@@ -32,7 +32,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
     try:
         submission = read_json(path)
         told = {entry["task_id"]: entry["verdict"] for entry in submission["results"][0]["detail"]["tasks"]}
-        summaries = [_judged(store.task(str(name)), judge_id) for name in listed]
+        summaries = [_judged(store.task(str(name)), judge_id_of(record, str(name))) for name in listed]
         # Told by the submission, which is written last: a kill in between is made good by the next call.
         changed = tuple(one.task.task_id for one in summaries if told.get(one.task.task_id) != one.outcome)
         if changed:

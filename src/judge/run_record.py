@@ -146,10 +146,12 @@ def begin_run(
     role: str,
     url: str,
     judge_id: str,
+    judge_ids: Mapping[str, str] | None = None,
     launch: Launch | None = None,
 ) -> None:
     """Write what is known before the first task; a resumed run keeps when it was first begun.
 
+    `judge_ids` names the judge of each task that another one decides than the run's, as checks do beside a judge model.
     Raises `ConfigError` when it cannot be written, or the folder holds a run that was asked to do something else.
     """
     asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
@@ -176,6 +178,7 @@ def begin_run(
         "task_set_checksum": task_set_checksum(tasks),
         "judge_model": config.judge_model,
         "judge_id": judge_id,
+        "judge_ids": dict(judge_ids or {}),
         "judge_usage": before.get("judge_usage"),
         "packages": package_versions(),
     }
@@ -212,6 +215,12 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
 def _is_finished(record: Mapping[str, Any]) -> bool:
     outcomes = record.get("outcomes") or {}
     return record.get("state") == "completed" and not outcomes.get("aborted") and not outcomes.get("unscored")
+
+
+def judge_id_of(record: Mapping[str, Any], task_id: str) -> str:
+    """The id of the judge whose verdict on that task counts in the run of this `run.json`."""
+    own = record.get("judge_ids")
+    return str(own[task_id] if isinstance(own, Mapping) and task_id in own else record.get("judge_id"))
 
 
 def end_run(
@@ -281,5 +290,6 @@ def environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
 
 
 def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
-    """Who judged, as the verdicts tell it."""
-    return next((result.judge for result in results if result.judge), None)
+    """Who judged, as the verdicts tell it; where checks decided some tasks and a model others, the model's judge."""
+    judges = [result.judge for result in results if result.judge]
+    return next((judge for judge in judges if judge.method != "checks"), judges[0] if judges else None)

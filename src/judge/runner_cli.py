@@ -31,7 +31,7 @@ def agentbeats_run(
     level: Annotated[str | None, typer.Option(help="Run tasks of this level: easy, medium or hard.")] = None,
     task: Annotated[list[str] | None, typer.Option(help="Run this task only; may be given again.")] = None,
     max_parallel: Annotated[int | None, typer.Option(min=1, max=64, help="How many tasks run at once.")] = None,
-    judge_model: Annotated[str | None, typer.Option(help="gemini:NAME, openai:NAME or offline.")] = None,
+    judge_model: Annotated[str | None, typer.Option(help="gemini:NAME, openai:NAME, or offline: checks only.")] = None,
     participant_model: Annotated[str | None, typer.Option(help="Model for the participant.")] = None,
 ) -> None:
     """Run an assessment: start the agents of a scenario, drive them, judge, write results, stop everything."""

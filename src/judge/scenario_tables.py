@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from judge.config import RunConfig, first_problem, url_problem
+from judge.scenario_checks import read_allowed_sites, read_checks
 from shared.errors import ConfigError
 from shared.models import Level, Task
 
 MAX_TASKS = 1000
-TASK_KEYS = ("task_id", "website", "task", "level", "reference_length", "key_points")
+TASK_KEYS = ("task_id", "website", "task", "level", "reference_length", "key_points", "checks", "allowed_sites")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _MAX_URL_CHARS = 2048
@@ -197,6 +198,8 @@ def read_task(table: Table) -> Task:
             "level": level,
             "reference_length": length,
             "key_points": points,
+            "checks": read_checks(table.data.get("checks"), table.source, table.where),
+            "allowed_sites": read_allowed_sites(table.data.get("allowed_sites"), table.source, table.where),
         }
     )
 

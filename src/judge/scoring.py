@@ -115,14 +115,37 @@ async def judge_stored(
 
     In this order: an aborted attempt is not judged; an end that settles the score needs no judge; a verdict of this
     judge on this very trajectory is kept, unless it is unscored or `again` is set; otherwise the judge is asked
-    (`asking` is called first).
+    (`asking` is called first). Where several judges decide a task, each verdict is written and the first one's counts.
     """
-    folder, trajectory, before = store.folder, None, None
     try:
         trajectory = await asyncio.to_thread(_load, store)
-        if trajectory.is_aborted:
-            reason = f"aborted, so not judged: {trajectory.error or trajectory.stop_reason or 'no cause recorded'}"
-            return Scored(folder=folder, outcome="aborted", reason=reason)
+    except TrajectoryError as error:
+        return Scored(folder=store.folder, outcome="broken", reason=str(error))
+    # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.
+    except Exception as error:  # noqa: BLE001
+        return Scored(folder=store.folder, outcome="unscored", reason=_internal(store, error))
+    if trajectory.is_aborted:
+        reason = f"aborted, so not judged: {trajectory.error or trajectory.stop_reason or 'no cause recorded'}"
+        return Scored(folder=store.folder, outcome="aborted", reason=reason)
+    scored = [
+        await _judged(store, trajectory, one, off_site=off_site, again=again, asking=asking)
+        for one in judge.judges_of(trajectory.task)
+    ]
+    return scored[0]
+
+
+async def _judged(
+    store: TaskStore,
+    trajectory: Trajectory,
+    judge: Judge,
+    *,
+    off_site: str,
+    again: bool,
+    asking: Callable[[], None],
+) -> Scored:
+    """One judge's verdict on a trajectory that can be judged."""
+    folder, before = store.folder, None
+    try:
         before = verdict_on_file(store, judge.id, trajectory)
         verdict = verdict_without_judge(trajectory.stop_reason, trajectory.error, trajectory.steps, off_site)
         if verdict is not None:
@@ -134,21 +157,24 @@ async def judge_stored(
             verdict = await judge.judge(trajectory)
     except TrajectoryError as error:
         return Scored(folder=folder, outcome="broken", reason=str(error))
-    # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.
+    # Isolation boundary, as above.
     except Exception as error:  # noqa: BLE001
-        _log.exception("judging %s", folder)
-        reason = f"internal error while judging ({type(error).__name__}); see the log"
-        verdict = Verdict(outcome="unscored", reason=reason, judge=judge.info)
-    verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256 if trajectory else None})
+        verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=judge.info)
+    verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
     # A judge that fails today takes no verdict away that it gave before.
     is_worse = verdict.outcome == "unscored" and before is not None and before.outcome != "unscored"
     try:
-        if trajectory is not None and not is_worse:
+        if not is_worse:
             await asyncio.to_thread(store.write_verdict, judge.id, verdict)
     except OSError as error:
         reason = f"{folder / 'verdicts'}: cannot be written: {error.strerror or error}"
         return Scored(folder=folder, outcome="broken", reason=reason)
     return Scored(folder=folder, outcome=verdict.outcome, reason=verdict.reason, verdict=verdict)
+
+
+def _internal(store: TaskStore, error: Exception) -> str:
+    _log.error("judging %s", store.folder, exc_info=error)
+    return f"internal error while judging ({type(error).__name__}); see the log"
 
 
 def verdict_on_file(store: TaskStore, judge_id: str, trajectory: Trajectory) -> Verdict | None:

@@ -3,17 +3,19 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from judge.assessment import Assessment, Parts
 from judge.browser_settings import BrowserSettings
 from judge.bundled import bundled_tasks
 from judge.config import RunConfig
-from judge.events import RUN_ID_KEY, Event, Sink, describe, one_line
+from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe, one_line
 from judge.guarded_browser import GuardedBrowsers
+from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.preflight import check_config
 from judge.provenance import provenance
@@ -25,9 +27,10 @@ from judge.service_limits import ServiceLimits as ServiceLimits
 from judge.store import RunStore, new_run_id
 from shared.a2a_client import ParticipantClient
 from shared.a2a_turn import TaskSink, Turn
+from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm import Model
-from shared.model_limits import Budget
+from shared.model_limits import Budget, Spending
 from shared.models import Task
 from shared.settings import Settings
 from shared.text import excerpt
@@ -119,11 +122,12 @@ class JudgeService:
                 )
         config = self._config(request)
         check_config(config, self._parts.settings)
-        if config.judge_model == OFFLINE:
-            return request.model_copy(update={"config": config})
-        self._budget.check()
-        config, notes = limits.within_budget(config)
-        return request.model_copy(update={"config": config, "warnings": (*request.warnings, *notes)})
+        warnings = (*request.warnings, *_without_checks(_tasks_of(request), config))
+        if config.judge_model != OFFLINE:
+            self._budget.check()
+            config, notes = limits.within_budget(config)
+            warnings += notes
+        return request.model_copy(update={"config": config, "warnings": warnings})
 
     def _config(self, request: AssessmentRequest) -> RunConfig:
         """The request's settings; where it names no judge model, the one that this judge was started with."""
@@ -132,6 +136,16 @@ class JudgeService:
             return request.config
         return request.config.model_copy(update={"judge_model": model})
 
+    def _open_judge(self, config: RunConfig, spending: Spending) -> Judge:
+        return open_judge(
+            config,
+            self._parts.settings,
+            cache_dir=self._parts.output_dir / "cache",
+            wrap=self._parts.wrap_model,
+            spending=spending,
+            others=(self._budget,),
+        )
+
     async def _assess(self, request: AssessmentRequest, run_id: str, sink: TaskSink) -> Submission:
         """Run it and write everything down. Raises `ConfigError` while nothing has begun."""
         config = request.config
@@ -139,19 +153,18 @@ class JudgeService:
         tasks = _tasks_of(request)
         store = RunStore(self._parts.output_dir, run_id)
         browser = BrowserSettings.from_config(config, self._parts.settings)
-        cache_dir = self._parts.output_dir / "cache"
         spending = spending_before(store)
         async with contextlib.AsyncExitStack() as stack:
-            judge = open_judge(
-                config,
-                self._parts.settings,
-                cache_dir=cache_dir,
-                wrap=self._parts.wrap_model,
-                spending=spending,
-                others=(self._budget,),
-            )
+            judge = self._open_judge(config, spending)
             stack.push_async_callback(judge.aclose)
-            begin_run(store, config=config, tasks=tasks, role=role, url=url, judge_id=judge.id, launch=request.launch)
+            asked: dict[str, Any] = {
+                "config": config,
+                "tasks": tasks,
+                "role": role,
+                "url": url,
+                "launch": request.launch,
+            }
+            begin_run(store, **asked, judge_id=judge.id, judge_ids=_other_judges(judge, tasks))
             await sink.annotate({RUN_ID_KEY: run_id})
             updates = _Updates(sink)
             watch = self._parts.watch(run_id, role)
@@ -162,7 +175,7 @@ class JudgeService:
                 watch(event)
 
             for warning in request.warnings:
-                await sink.update(f"Note: {warning}")
+                await sink.update(describe(Noted(text=warning)))
             line = _Line(url, config)
             stack.push_async_callback(line.aclose)
             parts = Parts(
@@ -192,6 +205,12 @@ class JudgeService:
         with _even_on_a_full_disk():
             store.write_submission(submission)
         return submission
+
+
+def _other_judges(judge: Judge, tasks: Sequence[Task]) -> dict[str, str]:
+    """The id of the judge whose verdict counts, for each task where it is not the run's judge."""
+    counting = {task.task_id: judge.judges_of(task)[0].id for task in tasks}
+    return {task_id: judge_id for task_id, judge_id in counting.items() if judge_id != judge.id}
 
 
 def _tasks_of(request: AssessmentRequest) -> tuple[Task, ...]:
@@ -271,6 +290,12 @@ class _Updates:
         self._new.clear()
         if lines:
             await self._sink.update("\n".join(lines))
+
+
+def _without_checks(tasks: Sequence[Task], config: RunConfig) -> Iterator[str]:
+    without = sum(not task.checks for task in tasks)
+    if config.judge_model == OFFLINE and without:
+        yield f"{without} of {len(tasks)} tasks will be unscored: {NO_CHECKS}"
 
 
 def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummary, ...], run_id: str) -> Submission:

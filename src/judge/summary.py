@@ -12,18 +12,23 @@ from judge.events import one_line
 from judge.progress import OUTCOME_STYLES
 from judge.results import counts_of, incomplete_note
 from judge.store import RunStore
+from shared.checks import NO_CHECKS
+
+_MAX_TOLD = 10
 
 
 def print_summary(console: Console, submission: dict[str, Any], store: RunStore | None) -> int:
     """Print it, and where the files are when they are here.
 
-    Returns the exit code: 1 when something was lost (aborted or unscored), else 0.
+    Returns the exit code: 1 when something was lost (aborted or unscored) or nothing scored, else 0.
     """
     lost = 0
     for result in submission["results"]:
         # A judge of an older version leaves some counts out; its tasks still give them.
         detail = counts_of(result["detail"]["tasks"]) | result["detail"]
         console.print(task_table(detail))
+        for line in failures(detail):
+            console.print(line, soft_wrap=True, highlight=False)
         console.print(rates_line(str(result.get("winner", "")), detail), soft_wrap=True)
         if incomplete := incomplete_note(detail):
             console.print(Text(incomplete, style="bold yellow"), soft_wrap=True)
@@ -31,6 +36,9 @@ def print_summary(console: Console, submission: dict[str, Any], store: RunStore 
         if note:
             console.print(Text(str(note), style="yellow"), soft_wrap=True)
         lost += int(detail.get("aborted_tasks", 0)) + int(detail.get("unscored_tasks", 0))
+        # Tasks without checks were announced at the start; they are lost only if nothing else was scored either.
+        if detail["scored_tasks"]:
+            lost -= sum(task.get("reason") == NO_CHECKS for task in detail["tasks"])
     if store is not None:
         console.print(f"Results: {store.folder / 'results.json'}", highlight=False, soft_wrap=True)
     return EXIT_LOST if lost else EXIT_DONE
@@ -53,6 +61,16 @@ def task_table(detail: dict[str, Any]) -> Table:
             Text(why),
         )
     return table
+
+
+def failures(detail: dict[str, Any]) -> list[Text]:
+    """A line for each of the first failed tasks, with what its checks or its judge found: the table has no room."""
+    told = [task for task in detail["tasks"] if task.get("verdict") == "failure" and task.get("reason")]
+    lines = [
+        Text.assemble((one_line(str(task["task_id"]), 32), "red"), f": {one_line(str(task['reason']), 500)}")
+        for task in told[:_MAX_TOLD]
+    ]
+    return [*lines, Text(f"and {len(told) - _MAX_TOLD} more failures")] if len(told) > _MAX_TOLD else lines
 
 
 def rates_line(role: str, detail: dict[str, Any]) -> Text:

@@ -110,6 +110,7 @@ class TaskResult(Record):
             "level": self.task.level,
             "reference_length": self.task.reference_length,
             "scenario_key_points": list(self.task.key_points),
+            **self.task.model_dump(mode="json", include={"checks", "allowed_sites"}, exclude_defaults=True),
             "action_history": self.action_history,
             "thoughts": self.thoughts,
             "final_result_response": self.final_answer or "",
@@ -175,7 +176,9 @@ class TaskResult(Record):
         return cls.model_validate(
             {key: value[key] for key in keys}
             | {
-                "task": task | {"key_points": value["scenario_key_points"]},
+                "task": task
+                | {"key_points": value["scenario_key_points"]}
+                | {key: value[key] for key in ("checks", "allowed_sites") if key in value},
                 "final_answer": value["agent_final_answer"],
                 "verdict": None if judged is None else verdict,
                 "started_at": datetime.fromisoformat(value["times"]["started_at"]).timestamp(),

@@ -184,8 +184,28 @@ def _task_toml(task: Task) -> str:
     if task.reference_length is not None:
         lines.append(f"reference_length = {task.reference_length}")
     if task.key_points:
-        lines.append(f"key_points = [{', '.join(map(toml_string, task.key_points))}]")
+        lines.append(f"key_points = {_toml_value(task.key_points)}")
+    if task.allowed_sites:
+        lines.append(f"allowed_sites = {_toml_value(task.allowed_sites)}")
+    if task.checks:
+        checks = task.model_dump(mode="json", include={"checks"}, exclude_defaults=True)["checks"]
+        lines += ["checks = [", *(f"  {_toml_value(check)}," for check in checks), "]"]
     return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: Any) -> str:
+    """A JSON value in one line of TOML. A key whose value is null is left out: TOML has no null."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return toml_string(value)
+        case Mapping():
+            pairs = (f"{toml_string(key)} = {_toml_value(item)}" for key, item in value.items() if item is not None)
+            return f"{{ {', '.join(pairs)} }}"
+        case list() | tuple():
+            return f"[{', '.join(map(_toml_value, value))}]"
+    return str(value)
 
 
 def _renamed(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ ABORTING: tuple[StopReason, ...] = ("environment_fault", "cancelled")
 # the clock. `network` and `probes` are not recorded yet and count as null.
 _EVIDENCE = (
     *("task_id", "task", "website", "level", "reference_length", "scenario_key_points"),
+    *("checks", "allowed_sites"),
     *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
 )
 

@@ -208,6 +208,7 @@ def _task(path: Path, result: dict[str, Any]) -> Task:
     task_id = result.get("task_id")
     level, length = result.get("level"), result.get("reference_length")
     points = result.get("scenario_key_points")
+    is_own = result.get("schema_version") in (RESULT_SCHEMA, *OLDER_RESULT_SCHEMAS)
     try:
         return Task(
             task_id=task_id if isinstance(task_id, str) else path.parent.name,
@@ -216,6 +217,7 @@ def _task(path: Path, result: dict[str, Any]) -> Task:
             level=level if level in ("easy", "medium", "hard") else None,
             reference_length=length if isinstance(length, int) and length >= 1 else None,
             key_points=tuple(points) if isinstance(points, list) else (),
+            **({key: result[key] for key in ("checks", "allowed_sites") if key in result} if is_own else {}),
         )
     except ValidationError as error:
         raise TrajectoryError(f"{path}: {_first(error)}") from None

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from judge.files import read_json
-from judge.judges.factory import OFFLINE, code_checksum
+from judge.judges.checked import OFFLINE
+from judge.judges.factory import code_checksum
 from judge.prompt_set import load_prompts
 from judge.provenance import package_versions, settings_checksum, task_set_checksum
 from judge.results import Submission, TaskResult, TaskSummary, build_submission
@@ -154,17 +155,21 @@ def _code(stored: StoredRun, results: Sequence[TaskSummary]) -> Iterator[str]:
     """The judging code and prompts that the verdicts name, against those installed here."""
     config = stored.run.get("config")
     settings = config if isinstance(config, Mapping) else {}
-    judges = {(judge.code_checksum, judge.prompt_checksum) for result in results if (judge := result.judge)}
+    judges = {judge for result in results if (judge := result.judge)}
     code = code_checksum()
-    for found, _ in judges:
+    for found in sorted({judge.code_checksum for judge in judges}):
         yield from _differs("judging code", found, code)
-    if judges:
+    # Without a model there are no prompts: the code stands in their place.
+    asked = sorted({judge.prompt_checksum for judge in judges if judge.model != OFFLINE})
+    for found in sorted({judge.prompt_checksum for judge in judges if judge.model == OFFLINE}):
+        yield from _differs("prompt set", found, code)
+    if asked:
         try:
-            prompts = code if settings.get("judge_model") == OFFLINE else load_prompts(settings.get("prompts")).checksum
+            prompts = load_prompts(settings.get("prompts")).checksum
         except ConfigError as error:
             yield f"prompt set: {error.message}"
         else:
-            for _, found in judges:
+            for found in asked:
                 yield from _differs("prompt set", found, prompts)
 
 

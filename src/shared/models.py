@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shared.checks import Check
+
 Level = Literal["easy", "medium", "hard"]
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
@@ -37,6 +39,8 @@ class Task(Record):
     level: Level | None = None
     reference_length: int | None = Field(default=None, ge=1)
     key_points: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    allowed_sites: tuple[str, ...] = ()
 
 
 class ToolSpec(Record):
@@ -127,7 +131,8 @@ class Navigation(Record):
 class Step(Record):
     """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
 
-    The digests are of the two files' bytes; runs of the first version have none. `navigations` are those since the step
+    The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
+    pixels; `downloads` are the names of files that the action began to download. `navigations` are those since the step
     before, so they include the ones that led to this observation.
     """
 
@@ -145,6 +150,9 @@ class Step(Record):
     feedback: str | None = None
     flags: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    tabs: tuple[Tab, ...] = ()
+    viewport: tuple[int, int] | None = None
+    downloads: tuple[str, ...] = ()
     navigations: tuple[Navigation, ...] = ()
     timings: Timings = Timings()
 

@@ -16,8 +16,9 @@ that it does not know are left out. Lines end at a line feed only: names may hol
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -39,6 +40,12 @@ _BOX = re.compile(r"(-?[0-9.]{1,20}),(-?[0-9.]{1,20}),(-?[0-9.]{1,20}),(-?[0-9.]
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _NO_STATES: Mapping[str, str] = MappingProxyType({})
+# Fields that a participant can write into: what they hold is no part of a page's text and of no element's name.
+FIELDS = frozenset({"textbox", "searchbox", "spinbutton", "slider", "combobox"})
+# What a label beside it names as well.
+_LABELLED = FIELDS | {"checkbox", "radio", "switch"}
+MAX_NAME_CHARS = 500
+_REPEATED_WITHIN = 2_000
 
 
 class Node(NamedTuple):
@@ -114,6 +121,83 @@ class Snapshot:
     def text_of(self, node: Node) -> str:
         """Every name and text inside the node, in order, joined by blanks."""
         return " ".join(part for inner in self.subtree(node) for part in (inner.name, inner.text) if part)
+
+    def name_of(self, node: Node) -> str:
+        """The node's name; where the snapshot leaves it out (inner markup), its content as a reader sees it.
+
+        A field is named by its label only. Content of more than `MAX_NAME_CHARS` characters names nothing.
+        """
+        if node.name or node.role in FIELDS:
+            return node.name
+        texts: list[str] = []
+        room = MAX_NAME_CHARS
+        for _, text in self.visible_texts(node):
+            room -= len(text) + 1
+            if room < 0:
+                return ""
+            texts.append(text)
+        return " ".join(" ".join(texts).split())
+
+    def visible_texts(self, root: Node | None = None, hidden: Collection[int] = ()) -> Iterator[tuple[int, str]]:
+        """What a reader sees inside `root` (of the whole page without one): pieces of text, each with its node's place.
+
+        Without what fields hold, options that are not selected, and whatever lies in `hidden` (places in `nodes`). A
+        name that only repeats the content below it is left out, so that nothing stands there twice.
+        """
+        first = root.position if root else 0
+        last = self._end_of(root) if root else len(self.nodes)
+        at = first
+        while at < last:
+            node = self.nodes[at]
+            end = at + 1
+            if at in hidden or (node.role == "option" and node.states.get("selected", "false") == "false"):
+                at = self._end_of(node)
+                continue
+            if node.role == "text" and node.parent is not None and self.nodes[node.parent].role in FIELDS:
+                at = end
+                continue
+            if node.name and at not in self._repeating and not (at == first and root and end < last):
+                yield at, node.name
+            if node.role in FIELDS and node.role != "combobox":
+                end = self._end_of(node)
+            elif node.text and node.role not in FIELDS and node.text != node.name:
+                yield at, node.text
+            at = end
+
+    def _end_of(self, node: Node) -> int:
+        """The place after the last node inside `node`."""
+        at = node.position + 1
+        while at < len(self.nodes) and self.nodes[at].depth > node.depth:
+            at += 1
+        return at
+
+    @cached_property
+    def _repeating(self) -> frozenset[int]:
+        """Places of nodes whose name only repeats what stands inside them, or the label beside them.
+
+        From the last node to the first, so that each node's content is put together once. What fields hold counts as
+        content here: a row is named by everything in it, and must not show what was typed into one of its cells.
+        """
+        found: set[int] = set()
+        inside: dict[int, str] = {}
+        for node in reversed(self.nodes):
+            at = node.position
+            content = inside.pop(at, "")
+            name = _squeezed(node.name)
+            if name and (name in content or (node.role in _LABELLED and self._has_label_beside(node))):
+                found.add(at)
+                name = ""
+            if node.parent is not None and not (node.role == "option" and "selected" not in node.states):
+                own = _squeezed(node.text) + content
+                # A field stands for its value, and for its label only when it is empty.
+                own = own or name if node.role in FIELDS else name + own
+                room = len(self.nodes[node.parent].name) + _REPEATED_WITHIN
+                inside[node.parent] = (own + inside.get(node.parent, ""))[:room]
+        return frozenset(found)
+
+    def _has_label_beside(self, node: Node) -> bool:
+        places = (node.position - 1, self._end_of(node))
+        return any(0 <= at < len(self.nodes) and self.nodes[at].text == node.name for at in places)
 
 
 def parse_snapshot(text: str) -> Snapshot:
@@ -238,6 +322,10 @@ def _numbers(box: re.Match[str]) -> tuple[float, float, float, float] | None:
     except ValueError:
         return None
     return x, y, width, height
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
 
 
 def _normal(name: str, exact: bool) -> str:

@@ -11,6 +11,7 @@ _UNSAFE = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|([nrt\\]))")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ACTION_LINE = re.compile(r"<([^<>]+)> -> ([A-Z]+(?: [A-Z]+)*)(?:: ([^<>]*))?")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 _UNNAMED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
 
@@ -38,6 +39,12 @@ def excerpt(text: str, limit: int = 60) -> str:
 def without_surrogates(text: str) -> str:
     """The text with lone surrogates replaced, so that it can be encoded as UTF-8."""
     return _SURROGATE.sub("\ufffd", text)
+
+
+def split_line(line: str) -> tuple[str, str, str | None] | None:
+    """Subject, verb and value of an action line; `None` for any other text."""
+    match = _ACTION_LINE.fullmatch(line)
+    return None if match is None else (match[1], match[2], match[3])
 
 
 def _escape_one(match: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ from helpers_shop import assess
 from judge.commands.verify import load_run
 from judge.config import RunConfig
 from judge.files import MAX_FILE_BYTES, read_json, write_json
-from judge.judges.offline import OfflineJudge
+from judge.judges.checked import ChecksJudge
 from judge.judges.webjudge import WebJudge
 from judge.record_limits import MAX_STEP_BYTES, MAX_STEPS, bounded
 from judge.report.data import read_task
@@ -78,7 +78,7 @@ async def test_the_largest_run_is_read_judged_reported_and_verified(tmp_path: Pa
     assert [line for line in verify_run(load_run(run)).mismatches if line.startswith("results/t1/")] == []
 
 
-class Talkative(OfflineJudge):
+class Talkative(ChecksJudge):
     """A judge that puts more on record than fits into a file."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ async def test_a_verdict_with_evidence_without_end_can_be_read(tmp_path: Path, r
     task, judge = TaskStore(tmp_path / "t1"), Talkative()
     write_attempt(task, a_result())
     scored = await judge_stored(task, judge)
-    (size,) = (size for name, size in sizes(task).items() if name.startswith("webjudge"))
+    (size,) = (size for name, size in sizes(task).items() if name.startswith("checks"))
     record_property("outcome", f"{scored.outcome}: {size} bytes on file")
     assert size < MAX_FILE_BYTES
     assert (await judge_stored(task, judge)).kept

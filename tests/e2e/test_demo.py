@@ -50,14 +50,14 @@ def test_every_verdict_is_the_expected_one(demo: tuple[Ended, Path]) -> None:
     assert found == {task_id: entry["verdict"] for task_id, entry in expected.items()}
 
 
-def test_the_counts_add_up_and_the_judge_says_it_is_a_baseline(demo: tuple[Ended, Path]) -> None:
+def test_the_counts_add_up_and_the_checks_are_the_judge(demo: tuple[Ended, Path]) -> None:
     ended, folder = demo
     detail = submission(folder)["results"][0]["detail"]
     assert detail["total_tasks"] == len(load_scenario(DEMO / "scenario.toml").tasks)
     assert detail["total_tasks"] == detail["scored_tasks"] + detail["unscored_tasks"] + detail["aborted_tasks"]
     assert detail["success_rate"] == round(100 * detail["judged_successes"] / detail["scored_tasks"], 1)
-    assert "baseline" in detail["judge"]["note"]
-    assert "baseline" in ended.stdout
+    assert detail["judge"]["method"] == "checks"
+    assert "The colour 'Red' is selected: failed, found" in " ".join(ended.stdout.split())
 
 
 def test_the_run_verifies(demo: tuple[Ended, Path]) -> None:

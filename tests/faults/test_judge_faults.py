@@ -49,7 +49,8 @@ async def judge_process(folder: Path, place: Path, port: int) -> AsyncIterator[s
 
 
 def asked(url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
-    settings = {**FAST, "judge_model": "offline", **config, "tasks": tasks}
+    checked = [{**task, "checks": [{"kind": "page", "url": "/goal"}]} for task in tasks]
+    settings = {**FAST, "judge_model": "offline", **config, "tasks": checked}
     return json.dumps({"participants": {"white_agent": url}, "config": settings})
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from helpers_results import a_finished_run, a_result, a_verdict
 from judge.commands import score as score_command
 from judge.config import RunConfig
-from judge.judges.offline import OfflineJudge
+from judge.judges.checked import ChecksJudge
 from judge.scoring import Scored, judge_stored, score_all
 from judge.store import RunStore
 from judge.trajectory import Trajectory
@@ -21,7 +21,7 @@ from shared.models import StopReason, Verdict
 Record = Callable[[str, object], None]
 
 
-class Exploding(OfflineJudge):
+class Exploding(ChecksJudge):
     """Says success, but has a mistake in it that one task brings to light."""
 
     def __init__(self, error: BaseException | None = None) -> None:
@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> RunStore:
     return a_finished_run(tmp_path, *(a_result(name, verdict=a_verdict("unscored")) for name in ("t0", "t1", "t2")))
 
 
-async def scored(run: RunStore, judge: OfflineJudge, **options: Any) -> list[Scored]:
+async def scored(run: RunStore, judge: ChecksJudge, **options: Any) -> list[Scored]:
     done: list[Scored] = []
     await score_all([task.folder for task in run.tasks()], judge, max_parallel=2, done=done.append, **options)
     return sorted(done, key=lambda one: one.folder)

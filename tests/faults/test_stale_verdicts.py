@@ -13,8 +13,8 @@ from helpers_shop import assess
 from judge.commands.verify import load_run
 from judge.config import RunConfig
 from judge.events import Event, TaskRetried
+from judge.judges.checked import ChecksJudge
 from judge.judges.factory import code_checksum
-from judge.judges.offline import OfflineJudge
 from judge.results import TaskSummary
 from judge.scoring import judge_stored
 from judge.store import RunStore, TaskStore
@@ -40,7 +40,7 @@ class Player:
         return render_reply(Action(tool="finish") if done else Action(tool="browser_click", params={"target": "e1"}))
 
 
-class ClickJudge(OfflineJudge):
+class ClickJudge(ChecksJudge):
     """Success means that something was clicked."""
 
     def __init__(self) -> None:

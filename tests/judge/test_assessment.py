@@ -12,7 +12,7 @@ from helpers_results import a_step
 from helpers_shop import assess as assess_with
 from judge.config import RunConfig
 from judge.judges.base import Judge
-from judge.judges.offline import OfflineJudge
+from judge.judges.checked import ChecksJudge
 from judge.results import TaskSummary
 from judge.store import TaskStore
 from judge.trajectory import Trajectory
@@ -69,10 +69,10 @@ async def test_a_result_that_no_judge_had_to_say_names_the_judge_of_the_run(tmp_
     (done,) = await assess(tmp_path, clicker, 1, max_steps=STEPS - 1)
     assert (done.entry["verdict"], done.entry["stop_reason"]) == ("failure", "max_steps")
     assert done.judge is not None
-    assert (done.judge.method, done.judge.model) == ("webjudge", "offline")
+    assert (done.judge.method, done.judge.model) == ("checks", "offline")
 
 
-class Forgetful(OfflineJudge):
+class Forgetful(ChecksJudge):
     """A judge with a mistake in it, which shows with the second task."""
 
     def __init__(self) -> None:

@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from judge.judges.offline import key_points
 from judge.scenario import load_scenario
+from judge.scenario_checks import contradictions_of, warnings_of
 from participants.replay_script import load_book
+from shared.checks import AnyOf
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 PLAYED = ["demo", "docs"]
@@ -33,7 +34,18 @@ def test_every_task_has_an_expected_verdict(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLAYED)
-def test_every_key_point_asks_for_something_that_a_page_can_show(name: str) -> None:
+def test_every_task_has_checks_that_can_be_passed(name: str) -> None:
     tasks = load_scenario(SCENARIOS / name / "scenario.toml").tasks
-    empty = [(task.task_id, text) for task in tasks for text, claims in key_points(task) if not claims]
-    assert empty == []
+    assert [task.task_id for task in tasks if not task.checks] == []
+    assert [problem for task in tasks for problem in (*contradictions_of(task), *warnings_of(task))] == []
+
+
+def test_the_scenarios_use_every_kind_of_check() -> None:
+    used = {
+        type(one).__name__
+        for name in PLAYED
+        for task in load_scenario(SCENARIOS / name / "scenario.toml").tasks
+        for check in task.checks
+        for one in (check, *(check.any_of if isinstance(check, AnyOf) else ()))
+    }
+    assert used == {"PageCheck", "ElementCheck", "TextCheck", "ActionCheck", "AnswerCheck", "AnyOf"}

@@ -13,7 +13,7 @@ from judge.cli_boundary import EXIT_LOST, Interrupted, run_interruptible
 from judge.config import RunConfig, first_problem
 from judge.events import one_line
 from judge.intervals import exact
-from judge.judges.factory import METHODS, open_judge
+from judge.judges.factory import METHODS, OFFLINE, open_judge
 from judge.rejudged import take_over
 from judge.scoring import Scored, find_trajectories, score_all
 from judge.store import RunStore, output_folder, resolve_run
@@ -36,7 +36,7 @@ def score(
         str, typer.Argument(help="A run, a trajectory's folder, or a folder of them.", metavar="RUN_OR_DIR")
     ],
     method: Annotated[str | None, typer.Option(help=f"One of: {', '.join(METHODS)}.")] = None,
-    model: Annotated[str | None, typer.Option(help="gemini:MODEL, openai:MODEL or offline.")] = None,
+    model: Annotated[str | None, typer.Option(help="gemini:MODEL, openai:MODEL, or offline: checks only.")] = None,
     prompts: Annotated[str | None, typer.Option(help="A folder with a prompt set of your own.")] = None,
     threshold: Annotated[int | None, typer.Option(help="Screenshots with this score or more are decided on.")] = None,
     max_images: Annotated[int | None, typer.Option(help="At most this many screenshots are decided on.")] = None,
@@ -212,6 +212,9 @@ def _config(run: RunStore | None, changes: dict[str, Any]) -> RunConfig:
     """The run's own configuration, so that its own judge is the default, with the changes of the command line."""
     stored = (run.read_run() or {}).get("config") if run else None
     before = stored if isinstance(stored, dict) else {}
+    if {"judge_method", "judge_model"} & changes.keys() and changes.get("judge_model") != OFFLINE:
+        # Who names a method or a model wants its verdict, on tasks with checks too.
+        changes = {**changes, "judge_checked_tasks": True, "truth": "judge"}
     known = {name: value for name, value in before.items() if name in RunConfig.model_fields}
     try:
         return RunConfig.model_validate(known | changes)

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -13,9 +14,11 @@ from judge.events import one_line
 from judge.files import write_atomic
 from judge.preflight import check_config
 from judge.scenario import Scenario, load_scenario, read_scenario_bytes, select
+from judge.scenario_checks import contradictions_of, warnings_of
 from judge.site_check import unreachable
 from judge.tasks import problems_of, read_dataset, repeated, scenario_toml, statistics, tasks_toml
 from judge.tasks import sample as draw
+from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
 from shared.models import Task
 from shared.settings import Settings
@@ -59,8 +62,8 @@ def validate(
             typer.echo(problem, err=True)
         if scenario is None:
             continue
-        for warning in repeated(scenario.tasks):
-            typer.echo(f"{path}: note: {warning}")
+        for warning in (*repeated(scenario.tasks), *_doubts(scenario)):
+            typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
             typer.echo(f"{path}: fine, {len(scenario.tasks)} tasks")
         for line in statistics(scenario.tasks) if verbose else ():
@@ -104,6 +107,15 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
     return read_dataset(read_scenario_bytes(path, what="the dataset's JSON file"), str(path))
 
 
+def _doubts(scenario: Scenario) -> Iterator[str]:
+    for task in scenario.tasks:
+        for warning in warnings_of(task, scenario.config.allowed_sites):
+            yield f"task {task.task_id}, {warning}"
+    without = sum(not task.checks for task in scenario.tasks)
+    if without and scenario.config.judge_model == "offline":
+        yield f"{without} of {len(scenario.tasks)} tasks will be unscored: {NO_CHECKS}"
+
+
 def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
     try:
         content = read_scenario_bytes(path)
@@ -112,6 +124,8 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
     scenario, problems = problems_of(content, path)
     if scenario is None:
         return scenario, problems
+    for task in scenario.tasks:
+        problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in contradictions_of(task)]
     try:
         _check_config(scenario)
     except ConfigError as error:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from judge.cli_boundary import EXIT_LOST
 from judge.files import read_json
+from judge.run_record import judge_id_of
 from judge.store import RunStore, output_folder, resolve_run
 from judge.verify import Findings, StoredRun, read_task, verify_run
 from shared.errors import ConfigError
@@ -42,7 +43,6 @@ def load_run(store: RunStore) -> StoredRun:
         raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
     listed = record.get("task_ids")
     ids = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-    judge_id = str(record.get("judge_id"))
     try:
         submission = read_json(store.folder / "results.json")
     except (OSError, ValueError):
@@ -51,7 +51,7 @@ def load_run(store: RunStore) -> StoredRun:
         run=record,
         submission=submission if isinstance(submission, dict) else None,
         # One at a time: the largest task takes a few hundred megabytes while it is looked at.
-        tasks=(read_task(store.task(name), judge_id) for name in dict.fromkeys(ids)),
+        tasks=(read_task(store.task(name), judge_id_of(record, name)) for name in dict.fromkeys(ids)),
         strays=tuple(task.folder.name for task in store.tasks() if task.folder.name not in ids),
     )
 

@@ -26,6 +26,10 @@ class Judge(Protocol):
         """Who judges: the `judge` block of every result, also of one that needed no judge to say."""
         ...
 
+    def judges_of(self, task: Task) -> tuple["Judge", ...]:
+        """Who decides the task: first the one whose verdict counts, then those whose verdicts lie beside it."""
+        ...
+
     async def prefetch_task(self, task: Task) -> None:
         """Ask ahead what depends on the task alone (key points). Never raises."""
         ...

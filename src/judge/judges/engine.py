@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from judge.config import RunConfig
+from judge.judges.base import Judge
 from judge.judges.evidence import answer_block, image_part
 from judge.prompt_set import PromptSet
 from judge.trajectory import Trajectory
@@ -169,6 +170,10 @@ class ModelJudge(ABC):
             package_version=self.parts.package_version,
             code_checksum=self.parts.code_checksum,
         )
+
+    def judges_of(self, task: Task) -> tuple[Judge, ...]:
+        """This judge alone."""
+        return (self,)
 
     async def prefetch_task(self, task: Task) -> None:
         """Ask ahead what depends on the task alone."""

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from judge.config import JudgeMethod, RunConfig
 from judge.judges.base import Judge
+from judge.judges.checked import OFFLINE as OFFLINE
+from judge.judges.checked import CheckedJudge, ChecksJudge, refuse_methods
 from judge.judges.engine import JudgeParts, ModelJudge
 from judge.judges.last_shot import AgentTrekJudge, AutonomousJudge
 from judge.judges.rubric import RubricJudge
@@ -26,7 +28,6 @@ from shared.model_limits import Budget, LimitedModel, MeteredModel, RateLimits, 
 from shared.pricing import find_price
 from shared.settings import Settings
 
-OFFLINE = "offline"
 _PROVIDERS = ("gemini", "openai")
 METHODS: Mapping[JudgeMethod, type[ModelJudge]] = MappingProxyType(
     {
@@ -39,8 +40,16 @@ METHODS: Mapping[JudgeMethod, type[ModelJudge]] = MappingProxyType(
     }
 )
 # What turns a trajectory into a verdict besides `judges/`: how it is read, what settles it, prompts, parsing, text.
-_JUDGING = ("prompt_set.py", "schemas.py", "trajectory.py", "trajectory_files.py", "without_judge.py")
-_SHARED_JUDGING = ("snapshot.py", "text.py")
+_JUDGING = (
+    "network_policy.py",
+    "prompt_set.py",
+    "schemas.py",
+    "sites.py",
+    "trajectory.py",
+    "trajectory_files.py",
+    "without_judge.py",
+)
+_SHARED_JUDGING = ("checks.py", "elements.py", "normalise.py", "patterns.py", "snapshot.py", "text.py")
 # Endpoints without keys (vLLM, Ollama) still want the header to be there.
 _NO_KEY = "none"
 
@@ -67,11 +76,9 @@ def open_judge(
     """
     check_judge_model(config, settings)
     version = importlib.metadata.version("wabe")
+    checks = ChecksJudge(config, package_version=version, code_checksum=code_checksum())
     if config.judge_model == OFFLINE:
-        # Late, as the SDKs below: a large vocabulary of patterns that only this judge needs.
-        from judge.judges.offline import OfflineJudge
-
-        return OfflineJudge(config, package_version=version, code_checksum=code_checksum())
+        return checks
     price = find_price(config.judge_model)
     prompts = load_prompts(config.prompts)
     limits = RateLimits(config.judge_requests_per_minute, config.judge_tokens_per_minute)
@@ -96,7 +103,7 @@ def open_judge(
         package_version=version,
         code_checksum=code_checksum(),
     )
-    return METHODS[config.judge_method](parts)
+    return CheckedJudge(checks, METHODS[config.judge_method](parts), config)
 
 
 def check_judge(config: RunConfig) -> None:
@@ -109,10 +116,8 @@ def check_judge(config: RunConfig) -> None:
             remedy='use "gemini:MODEL", "openai:MODEL" or "offline"',
         )
     if is_offline:
-        from judge.judges.offline import check_method
-
-        check_method(config)
-    if not is_offline and config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
+        refuse_methods(config)
+    elif config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
         raise ConfigError(
             f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
             remedy="use max_judge_tokens, or add the price to shared/prices.toml",
@@ -139,7 +144,11 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
 def judging_code() -> Mapping[str, Traversable]:
     """The files with everything between a trajectory and its verdict, by name."""
     package, shared = resources.files("judge"), resources.files("shared")
-    files = {f"judge/judges/{entry.name}": entry for entry in package.joinpath("judges").iterdir()}
+    files = {
+        f"judge/{folder}/{entry.name}": entry
+        for folder in ("evaluators", "judges")
+        for entry in package.joinpath(folder).iterdir()
+    }
     files |= {
         f"judge/{entry.name}": entry
         for entry in package.iterdir()

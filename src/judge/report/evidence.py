@@ -11,7 +11,7 @@ _MAX_DEPTH = 8
 _TITLES = ("title", "name", "stage", "call", "kind", "purpose", "step", "image", "point")
 _POINT_TEXTS = ("point", "key_point", "text", "description", "criterion", "clause")
 _POINT_MARKS = ("met", "satisfied", "completed", "ok", "success", "passed", "status", "outcome", "verdict")
-_POINT_REASONS = ("reason", "reasoning", "why", "evidence", "explanation")
+_POINT_REASONS = ("reason", "reasoning", "why", "evidence", "explanation", "found")
 _MET = {"success": True, "met": True, "satisfied": True, "completed": True, "yes": True, "pass": True, "passed": True}
 _NOT_MET = {"failure": False, "not met": False, "unmet": False, "unsatisfied": False, "incomplete": False, "no": False}
 _WORDS = _MET | _NOT_MET | {"fail": False, "failed": False, "not satisfied": False, "not completed": False}
@@ -99,11 +99,11 @@ def _judged_points(value: Any) -> Iterator[PointView]:
         if not isinstance(item, Mapping):
             return
         text = next((item[key] for key in _POINT_TEXTS if isinstance(item.get(key), str)), None)
-        mark = next((item[key] for key in _POINT_MARKS if key in item), None)
-        if text is None or mark is None:
+        marks = [item[key] for key in _POINT_MARKS if key in item]
+        if text is None or not marks:
             return
         reason = next((item[key] for key in _POINT_REASONS if isinstance(item.get(key), str)), "")
-        yield PointView(text, _met(mark), reason)
+        yield PointView(text, _met(marks[0]), reason)
 
 
 def _marked(value: Any) -> Iterator[PointView]:

@@ -97,6 +97,14 @@ def test_without_options_the_runs_own_judge_is_asked(run: RunStore, server: Mode
     assert json.loads(result.stdout)["trajectories"] == 2
 
 
+def test_a_model_that_is_named_judges_tasks_with_checks_as_well(run: RunStore, server: ModelServer) -> None:
+    path = run.task("t1").folder / "result.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "checks": [{"kind": "page", "url": "/other"}]}))
+    by_checks = json.loads(invoke(run, "run-1", "--json").stdout)
+    by_model = json.loads(invoke(run, "run-1", *on(server)).stdout)
+    assert (by_checks["failure"], by_checks["unscored"], by_model["success"]) == (1, 1, 2)
+
+
 def test_limit_scores_only_the_first_ones(run: RunStore, server: ModelServer) -> None:
     assert json.loads(invoke(run, "run-1", *on(server), "--limit", "1").stdout)["trajectories"] == 1
 

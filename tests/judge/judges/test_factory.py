@@ -40,7 +40,7 @@ async def test_an_endpoint_of_ones_own_needs_no_key() -> None:
     await open_judge(config, Settings(), cache_dir=None).aclose()
 
 
-async def test_the_offline_judge_needs_nothing() -> None:
+async def test_checks_only_needs_no_key() -> None:
     await open_judge(RunConfig(judge_model="offline"), Settings(), cache_dir=None).aclose()
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,9 +34,10 @@ def test_a_key_point_carries_the_status_that_the_judge_gave_it() -> None:
     assert points_of(a_verdict(key_points=("one",), evidence=evidence)) == (PointView("one", False, "no"),)
 
 
-def test_a_key_point_of_the_offline_judge_carries_its_mark() -> None:
-    evidence = {"key_points": [{"key_point": "one", "met": True, "step": 2, "why": "heading"}]}
-    assert points_of(a_verdict(key_points=("one",), evidence=evidence)) == (PointView("one", True, "heading"),)
+@pytest.mark.parametrize("passed", [True, False, None])
+def test_a_check_carries_whether_it_passed_and_what_was_found(passed: bool | None) -> None:
+    evidence = {"checks": [{"check": "check 1", "description": "one", "passed": passed, "found": "heading"}]}
+    assert points_of(a_verdict(key_points=("one",), evidence=evidence)) == (PointView("one", passed, "heading"),)
 
 
 def test_a_rubric_marks_its_criteria() -> None:

@@ -1,0 +1,1 @@
+"""Evaluators: decide on recorded evidence, without a model."""

@@ -1,0 +1,168 @@
+"""A recording as evidence for checks: what the judge itself saw and did on the task's own site, and nothing else.
+
+A participant writes its replies, thoughts and answer; of these only the answer is evidence, and only for checks of the
+answer. It cannot add a page: what lies on another origin counts for nothing, whatever is shown there.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from judge.files import read_text, reason_of
+from judge.sites import Site, origin_of
+from judge.trajectory import Trajectory
+from shared.models import Step
+from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
+
+_TYPING = frozenset({"browser_type", "browser_fill_form"})
+_PASTING = ("control+v", "meta+v", "controlormeta+v", "shift+insert")
+_VIEW_SHARE = 0.5
+# What has the focus and takes keys, but holds no text.
+_PRESSED = frozenset(
+    """button checkbox radio switch link menuitem menuitemcheckbox menuitemradio option tab treeitem iframe listbox menu
+    menubar radiogroup tablist grid tree treegrid dialog alertdialog document main region""".split()  # noqa: SIM905
+)
+
+
+class MissingEvidence(Exception):
+    """A part of the recording is missing or damaged; the message names it."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One observation as evidence."""
+
+    step: Step
+    path: Path | None
+    is_own: bool
+    is_home: bool
+    typed_into: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
+
+    @cached_property
+    def snapshot(self) -> Snapshot | None:
+        """The page; `None` where there is none to see: an open dialog, an empty page, another origin."""
+        if not self.is_own or self.path is None:
+            return None
+        try:
+            text = read_text(self.path)
+        except (OSError, ValueError) as error:
+            raise MissingEvidence(f"{self.path.name}: {reason_of(error)}") from None
+        return parse_snapshot(text) if text.strip() and self.step.dialog is None else None
+
+    @cached_property
+    def hidden(self) -> frozenset[int]:
+        """Places of elements that hold what the participant typed, though they are no fields (`contenteditable`)."""
+        nodes = self.snapshot.nodes if self.snapshot else ()
+        return frozenset(node.position for node in nodes if (node.ref, node.role) in self.typed_into)
+
+    def texts(self, roots: Iterable[Node] | None, in_view: bool) -> str:
+        """What a reader sees inside `roots` (of the whole page without any), white space as single blanks."""
+        page = self.snapshot
+        if page is None:
+            return ""
+        pieces: dict[int, list[str]] = {}
+        for root in (None,) if roots is None else roots:
+            inside: dict[int, list[str]] = {}
+            for at, text in page.visible_texts(root, self.hidden):
+                if not in_view or self.is_in_view(page.nodes[at]):
+                    inside.setdefault(at, []).append(text)
+            pieces |= inside
+        return " ".join(" ".join(text for at in sorted(pieces) for text in pieces[at]).split())
+
+    def is_in_view(self, node: Node) -> bool:
+        """Whether at least half of the element is inside the viewport, or it fills half of the viewport.
+
+        A piece of text is where its element is; an element in a frame is shifted by the frame's place.
+        """
+        if self.step.viewport is None:
+            raise MissingEvidence(f"the size of the viewport at step {self.step.index + 1} was not recorded")
+        box = self._box(node)
+        if box is None:
+            return False
+        x, y, width, height = box
+        wide, high = self.step.viewport
+        across = min(x + width, wide) - max(x, 0)
+        down = min(y + height, high) - max(y, 0)
+        if across <= 0 or down <= 0:
+            return False
+        return across * down >= _VIEW_SHARE * min(width * height, wide * high)
+
+    def _box(self, node: Node) -> tuple[float, float, float, float] | None:
+        page = self.snapshot
+        around = [] if page is None else [node, *page.parents(node)]
+        found = next(((place, each) for place, each in enumerate(around) if each.box is not None), None)
+        if found is None or found[1].box is None:
+            return None
+        x, y, width, height = found[1].box
+        for frame in around[found[0] + 1 :]:
+            if frame.role == "iframe" and frame.box is not None:
+                x, y = x + frame.box[0], y + frame.box[1]
+        return x, y, width, height
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A trajectory as evidence."""
+
+    site: Site
+    looks: tuple[Look, ...]
+    answer: str | None
+    has_steps: bool
+    """Whether the steps are on record; folders of other programs have none."""
+
+    @classmethod
+    def of(cls, trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> "Recording":
+        """Read nothing yet but what the trajectory holds; snapshots are read when a check needs them."""
+        steps = trajectory.steps
+        task = trajectory.task
+        starts = [task.website, *(step.url for step in steps[:1])]
+        home = frozenset(origin for url in starts if (origin := origin_of(url)) is not None)
+        site = Site(home, (*allowed_sites, *task.allowed_sites))
+        looks: list[Look] = []
+        typed: set[tuple[str, str]] = set()
+        for step in steps:
+            path = trajectory.folder / step.snapshot if step.snapshot else None
+            look = Look(step, path, site.holds(step.url), site.is_home(step.url), frozenset(typed))
+            if looks and looks[-1].is_own and _types(looks[-1].step):
+                typed.update(_typed_into(looks[-1], look))
+                look = Look(step, path, look.is_own, look.is_home, frozenset(typed))
+            looks.append(look)
+        return cls(site, tuple(looks), trajectory.final_answer, bool(steps))
+
+    def actions(self, looks: Iterable[Look]) -> Iterator[tuple[int, str]]:
+        """Step index and line of every action that was executed on the task's own site."""
+        for look in looks:
+            outcome = look.step.outcome
+            if look.is_own and outcome is not None and outcome.ok and outcome.line:
+                yield look.step.index, outcome.line
+
+
+def _types(step: Step) -> bool:
+    if step.action is None or step.outcome is None or not step.outcome.ok:
+        return False
+    if step.action.tool == "browser_press_key":
+        key = str(step.action.params.get("key", ""))
+        # Longer names are keys that only act, such as `Enter`.
+        return (len(key) == 1 and not key.isspace()) or key.lower().endswith(_PASTING)
+    return step.action.tool in _TYPING
+
+
+def _typed_into(before: Look, after: Look) -> Iterator[tuple[str, str]]:
+    """Reference and role of elements that were written into, though their role is not that of a field.
+
+    The element that an action named, and the one that has the focus afterwards: an element that is named by its content
+    gets another reference with another content.
+    """
+    params = before.step.action.params if before.step.action else {}
+    named = [params.get("target"), params.get("ref")]
+    fields = params.get("fields")
+    for entry in fields if isinstance(fields, list) else ():
+        if isinstance(entry, dict):
+            named += [entry.get("target"), entry.get("ref")]
+    refs = {ref for ref in named if isinstance(ref, str)}
+    for look in (before, after):
+        for node in look.snapshot.nodes if look.snapshot else ():
+            is_target = node.ref in refs or (look is after and "active" in node.states and node.parent is not None)
+            if is_target and node.ref and node.role not in FIELDS and node.role not in _PRESSED:
+                yield node.ref, node.role

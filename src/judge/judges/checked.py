@@ -1,0 +1,169 @@
+"""Judging by a task's declared checks: no model, no network; the same trajectory gives the same verdict, always."""
+
+import asyncio
+import hashlib
+import json
+
+from judge.config import RunConfig
+from judge.evaluators.base import Assertion
+from judge.evaluators.checks import CheckEvaluator
+from judge.judges.base import Judge
+from judge.trajectory import Trajectory
+from shared.checks import NO_CHECKS
+from shared.errors import ConfigError
+from shared.models import ImageScore, JudgeInfo, Step, Task, Verdict, VerdictOutcome
+
+METHOD = "checks"
+OFFLINE = "offline"
+RULES_VERSION = "1"
+_SCORE_OF_PASS, _SCORE_OF_REST = 5, 1
+
+
+class ChecksJudge:
+    """Decides by the checks that the trajectory's own task declares.
+
+    The checks themselves are no part of `id`: they are part of the task, so the trajectory's digest covers them, and a
+    verdict counts for that digest only.
+    """
+
+    def __init__(self, config: RunConfig, *, package_version: str, code_checksum: str) -> None:
+        self._evaluator = CheckEvaluator(config.allowed_sites)
+        self._settings = {"allowed_sites": list(config.allowed_sites)}
+        self.info = JudgeInfo(
+            method=METHOD,
+            model=OFFLINE,
+            prompt_set="none",
+            prompt_version=RULES_VERSION,
+            # Checks have no prompts: the code that evaluates them stands in their place.
+            prompt_checksum=code_checksum,
+            threshold=config.score_threshold,
+            package_version=package_version,
+            code_checksum=code_checksum,
+        )
+
+    @property
+    def id(self) -> str:
+        """`checks-<digest>` over the code and settings that evaluate checks."""
+        canonical = json.dumps([METHOD, RULES_VERSION, self.info.code_checksum, self._settings], sort_keys=True)
+        return f"{METHOD}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
+
+    def judges_of(self, task: Task) -> tuple[Judge, ...]:
+        """This judge alone."""
+        return (self,)
+
+    async def prefetch_task(self, task: Task) -> None:
+        """Nothing to ask ahead."""
+
+    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
+        """Nothing to ask ahead."""
+
+    async def judge(self, trajectory: Trajectory) -> Verdict:
+        """Success if every check passes; unscored if there are none, or if what one needs was not recorded."""
+        if not trajectory.task.checks:
+            return Verdict(outcome="unscored", reason=NO_CHECKS, judge=self.info, cost_usd=0.0)
+        # Snapshots of megabytes take seconds to read.
+        assertions = await asyncio.to_thread(self._evaluator.evaluate, trajectory)
+        return Verdict(
+            outcome=_outcome(assertions),
+            reason=reason_of(assertions),
+            judge=self.info,
+            key_points=tuple(each.description for each in assertions),
+            image_judge_record=_scores(trajectory, assertions),
+            evidence={"checks": [each.model_dump(mode="json") for each in assertions]},
+            cost_usd=0.0,
+        )
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+class CheckedJudge:
+    """A model's judge beside declared checks: tasks with checks are decided by them without a model call.
+
+    With `judge_checked_tasks` the model judges those too, and `truth` says which of the two verdicts counts.
+    """
+
+    def __init__(self, checks: ChecksJudge, model: Judge, config: RunConfig) -> None:
+        self._checks = checks
+        self._model = model
+        self._judges_both = config.judge_checked_tasks
+        self._truth = config.truth
+
+    @property
+    def id(self) -> str:
+        """The model judge's, which names the run's judge; a task with checks has the verdict file of its checks."""
+        return self._model.id
+
+    @property
+    def info(self) -> JudgeInfo:
+        """The model judge's."""
+        return self._model.info
+
+    def judges_of(self, task: Task) -> tuple[Judge, ...]:
+        """Who decides the task: first the one whose verdict counts, then those whose verdicts lie beside it."""
+        if not task.checks:
+            return (self._model,)
+        if not self._judges_both:
+            return (self._checks,)
+        return (self._model, self._checks) if self._truth == "judge" else (self._checks, self._model)
+
+    async def prefetch_task(self, task: Task) -> None:
+        """Ask ahead where the model judges at all."""
+        for judge in self.judges_of(task):
+            await judge.prefetch_task(task)
+
+    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
+        """Ask ahead where the model judges at all."""
+        for judge in self.judges_of(task):
+            await judge.prefetch_step(task, step, trajectory_dir)
+
+    async def judge(self, trajectory: Trajectory) -> Verdict:
+        """The verdict that counts."""
+        return await self.judges_of(trajectory.task)[0].judge(trajectory)
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self._model.aclose()
+
+
+def refuse_methods(config: RunConfig) -> None:
+    """Raises `ConfigError` for a method that needs a judge model, which `judge_model = "offline"` leaves out."""
+    if config.judge_method != "webjudge":
+        raise ConfigError(
+            f"config.judge_method: {config.judge_method!r} needs a judge model, not 'offline'",
+            remedy="leave judge_method out, or set judge_model to a model",
+        )
+
+
+def reason_of(assertions: tuple[Assertion, ...]) -> str:
+    """The checks that did not pass with what was found instead; with none, that all passed."""
+    unknown = [each for each in assertions if each.passed is None]
+    failed = [each for each in assertions if each.passed is False]
+    if unknown:
+        return "; ".join(f"{each.check} ({each.description}) cannot be decided: {each.found}" for each in unknown)
+    if failed:
+        return "; ".join(f"{each.description}: failed, found {each.found}" for each in failed)
+    return f"all {len(assertions)} checks passed" if len(assertions) > 1 else "the check passed"
+
+
+def _outcome(assertions: tuple[Assertion, ...]) -> VerdictOutcome:
+    if any(each.passed is None for each in assertions):
+        return "unscored"
+    return "success" if all(each.passed for each in assertions) else "failure"
+
+
+def _scores(trajectory: Trajectory, assertions: tuple[Assertion, ...]) -> tuple[ImageScore, ...]:
+    """A score for each screenshot: 5 where a check first passes, else 1."""
+    first: dict[int, list[str]] = {}
+    for each in assertions:
+        if each.step is not None:
+            first.setdefault(each.step, []).append(each.description)
+    return tuple(
+        ImageScore(
+            Response="; ".join(f"first passed here: {text}" for text in first.get(step.index, []))
+            or "no check first passed here",
+            Score=_SCORE_OF_PASS if step.index in first else _SCORE_OF_REST,
+        )
+        for step in trajectory.steps
+        if step.screenshot is not None
+    )

@@ -1,0 +1,142 @@
+"""The element language of checks: `role "name" [state]: value`, written like a line of an accessibility snapshot. Pure.
+
+The role may be left out, `/pattern/` may stand for the name, and `[checked=false]` asks for a state that is off.
+"""
+
+import difflib
+import json
+import re
+from dataclasses import dataclass
+
+from shared.patterns import Pattern, PatternError
+
+MAX_ELEMENT_CHARS = 1_000
+# WAI-ARIA 1.2, with the names that Playwright's snapshots add: `generic`, `iframe`, `text`.
+ROLES = frozenset(
+    """alert alertdialog application article banner blockquote button caption cell checkbox code columnheader combobox
+    complementary contentinfo definition deletion dialog directory document emphasis feed figure form generic grid
+    gridcell group heading iframe img image insertion link list listbox listitem log main mark marquee math menu menubar
+    menuitem menuitemcheckbox menuitemradio meter navigation none note option paragraph presentation progressbar radio
+    radiogroup region row rowgroup rowheader scrollbar search searchbox separator slider spinbutton status strong
+    subscript superscript switch tab table tablist tabpanel term text textbox time timer toolbar tooltip tree treegrid
+    treeitem""".split()  # noqa: SIM905
+)
+STATES = ("active", "checked", "disabled", "expanded", "invalid", "level", "pressed", "selected")
+_ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_STATE = re.compile(r"\[\s*([A-Za-z-]+)\s*(?:=\s*([^\]\s]*)\s*)?\]")
+_NAME = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_PATTERN = re.compile(r"/((?:[^/\\]|\\.)*)/", re.DOTALL)
+
+
+class ElementError(ValueError):
+    """A mistake in an element; `column` counts from 1."""
+
+    def __init__(self, problem: str, column: int, remedy: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.column = column
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class Element:
+    """What a check asks of an element; what is `None` or absent may be anything.
+
+    `states` maps a state to its value: `"true"` for a bare one, `"false"` for one that must be off.
+    """
+
+    written: str
+    role: str | None = None
+    name: str | None = None
+    pattern: Pattern | None = None
+    states: tuple[tuple[str, str], ...] = ()
+    value: str | None = None
+
+
+def parse_element(written: str) -> Element:
+    """Read one element. Raises `ElementError`."""
+    if len(written) > MAX_ELEMENT_CHARS:
+        raise ElementError(f"more than {MAX_ELEMENT_CHARS} characters", MAX_ELEMENT_CHARS + 1, "shorten it")
+    at = _skip(written, 0)
+    if written.startswith("- ", at):
+        at = _skip(written, at + 1)
+    role, at = _role(written, at)
+    name, pattern, at = _name(written, at)
+    states, at = _states(written, at)
+    value = None
+    if written.startswith(":", at):
+        value = written[at + 1 :].strip()
+        at = len(written)
+    if at < len(written):
+        raise ElementError(
+            f"{written[at : at + 20]!a} is not expected here", at + 1, 'write it like: role "name" [state]: value'
+        )
+    if role is None and name is None and pattern is None and not states and value is None:
+        raise ElementError("empty", 1, 'write it like: button "Buy"')
+    return Element(written=written, role=role, name=name, pattern=pattern, states=states, value=value)
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _role(text: str, at: int) -> tuple[str | None, int]:
+    found = _ROLE.match(text, at)
+    if found is None:
+        return None, at
+    role = found[0]
+    if role not in ROLES:
+        close = difflib.get_close_matches(role.lower(), sorted(ROLES), n=1, cutoff=0.6)
+        remedy = f"did you mean '{close[0]}'?" if close else "use a role as the page's snapshot shows it"
+        raise ElementError(f"{role[:40]!r} is not a role", at + 1, remedy)
+    return role, _skip(text, found.end())
+
+
+def _name(text: str, at: int) -> tuple[str | None, Pattern | None, int]:
+    if text.startswith('"', at):
+        found = _NAME.match(text, at)
+        if found is None:
+            raise ElementError("the name has no closing quote", at + 1, 'close it with "')
+        try:
+            name: str = json.loads(found[0], strict=False)
+        except ValueError:
+            raise ElementError("the name has an unknown escape", at + 1, 'write \\" and \\\\ only') from None
+        return name, None, _skip(text, found.end())
+    if text.startswith("/", at):
+        found = _PATTERN.match(text, at)
+        if found is None:
+            raise ElementError("the pattern has no closing slash", at + 1, "close it with /")
+        try:
+            return None, Pattern(found[1].replace("\\/", "/")), _skip(text, found.end())
+        except PatternError as error:
+            raise ElementError(error.problem, at + 1 + error.column, "correct the regular expression") from None
+    return None, None, at
+
+
+def _states(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    states: dict[str, str] = {}
+    while text.startswith("[", at):
+        found = _STATE.match(text, at)
+        if found is None:
+            raise ElementError("the state is not closed", at + 1, "write it like [checked] or [checked=false]")
+        key = found[1]
+        if key in ("ref", "box", "cursor"):
+            raise ElementError(f"[{key}] differs from run to run", at + 1, "remove it")
+        if key not in STATES:
+            close = difflib.get_close_matches(key, STATES, n=1, cutoff=0.6)
+            raise ElementError(
+                f"{key[:40]!r} is not a state",
+                at + 2,
+                f"did you mean '{close[0]}'?" if close else f"use one of {', '.join(STATES)}",
+            )
+        value = (found[2] or "true").strip("\"'").lower()
+        if states.setdefault(key, value) != value:
+            raise ElementError(f"[{key}] has two values", at + 1, "keep one")
+        if key == "level" and not (value.isascii() and value.isdigit()):
+            raise ElementError(f"{value[:20]!a} is not a level", at + 1, "write it like [level=2]")
+        if key != "level" and value not in ("true", "false", "mixed"):
+            raise ElementError(f"{value[:20]!a} is not a value of a state", at + 1, "use true, false or mixed")
+        at = _skip(text, found.end())
+    return tuple(states.items()), at

@@ -1,0 +1,89 @@
+"""Regular expressions that strangers write, matched against text that strangers write: RE2, never `re`.
+
+Python's `re` backtracks, so a pattern such as `(a+)+$` runs for hours on a line of a few dozen characters. A time limit
+would make the result depend on the machine, and a participant who can write the text could choose that result. RE2
+needs time proportional to the text for every pattern it accepts; it has no look-around and no back-references. The only
+file that imports `re2`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+MAX_PATTERN_CHARS = 1_000
+MAX_MATCHES = 10_000
+_UNSUPPORTED = re.compile(r"\(\?<?[=!]|\\[1-9]")
+
+
+class PatternError(ValueError):
+    """A pattern that cannot be used. `column` counts from 1 inside the pattern."""
+
+    def __init__(self, problem: str, column: int) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.column = column
+
+
+class Pattern:
+    """A compiled pattern. Raises `PatternError`."""
+
+    def __init__(self, source: str) -> None:
+        if len(source) > MAX_PATTERN_CHARS:
+            raise PatternError(f"more than {MAX_PATTERN_CHARS} characters", MAX_PATTERN_CHARS + 1)
+        # Late: participants share the records of checks and install no RE2.
+        import re2  # type: ignore[import-untyped]
+
+        options = re2.Options()
+        options.log_errors = False
+        self.source = source
+        try:
+            self._compiled = re2.compile(source, options)
+        except UnicodeEncodeError as error:
+            raise PatternError("a character that is not text", error.start + 1) from None
+        except re2.error as error:
+            raise _explained(source, error) from None
+
+    @property
+    def groups(self) -> int:
+        """How many capturing groups the pattern has."""
+        return int(self._compiled.groups)
+
+    def search(self, text: str) -> tuple[int, int] | None:
+        """Start and end of the first match."""
+        found = self._compiled.search(_encodable(text))
+        return None if found is None else (found.start(), found.end())
+
+    def fullmatch(self, text: str) -> bool:
+        """Whether the whole text matches."""
+        return self._compiled.fullmatch(_encodable(text)) is not None
+
+    def matches(self, text: str) -> Iterator[Any]:
+        """At most `MAX_MATCHES` matches in order, with the methods of `re.Match`."""
+        for number, found in enumerate(self._compiled.finditer(_encodable(text))):
+            if number == MAX_MATCHES:
+                return
+            yield found
+
+
+def glob(written: str) -> Pattern:
+    """A text in which `*` stands for anything, as a pattern for `fullmatch`."""
+    return Pattern("(?s)" + ".*".join(re.escape(part) for part in re.split(r"\*+", written)))
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _explained(source: str, error: Exception) -> PatternError:
+    raw = error.args[0] if error.args else b""
+    problem, _, piece = (raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)).partition(": ")
+    found = _UNSUPPORTED.search(source)
+    if found:
+        return PatternError("look-around and back-references are not supported", found.start() + 1)
+    # RE2 reports an unclosed group or class together with everything it holds, which is where it begins.
+    place = source.find(piece) if piece else -1
+    try:
+        re.compile(source)
+    except re.error as same:
+        place = same.pos if same.pos is not None else place
+    return PatternError(problem or "not a regular expression", max(place, 0) + 1)

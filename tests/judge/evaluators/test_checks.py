@@ -1,0 +1,251 @@
+"""Every kind of check on recorded attempts: one that is right, and others that are nearly right."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers_recordings import Seen, assess, record
+from judge.evaluators.checks import CheckEvaluator, describe
+from shared.models import Task
+
+LIST = """- main [ref=e1]:
+  - group "Material" [ref=e2]:
+    - checkbox "Oak" [checked] [ref=e3]
+    - checkbox "Pine" [ref=e4]
+  - list "Products" [ref=e5]:
+    - listitem [ref=e6]: Desk €259
+    - listitem [ref=e7]: Desk €349
+    - listitem [ref=e8]: Table €1,299
+  - heading [level=2] [ref=e9]:
+    - link "Harvest" [ref=e10]
+    - text: Desk
+  - textbox "Note" [ref=e11]: order placed
+  - combobox "Sort by" [ref=e12]:
+    - option "Price" [selected]
+    - option "Rating"
+  - paragraph [ref=e13] [box=8,2442,1264,18]: far below
+  - paragraph [ref=e14] [box=8,100,1264,18]: up here"""
+DONE = (
+    '- region "Done" [ref=e1]:\n  - heading "Thank you" [level=1] [ref=e2]\n  - paragraph [ref=e3]: Order 5 is placed'
+)
+SHOP = Seen(snapshot=LIST)
+END = Seen(path="/done?order=5", title="Order placed", snapshot=DONE)
+DIALOG = Seen(dialog="confirm: Sure?")
+ELSEWHERE = Seen(path="http://evil.test/done?order=5", title="Order placed", snapshot=DONE)
+
+PAGE: list[tuple[dict[str, Any], list[Seen], bool]] = [
+    ({"url": "/done?order=5"}, [SHOP, END], True),
+    ({"url": "/done/?order=5"}, [SHOP, END], True),
+    ({"url": "/done?order=*"}, [SHOP, END], True),
+    ({"url": "/d*"}, [SHOP, END], True),
+    ({"url": "/done", "extra_query": True}, [SHOP, END], True),
+    ({"url": "http://shop.test/done?order=5"}, [SHOP, END], True),
+    ({"title": "Order  placed"}, [SHOP, END], True),
+    ({"url": ["/", "/done?order=5"]}, [SHOP, END], True),
+    ({"url": "/", "at": "any"}, [SHOP, END], True),
+    ({"url": "/cart", "not": True}, [SHOP, END], True),
+    ({"url": "/done"}, [SHOP, END], False),
+    ({"url": "/done?order=6"}, [SHOP, END], False),
+    ({"url": "/done?order=5"}, [END, SHOP], False),
+    ({"url": ["/done?order=5", "/"]}, [SHOP, END], False),
+    ({"url": "/", "at": "any", "not": True}, [SHOP, END], False),
+    ({"title": "Order"}, [SHOP, END], False),
+    ({"url": "/done?order=5"}, [SHOP, ELSEWHERE], False),
+    ({"title": "Order placed"}, [SHOP, ELSEWHERE], False),
+]
+ELEMENT: list[tuple[dict[str, Any], list[Seen], bool]] = [
+    ({"element": 'checkbox "Oak" [checked]'}, [SHOP], True),
+    ({"element": 'checkbox "Pine" [checked=false]'}, [SHOP], True),
+    ({"element": '"Oak"'}, [SHOP], True),
+    ({"element": "checkbox /^O/ [checked]"}, [SHOP], True),
+    ({"element": 'heading "Harvest Desk" [level=2]'}, [SHOP], True),
+    ({"element": 'textbox "Note": order placed'}, [SHOP], True),
+    ({"element": 'listitem "Desk €259"'}, [SHOP], True),
+    ({"element": "checkbox", "within": 'group "Material"', "count": 2}, [SHOP], True),
+    ({"element": ['checkbox "Oak"', 'heading "Harvest Desk"']}, [SHOP], True),
+    ({"element": 'heading "Thank you"', "within": 'region "Done"'}, [SHOP, END], True),
+    ({"element": 'paragraph "up here"', "in_view": True}, [SHOP], True),
+    ({"element": 'checkbox "Oak"', "on": "/"}, [SHOP, END], True),
+    ({"element": 'checkbox "Oak"', "at": "any"}, [SHOP, END], True),
+    ({"element": "alert", "not": True}, [SHOP], True),
+    ({"element": 'checkbox "Pine" [checked]'}, [SHOP], False),
+    ({"element": 'checkbox "oak"'}, [SHOP], False),
+    ({"element": 'checkbox "Oa"'}, [SHOP], False),
+    ({"element": 'radio "Oak"'}, [SHOP], False),
+    ({"element": 'heading "Harvest Desk" [level=1]'}, [SHOP], False),
+    ({"element": ['heading "Harvest Desk"', 'checkbox "Oak"']}, [SHOP], False),
+    ({"element": 'checkbox "Oak"', "within": 'list "Products"'}, [SHOP], False),
+    ({"element": "listitem", "count": 2}, [SHOP], False),
+    ({"element": 'paragraph "far below"', "in_view": True}, [SHOP], False),
+    ({"element": 'checkbox "Oak"'}, [SHOP, END], False),
+    ({"element": 'checkbox "Oak"'}, [SHOP, DIALOG], False),
+    ({"element": "alert", "not": True}, [SHOP, DIALOG], False),
+    ({"element": "alert", "not": True}, [SHOP, ELSEWHERE], False),
+    ({"element": "alert", "not": True, "at": "any"}, [SHOP, ELSEWHERE], False),
+    ({"element": "alert", "not": True, "within": 'region "Done"'}, [SHOP], False),
+    ({"element": 'heading "Thank you"', "on": "/done*"}, [SHOP, ELSEWHERE], False),
+]
+TEXT: list[tuple[dict[str, Any], list[Seen], bool]] = [
+    ({"contains": "Harvest Desk"}, [SHOP], True),
+    ({"contains": ["Desk €259", "Table"]}, [SHOP], True),
+    ({"contains": "Desk €", "count": 2}, [SHOP], True),
+    ({"pattern": "€(\\d+)", "within": 'list "Products"', "count": 3}, [SHOP], True),
+    ({"pattern": "Desk €(\\d+)", "sorted": "ascending", "max": 400}, [SHOP], True),
+    ({"pattern": "€([\\d,]+)", "sorted": "ascending", "min": 259, "max": 1299}, [SHOP], True),
+    ({"contains": "Price"}, [SHOP], True),
+    ({"contains": "Order 5", "on": "/done*", "within": "region"}, [SHOP, END], True),
+    ({"contains": "up here", "in_view": True}, [SHOP], True),
+    ({"contains": "Error", "not": True}, [SHOP], True),
+    ({"contains": ["Table", "Desk €259"]}, [SHOP], False),
+    ({"contains": "order placed"}, [SHOP], False),
+    ({"contains": "Rating"}, [SHOP], False),
+    ({"contains": "e13"}, [SHOP], False),
+    ({"contains": "far below", "in_view": True}, [SHOP], False),
+    ({"pattern": "€([\\d,]+)", "sorted": "descending"}, [SHOP], False),
+    ({"pattern": "€([\\d,]+)", "max": 400}, [SHOP], False),
+    ({"pattern": "\\$(\\d+)", "max": 400}, [SHOP], False),
+    ({"pattern": "\\$(\\d+)", "max": 400, "not": True}, [SHOP], False),
+    ({"pattern": "(Desk)", "max": 400}, [SHOP], False),
+    ({"contains": "Thank you"}, [SHOP, ELSEWHERE], False),
+    ({"contains": "Error", "not": True}, [SHOP, DIALOG], False),
+]
+CLICKED = [
+    Seen(line="<Oak checkbox> -> CLICK"),
+    Seen(path="/product", line="<Buy button> -> CLICK: at (12, 34)"),
+    Seen(path="/cart", line="<Name textbox> -> TYPE: Ada (1, 2)"),
+]
+ACTION: list[tuple[dict[str, Any], list[Seen], bool]] = [
+    ({"line": "<Oak checkbox> -> CLICK"}, CLICKED, True),
+    ({"line": "<Buy button> -> CLICK"}, CLICKED, True),
+    ({"line": ["<Oak checkbox> -> CLICK", "<Buy button> -> CLICK"]}, CLICKED, True),
+    ({"line": "<Buy button> -> CLICK", "on": "/product"}, CLICKED, True),
+    ({"pattern": "^<Name textbox> -> TYPE: Ada"}, CLICKED, True),
+    ({"pattern": "DELETE", "not": True}, CLICKED, True),
+    ({"line": "<Oak checkbox> -> HOVER"}, CLICKED, False),
+    ({"line": ["<Buy button> -> CLICK", "<Oak checkbox> -> CLICK"]}, CLICKED, False),
+    ({"line": "<Buy button> -> CLICK", "on": "/cart"}, CLICKED, False),
+    ({"line": "<Name textbox> -> TYPE: Ada"}, CLICKED, False),
+    ({"pattern": "Ada"}, CLICKED, False),
+    ({"line": "<Oak checkbox> -> CLICK"}, [Seen(line="<Oak checkbox> -> CLICK", is_ok=False)], False),
+]
+ANSWER: list[tuple[dict[str, Any], str | None, bool]] = [
+    ({"contains": "harvest desk"}, "It is the Harvest  Desk.", True),
+    ({"pattern": "^\\d+$"}, "42", True),
+    ({"type": "number", "expected": 1299}, "There are 1,299 of them.", True),
+    ({"type": "currency", "expected": "€12.50"}, "It costs 12,50 EUR", True),
+    ({"type": "currency", "expected": 12.5}, "$12.50", True),
+    ({"type": "date", "expected": "2024-03-05"}, "On March 5th, 2024", True),
+    ({"type": "boolean", "expected": True}, "Yes, it is.", True),
+    ({"type": "string", "expected": "Ada Lovelace"}, " 'ada lovelace'. ", True),
+    ({"type": "list", "expected": ["a b", "c"]}, "They are: C and A b", True),
+    ({"type": "list", "expected": ["a", "c"], "ordered": True}, '["a", "c"]', True),
+    ({"type": "json", "expected": {"n": 1}}, 'Here: ```json\n{"n": 1.0}\n```', True),
+    ({"type": "json", "schema": {"required": ["n"]}}, '{"n": 7}', True),
+    ({"contains": "pine", "not": True}, "oak", True),
+    ({"contains": "harvest desk"}, "It is the Harvest Table.", False),
+    ({"type": "number", "expected": 3}, "Either 3 or 4.", False),
+    ({"type": "number", "expected": 3}, "three", False),
+    ({"type": "currency", "expected": "€12.50"}, "$12.50", False),
+    ({"type": "date", "expected": "2024-03-05"}, "5 April 2024", False),
+    ({"type": "boolean", "expected": True}, "Yes and no.", False),
+    ({"type": "string", "expected": "Ada"}, "Ada or Bob", False),
+    ({"type": "list", "expected": ["a", "c"], "ordered": True}, "c, a", False),
+    ({"type": "list", "expected": ["a", "c"]}, "a, b, c", False),
+    ({"type": "json", "expected": {"n": True}}, '{"n": 1}', False),
+    ({"type": "json", "schema": {"properties": {"n": {"pattern": "^(a+)+$"}}}}, '{"n": "' + "a" * 60 + '!"}', False),
+    ({"contains": "pine", "not": True}, None, False),
+    ({"type": "number", "expected": 3, "not": True}, "no idea", False),
+    ({"contains": "oak"}, "   ", False),
+]
+ANY_OF: list[tuple[dict[str, Any], list[Seen], bool]] = [
+    ({"any_of": [{"kind": "page", "url": "/x"}, {"kind": "page", "url": "/done?order=5"}]}, [SHOP, END], True),
+    ({"any_of": [{"kind": "page", "url": "/x"}, {"kind": "page", "url": "/y"}], "not": True}, [SHOP, END], True),
+    ({"any_of": [{"kind": "element", "element": 'checkbox "Oak"'}], "on": "/"}, [SHOP, END], True),
+    ({"any_of": [{"kind": "page", "url": "/x"}, {"kind": "page", "url": "/y"}]}, [SHOP, END], False),
+    ({"any_of": [{"kind": "page", "url": "/done?order=5"}], "not": True}, [SHOP, END], False),
+    ({"any_of": [{"kind": "element", "element": "alert"}], "not": True}, [SHOP, DIALOG], False),
+]
+LOOKS = [
+    ({"kind": kind, **check} if kind else check, seen, passed)
+    for kind, cases in (("page", PAGE), ("element", ELEMENT), ("text", TEXT), ("action", ACTION), ("", ANY_OF))
+    for check, seen, passed in cases
+]
+
+
+@pytest.mark.parametrize(("check", "seen", "passed"), LOOKS, ids=lambda value: str(value)[:60])
+def test_a_check_passes_on_what_was_recorded(
+    tmp_path: Path, check: dict[str, Any], seen: list[Seen], passed: bool
+) -> None:
+    assertion = assess(tmp_path, check, seen)
+    assert assertion.passed is passed, assertion
+    assert assertion.found
+
+
+@pytest.mark.parametrize(("check", "answer", "passed"), ANSWER, ids=lambda value: str(value)[:60])
+def test_an_answer_is_compared_by_what_it_means(
+    tmp_path: Path, check: dict[str, Any], answer: str | None, passed: bool
+) -> None:
+    assertion = assess(tmp_path, {"kind": "answer", **check}, answer=answer)
+    assert assertion.passed is passed, assertion
+
+
+def test_what_was_found_instead_names_the_closest_elements(tmp_path: Path) -> None:
+    assertion = assess(tmp_path, {"kind": "element", "element": 'checkbox "Pin" [checked]'}, [SHOP])
+    assert 'checkbox "Pine"' in assertion.found
+
+
+def test_an_element_that_was_there_only_before_the_end_says_so(tmp_path: Path) -> None:
+    assertion = assess(tmp_path, {"kind": "element", "element": 'checkbox "Oak"'}, [SHOP, END])
+    assert assertion.found.startswith("only until step 1; at the end ")
+    assert assertion.step == 0
+
+
+@pytest.mark.parametrize("damage", ["missing", "bytes"])
+def test_a_damaged_snapshot_leaves_the_check_undecided(tmp_path: Path, damage: str) -> None:
+    trajectory = record(tmp_path, [{"kind": "element", "element": "button"}, {"kind": "page", "url": "/"}], [SHOP])
+    path = tmp_path / "snapshots" / "step_000.yaml"
+    path.unlink() if damage == "missing" else path.write_bytes(b"\xff\xfe")
+    element, page = CheckEvaluator().evaluate(trajectory)
+    assert (element.passed, page.passed) == (None, True)
+    assert "step_000.yaml" in element.found
+
+
+def test_without_steps_only_answers_can_be_checked(tmp_path: Path) -> None:
+    checks = [{"kind": "page", "url": "/"}, {"kind": "answer", "contains": "x"}]
+    page, answer = CheckEvaluator().evaluate(record(tmp_path, checks, [], "x"))
+    assert (page.passed, answer.passed) == (None, True)
+
+
+def test_in_view_needs_the_recorded_viewport(tmp_path: Path) -> None:
+    check = {"kind": "element", "element": 'paragraph "up here"', "in_view": True}
+    assert assess(tmp_path, check, [SHOP.model_copy(update={"viewport": None})]).passed is None
+
+
+def test_an_element_in_a_frame_is_in_view_where_its_frame_is(tmp_path: Path) -> None:
+    check = {"kind": "element", "element": "button", "in_view": True}
+    frame = '- iframe [ref=e1] [box=0,{},300,150]:\n  - button "Buy" [ref=f1e2] [box=8,8,51,21]'
+    assert assess(tmp_path, check, [Seen(snapshot=frame.format(100))]).passed
+    assert not assess(tmp_path, check, [Seen(snapshot=frame.format(2000))]).passed
+
+
+def test_where_the_website_redirects_before_the_first_action_is_the_tasks_own_site(tmp_path: Path) -> None:
+    landed = END.model_copy(update={"path": "https://www.shop.test/done"})
+    assert assess(tmp_path, {"kind": "page", "url": "/done"}, [landed]).passed
+    assert not assess(tmp_path, {"kind": "page", "url": "/done"}, [SHOP, landed]).passed
+
+
+@pytest.mark.parametrize(
+    ("site", "passed"),
+    [("pay.test", True), ("https://www.pay.test", True), ("https://pay.test", False), ("ay.test", False)],
+)
+def test_an_allowed_site_counts_as_the_tasks_own(tmp_path: Path, site: str, passed: bool) -> None:
+    paid = END.model_copy(update={"path": "https://www.pay.test/done"})
+    check = {"kind": "element", "element": 'heading "Thank you"'}
+    assert assess(tmp_path, check, [SHOP, paid], allowed_sites=[site]).passed is passed
+
+
+def test_a_check_without_a_description_is_described_by_its_keys() -> None:
+    checks = [{"kind": "text", "pattern": "€(\\d+)", "within": "list", "max": 4, "not": True, "at": "any"}]
+    task = Task.model_validate({"task_id": "t", "website": "", "task": "x", "checks": checks})
+    assert describe(task.checks[0]) == "not: text /€(\\d+)/ (max 4) in list at any time"

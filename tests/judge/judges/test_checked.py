@@ -1,0 +1,116 @@
+from pathlib import Path
+
+import pytest
+
+from helpers_recordings import Seen, record
+from judge.config import RunConfig
+from judge.judges.base import Judge
+from judge.judges.checked import CheckedJudge, ChecksJudge
+from judge.judges.factory import check_judge_model, open_judge
+from judge.trajectory import Trajectory
+from shared.errors import ConfigError
+from shared.models import JudgeInfo, Step, Task, Verdict
+from shared.settings import Settings
+
+AT_HOME = {"kind": "page", "url": "/", "description": "The start page is open"}
+BOUGHT = {"kind": "page", "url": "/done", "description": "The order is placed"}
+WALK = (Seen(), Seen(path="/cart"), Seen(path="/done"))
+
+
+def checks(**config: object) -> ChecksJudge:
+    return ChecksJudge(RunConfig.model_validate(config), package_version="1", code_checksum="c")
+
+
+class CountingJudge:
+    """A judge on a model, which counts what it is asked."""
+
+    id = "webjudge-1"
+    info = JudgeInfo(
+        method="webjudge", model="m", prompt_set="p", prompt_version="1", prompt_checksum="p", threshold=3,
+        package_version="1", code_checksum="c",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def judges_of(self, task: Task) -> tuple[Judge, ...]:
+        return (self,)
+
+    async def prefetch_task(self, task: Task) -> None:
+        self.asked += 1
+
+    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
+        self.asked += 1
+
+    async def judge(self, trajectory: Trajectory) -> Verdict:
+        self.asked += 1
+        return Verdict(outcome="failure", reason="the model says no")
+
+    async def aclose(self) -> None:
+        return
+
+
+async def test_a_verdict_names_the_checks_and_where_each_first_passed(tmp_path: Path) -> None:
+    verdict = await checks().judge(record(tmp_path, [{**AT_HOME, "at": "any"}, BOUGHT], WALK))
+    assert (verdict.outcome, verdict.judge and verdict.judge.method) == ("success", "checks")
+    assert verdict.key_points == ("The start page is open", "The order is placed")
+    assert [score.Score for score in verdict.image_judge_record] == [5, 1, 5]
+    assert [check["passed"] for check in verdict.evidence["checks"]] == [True, True]
+    assert verdict.cost_usd == 0
+
+
+async def test_a_failure_says_what_was_found_instead(tmp_path: Path) -> None:
+    verdict = await checks().judge(record(tmp_path, [BOUGHT], WALK[:2]))
+    assert verdict.outcome == "failure"
+    assert verdict.reason == 'The order is placed: failed, found "http://shop.test/cart"'
+
+
+async def test_a_task_without_checks_is_unscored(tmp_path: Path) -> None:
+    verdict = await checks().judge(record(tmp_path, [], WALK))
+    assert (verdict.outcome, "declares no checks" in verdict.reason) == ("unscored", True)
+
+
+async def test_a_damaged_recording_is_unscored_and_names_the_check(tmp_path: Path) -> None:
+    trajectory = record(tmp_path, [{"kind": "element", "element": "button", "description": "There is a button"}], WALK)
+    (tmp_path / "snapshots" / "step_002.yaml").unlink()
+    verdict = await checks().judge(trajectory)
+    assert verdict.outcome == "unscored"
+    assert "There is a button" in verdict.reason
+
+
+def test_the_settings_that_change_what_counts_are_in_the_id() -> None:
+    assert checks().id == checks(max_steps=3).id
+    assert checks().id != checks(allowed_sites=["pay.test"]).id
+
+
+async def test_with_a_judge_model_a_task_with_checks_costs_no_call(tmp_path: Path) -> None:
+    model = CountingJudge()
+    judge = CheckedJudge(checks(), model, RunConfig())
+    trajectory = record(tmp_path, [BOUGHT], WALK)
+    await judge.prefetch_task(trajectory.task)
+    await judge.prefetch_step(trajectory.task, trajectory.steps[0], "")
+    assert (await judge.judge(trajectory)).outcome == "success"
+    assert model.asked == 0
+    assert (await judge.judge(record(tmp_path, [], WALK))).reason == "the model says no"
+
+
+@pytest.mark.parametrize(
+    ("config", "methods"),
+    [
+        ({}, ["checks"]),
+        ({"truth": "judge"}, ["checks"]),
+        ({"judge_checked_tasks": True}, ["checks", "webjudge"]),
+        ({"judge_checked_tasks": True, "truth": "judge"}, ["webjudge", "checks"]),
+    ],
+)
+def test_truth_says_which_of_two_verdicts_counts(tmp_path: Path, config: dict[str, object], methods: list[str]) -> None:
+    judge = CheckedJudge(checks(), CountingJudge(), RunConfig.model_validate(config))
+    judges = judge.judges_of(record(tmp_path, [BOUGHT], WALK).task)
+    assert [one.info.method for one in judges] == methods
+
+
+async def test_offline_means_checks_only() -> None:
+    judge = open_judge(RunConfig(judge_model="offline"), Settings(), cache_dir=None)
+    assert judge.id.startswith("checks-")
+    with pytest.raises(ConfigError, match="judge_method"):
+        check_judge_model(RunConfig(judge_model="offline", judge_method="rubric"), Settings())
