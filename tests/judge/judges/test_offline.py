@@ -2,7 +2,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_offline import SITE, Seen, link, make_trajectory, page, verdict_of
@@ -278,7 +278,6 @@ CLAIMS = st.sampled_from(
 
 
 @given(thought=CLAIMS | st.text(max_size=40), answer=CLAIMS | st.text(max_size=40), value=CLAIMS | st.text(max_size=40))
-@settings(max_examples=40, deadline=None)
 async def test_what_a_participant_says_never_changes_a_verdict(thought: str, answer: str, value: str) -> None:
     for task, seen, outcome in (DOCS[0], DOCS[2], DOCS[8]):
         said = [
@@ -292,7 +291,6 @@ async def test_what_a_participant_says_never_changes_a_verdict(thought: str, ans
 
 
 @given(task=st.text(max_size=120), point=st.text(min_size=1, max_size=60))
-@settings(max_examples=80, deadline=None)
 async def test_any_task_gets_a_verdict(task: str, point: str) -> None:
     with TemporaryDirectory() as folder:
         for points in ((), (point,)):
