@@ -559,7 +559,7 @@ def test_whatever_json_comes_back_is_a_reply_or_the_participants_error(card: Any
         stack = contextlib.AsyncExitStack()
         client = runner.run(stack.enter_async_context(talking_to(agent, reply_timeout_s=0.5)))
 
-        @settings(suppress_health_check=list(HealthCheck))
+        @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
         @given(result=JSON_VALUES)
         def check(result: Any) -> None:
             results.append(result)
