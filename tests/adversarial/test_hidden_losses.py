@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -85,7 +85,6 @@ def test_in_any_mix_of_outcomes_losing_a_task_never_raises_the_rate_of_all(recor
     sizes: list[int] = []
 
     @given(st.lists(st.sampled_from(OUTCOMES), max_size=60), st.randoms(use_true_random=False))
-    @settings(max_examples=200, deadline=None)
     def check(outcomes: Sequence[str], dice: random.Random) -> None:
         sizes.append(len(outcomes))
         check_mix(outcomes, dice)

@@ -298,7 +298,7 @@ def run(tmp_path: Path) -> RunStore:
 
 
 @given(file=st.sampled_from(["run.json", "results.json", "results/t1/result.json"]), data=st.data())
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_no_value_of_the_wrong_type_in_a_run_ends_a_command_with_a_traceback(
     run: RunStore, leave: Leave, file: str, data: st.DataObject
 ) -> None:

@@ -1,7 +1,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_tools import SERVER_TOOLS
@@ -185,7 +185,6 @@ def assert_safe(text):
     assert len(text) < 6_000
 
 
-@settings(max_examples=200, deadline=None)
 @given(texts)
 def test_typed_text_keeps_to_its_place(text):
     checked = CheckedAction(tool="browser_type", params={"target": "e1", "text": text})
@@ -196,7 +195,6 @@ def test_typed_text_keeps_to_its_place(text):
     assert (value or "") == one_line(text, MAX_VALUE_CHARS)
 
 
-@settings(max_examples=200, deadline=None)
 @given(texts)
 def test_an_elements_name_keeps_to_its_place(name):
     node = SNAPSHOT.nodes[0]._replace(name=name)
@@ -207,7 +205,6 @@ def test_an_elements_name_keeps_to_its_place(name):
     assert (verb, value) == ("CLICK", None)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.sampled_from(["url", "key", "text", "textGone", "promptText", "values", "fields"]),
     texts,

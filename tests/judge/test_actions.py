@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_tools import FORBIDDEN, SERVER_TOOLS, tool
@@ -262,7 +262,6 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from([spec.name for spec in TOOLS]) | st.text(max_size=80),
     st.dictionaries(keys | st.text(max_size=5), values, max_size=5),

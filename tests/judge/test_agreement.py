@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.agreement import Pair, agreement, group_columns, rates
@@ -124,7 +124,6 @@ COUNTS = st.tuples(*[st.integers(0, 12)] * 4)
 
 
 @given(COUNTS)
-@settings(max_examples=100, deadline=None)
 def test_every_rate_lies_in_its_interval_and_range(counts: tuple[int, int, int, int]) -> None:
     found = rates(pairs_of(*counts))
     for name, interval in found.intervals_95.items():
@@ -136,7 +135,6 @@ def test_every_rate_lies_in_its_interval_and_range(counts: tuple[int, int, int, 
 
 
 @given(COUNTS)
-@settings(max_examples=50, deadline=None)
 def test_groups_partition_the_whole(counts: tuple[int, int, int, int]) -> None:
     found = agreement([*pairs_of(*counts, level="a"), *pairs_of(1, 2, 3, 4, level="b")])
     assert sum(group.n for group in found.groups["level"].values()) == found.overall.n

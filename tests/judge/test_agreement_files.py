@@ -94,7 +94,7 @@ def test_a_table_in_another_encoding_is_refused(tmp_path: Path) -> None:
 
 
 @given(st.text(alphabet='human,judge\n\r"01 x\0é', max_size=60))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_a_table_or_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "any.csv"
     path.write_bytes(b"human,judge\n" + text.encode())

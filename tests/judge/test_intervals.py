@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.intervals import exact, wilson
@@ -29,7 +29,6 @@ def test_the_score_interval(successes: int, total: int, low: float, high: float)
 
 
 @given(COUNTS)
-@settings(max_examples=60, deadline=None)
 def test_intervals_hold_the_share_and_mirror_each_other(counts: tuple[int, int]) -> None:
     successes, total = counts
     for interval in (exact, wilson):

@@ -5,7 +5,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_results import a_result, a_submission, a_verdict
@@ -285,7 +285,6 @@ JSON = st.recursive(
 @given(
     st.dictionaries(st.text(max_size=5), JSON, max_size=3), st.sampled_from(["top", "detail", "task", "participants"])
 )
-@settings(max_examples=40, deadline=None)
 def test_any_further_keys_give_the_row_or_a_named_refusal(extra: dict[str, Any], where: str) -> None:
     submission = a_submission()
     detail = submission["results"][0]["detail"]

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.parsing import parse_key_points, parse_score, parse_status
@@ -375,13 +375,11 @@ PROSE = st.lists(
 
 
 @given(PROSE, LABELS, st.integers(1, 5), st.sampled_from(["", "\n", " - The image shows 2 of 5 steps.", "\n(partly)"]))
-@settings(max_examples=200)
 def test_a_labelled_score_is_found_after_any_prose(prose: str, label: str, score: int, rest: str) -> None:
     assert parse_score(f"{prose}\n\n{label.format(score)}{rest}") == score
 
 
 @given(LABELS, LABELS, st.integers(1, 5), st.integers(1, 5), PROSE)
-@settings(max_examples=200)
 def test_of_two_labelled_scores_the_last_one_wins(first: str, second: str, a: int, b: int, prose: str) -> None:
     assert parse_score(f"{first.format(a)}\n{prose}\n{second.format(b)}") == b
 
@@ -392,7 +390,6 @@ def test_prose_alone_has_neither_score_nor_status(prose: str) -> None:
 
 
 @given(PROSE, STATUS_LABELS, st.sampled_from(["success", "Success", "failure", "FAILURE", "unsuccessful"]))
-@settings(max_examples=200)
 def test_a_labelled_status_is_found_after_any_prose(prose: str, label: str, word: str) -> None:
     expected = "success" if word.lower() == "success" else "failure"
     assert parse_status(f"{prose}\n\n{label.format(word)}") == expected

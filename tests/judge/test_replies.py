@@ -2,7 +2,7 @@ import json
 from typing import NoReturn
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_tools import SERVER_TOOLS
@@ -82,7 +82,6 @@ params = st.lists(st.tuples(names | strings, values), max_size=4).map(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from([tool.name for tool in TOOLS]), params | values, values)
 def test_whatever_a_reply_holds_can_be_recorded(tool: str, written: str, thought: str) -> None:
     text = f'<json>{{"tool": "{tool}", "params": {written}, "thought": {thought}}}</json>'

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_results import JUDGE, a_result, a_step, a_submission, a_verdict
@@ -141,7 +141,6 @@ ENTRIES = st.fixed_dictionaries(
 
 
 @given(st.lists(ENTRIES, max_size=12))
-@settings(max_examples=100, deadline=None)
 def test_counts_of_any_entries_add_up(entries: list[dict[str, Any]]) -> None:
     counts = counts_of(entries)
     assert counts["total_tasks"] == counts["scored_tasks"] + counts["unscored_tasks"] + counts["aborted_tasks"]

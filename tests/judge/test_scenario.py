@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import tomli
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_scenario import AGENTS, GOOD, attempt
@@ -78,7 +78,6 @@ def test_a_selection_that_cannot_be_made_is_an_error(options: dict[str, object],
 
 
 @given(count=st.integers(0, 40), num=st.integers(1, 12))
-@settings(max_examples=50, deadline=None)
 def test_shards_are_disjoint_even_and_complete(count: int, num: int) -> None:
     tasks = tasks_of(count)
     slices = [shard(tasks, index, num) for index in range(num)]
@@ -100,7 +99,6 @@ def test_a_shard_outside_the_shards_is_an_error(index: int, num: int) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=100, deadline=None)
 def test_any_bytes_are_read_as_a_scenario_or_refused(content: bytes) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_scenario(content, Path("s.toml"))
@@ -108,7 +106,6 @@ def test_any_bytes_are_read_as_a_scenario_or_refused(content: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
 def test_a_good_scenario_with_any_damage_is_read_or_refused(data: st.DataObject) -> None:
     lines = GOOD.splitlines()
     for _ in range(data.draw(st.integers(1, 3))):

@@ -3,7 +3,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_scenario import AGENTS, GOOD, TASK, attempt
@@ -208,7 +208,6 @@ TABLES = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6)
 
 
 @given(TABLES)
-@settings(max_examples=200, deadline=None)
 def test_any_json_is_read_or_refused(value: object) -> None:
     for body in (value, {"participants": {"p": "http://h:1"}, "config": value}):
         _, complaint = attempt(partial(parse_request, json.dumps(body), no_bundled))
@@ -216,7 +215,6 @@ def test_any_json_is_read_or_refused(value: object) -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=100, deadline=None)
 def test_any_text_is_read_as_a_request_or_refused(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_request(text, no_bundled)

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_results import JUDGE, a_result, a_step, a_verdict, write_attempt
@@ -134,7 +134,6 @@ RESULTS = st.builds(
 
 
 @given(RESULTS)
-@settings(max_examples=60, deadline=None)
 def test_what_is_written_is_read_back(result: TaskResult) -> None:
     text = json.dumps(result.to_json(), allow_nan=False)
     assert TaskResult.from_json(json.loads(text), source="result.json") == result
@@ -148,7 +147,6 @@ JSON = st.recursive(
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_a_damaged_result_is_read_or_refused_by_name(data: st.DataObject) -> None:
     value = a_result().to_json()
     key = data.draw(st.sampled_from(sorted(value)))

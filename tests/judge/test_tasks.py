@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import tomli
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.dataset_hub import DATASET, hub_tasks
@@ -69,7 +69,6 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 @given(TEXTS)
-@settings(max_examples=200, deadline=None)
 def test_any_text_survives_as_a_toml_string(text: str) -> None:
     assert tomli.loads(f"x = {toml_string(text)}") == {"x": text}
 
@@ -89,7 +88,6 @@ TASKS = st.builds(
 
 
 @given(st.lists(TASKS, min_size=1, max_size=4, unique_by=lambda task: task.task_id))
-@settings(max_examples=100, deadline=None)
 def test_a_written_scenario_is_read_back(tasks: list[Task]) -> None:
     scenario = parse_scenario(scenario_toml(tasks, participant="gemini").encode(), Path("s.toml"))
     assert scenario.tasks == tuple(tasks)
@@ -156,7 +154,6 @@ def test_a_bad_dataset_is_one_line(content: str, expected: str) -> None:
 
 
 @given(st.binary(max_size=80))
-@settings(max_examples=100, deadline=None)
 def test_any_bytes_are_a_dataset_or_refused(content: bytes) -> None:
     with pytest.raises(ConfigError):
         read_dataset(content, "d.json")

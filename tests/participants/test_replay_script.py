@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from participants.replay_player import MAX_WAITS, Player
@@ -157,7 +157,6 @@ def test_a_malformed_script_is_refused_by_file_and_key(text: str, key: str) -> N
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=60)
 def test_text_that_is_no_script_is_refused_by_its_file(text: str) -> None:
     # No text this short holds a whole script by chance.
     with pytest.raises(ConfigError) as caught:

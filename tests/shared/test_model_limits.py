@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_scripted_model import ScriptedModel, completion
@@ -44,7 +44,6 @@ def busiest_minute(times: list[float]) -> int:
 
 
 @given(st.integers(1, 6_000))
-@settings(max_examples=25, deadline=None)
 def test_no_minute_holds_more_requests_than_the_limit_and_nearly_all_of_it_is_used(per_minute: int) -> None:
     clock, times = FakeClock(), []
     limits = RateLimits(per_minute)

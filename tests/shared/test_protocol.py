@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import ObservationError
@@ -94,14 +94,12 @@ observations = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(observations)
 def test_an_observation_comes_back_from_its_message(observation):
     text = render_observation(observation)
     assert parse_observation(text, observation.page.screenshot) == observation
 
 
-@settings(max_examples=150, deadline=None)
 @given(observations)
 def test_what_stands_before_the_snapshot_keeps_to_one_line_each(observation):
     head = render_observation(observation).partition("\nSnapshot:\n")[0]
@@ -232,7 +230,6 @@ def test_foreign_text_is_one_typed_error(text):
         parse_observation(text)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text() | st.lists(st.sampled_from(GOOD.split("\n")), max_size=9).map("\n".join))
 def test_no_text_raises_anything_else(text):
     try:

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.models import Action
@@ -183,13 +183,11 @@ actions = st.builds(
 noise = st.text(st.characters(exclude_characters="<{"), max_size=60)
 
 
-@settings(max_examples=200, deadline=None)
 @given(actions, noise, noise)
 def test_any_action_comes_back_from_its_reply_whatever_stands_around(written, before, after):
     assert action(before + render_reply(written) + after) == written
 
 
-@settings(max_examples=200, deadline=None)
 @given(actions)
 def test_any_action_comes_back_from_lines(written):
     text = f"THOUGHT: x\nACTION: {written.tool}\nPARAMS: {json.dumps(written.params)}"
@@ -239,7 +237,6 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.lists(pieces | st.text(max_size=4), max_size=25).map("".join))
 def test_any_text_is_an_action_or_one_bounded_encodable_line(text):
     reply = parse_reply(text)

@@ -214,7 +214,6 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(pieces | st.text(max_size=3), max_size=40).map("".join))
 def test_no_text_raises_and_every_node_hangs_together(text):
     snapshot = parse_snapshot(text)

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_runs import a_png, say_everywhere, write_synthetic_run, write_task
@@ -142,7 +142,6 @@ def test_no_free_text_of_a_run_becomes_markup(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=60) | st.sampled_from([HOSTILE, "<b>", "]]>", "&lt;", "\ud800", "\x00", "{% raw %}"]))
-@settings(max_examples=25, deadline=None)
 def test_no_text_adds_a_tag_or_an_attribute_to_a_task_page(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     pages = []
     for says in ("I look.", text or "."):

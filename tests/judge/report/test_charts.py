@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.report.charts import Chart, charts_of, duration, steps_chart
@@ -38,14 +38,12 @@ def inside(chart: Chart) -> bool:
 
 
 @given(ROWS)
-@settings(max_examples=60)
 def test_every_shape_of_any_run_lies_inside_its_chart(rows: list[TaskRow]) -> None:
     for chart in charts_of(totals_of(rows), rows):
         assert inside(chart), chart.name
 
 
 @given(ROWS)
-@settings(max_examples=30)
 def test_every_chart_has_its_numbers_as_a_table(rows: list[TaskRow]) -> None:
     for chart in charts_of(totals_of(rows), rows):
         assert {len(row) for row in chart.rows} == {len(chart.columns)}

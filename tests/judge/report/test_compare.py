@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.report.compare import compare, differences, mcnemar_exact
@@ -40,7 +40,6 @@ def test_negative_counts_are_refused() -> None:
 
 
 @given(st.integers(0, 80), st.integers(0, 80))
-@settings(max_examples=60)
 def test_mcnemar_is_a_symmetric_probability_that_agrees_with_the_tail_sum(gained: int, lost: int) -> None:
     p = mcnemar_exact(gained, lost)
     n = gained + lost
@@ -84,7 +83,6 @@ def test_without_a_paired_task_there_is_no_difference() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(OUTCOMES), st.sampled_from(OUTCOMES)), max_size=30))
-@settings(max_examples=50)
 def test_every_shared_task_is_in_exactly_one_place(pairs: list[tuple[RowOutcome, RowOutcome]]) -> None:
     first = [row(f"t{n}", before) for n, (before, _) in enumerate(pairs)]
     later = [row(f"t{n}", after) for n, (_, after) in enumerate(pairs)]

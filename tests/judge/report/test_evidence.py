@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_results import a_verdict
@@ -71,7 +71,6 @@ def test_where_it_went_wrong_and_what_stood_in_the_way_are_said() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=8), JSON, max_size=4))
-@settings(max_examples=60)
 def test_evidence_of_any_shape_can_be_shown(evidence: dict[str, Any]) -> None:
     for piece in pieces_of(evidence):
         assert all(isinstance(text, str) for part in piece.parts for text in part)

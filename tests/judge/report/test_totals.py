@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.report.totals import rate_of, totals_of
@@ -15,7 +15,6 @@ ROW = TaskRow("t", "Find it.", "https://a.example/", "a.example", "easy", "succe
 
 
 @given(st.lists(st.sampled_from(OUTCOMES), max_size=40))
-@settings(max_examples=50)
 def test_every_task_is_in_exactly_one_count(outcomes: list[RowOutcome]) -> None:
     rate = rate_of(outcomes)
     assert sum(rate.counts.values()) == rate.total == len(outcomes)
@@ -23,7 +22,6 @@ def test_every_task_is_in_exactly_one_count(outcomes: list[RowOutcome]) -> None:
 
 
 @given(st.lists(st.sampled_from(OUTCOMES[:4]), min_size=1, max_size=40))
-@settings(max_examples=50)
 def test_rate_and_interval_are_those_of_the_submission(outcomes: list[RowOutcome]) -> None:
     official = counts_of([{"verdict": outcome, "level": "easy"} for outcome in outcomes])
     rate = rate_of(outcomes)
