@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -208,10 +208,20 @@ class Lab:
     def tell(self, outcome: str) -> None:
         """Called with what each assessment came to; the suites put a recorder in its place."""
 
-    async def play(self, script: Script, website: str, *, tasks: int = 1, on_disk: bool = True, **config: Any) -> Books:
+    async def play(
+        self,
+        script: Script,
+        website: str,
+        *,
+        tasks: int = 1,
+        checks: Sequence[dict[str, Any]] = (),
+        on_disk: bool = True,
+        **config: Any,
+    ) -> Books:
         """One assessment of a scripted participant, its books checked, nothing left running."""
+        listed = [{**task, "checks": list(checks)} for task in some_tasks(website, tasks)]
         async with participant(script) as url:
-            books = await self.ask(url, some_tasks(website, tasks), **config)
+            books = await self.ask(url, listed, **config)
         assert books.outcome.state == "completed", books.outcome
         books.check(on_disk=on_disk)
         await self.is_clean()
@@ -242,6 +252,8 @@ async def lab(
     """A judge on a free port while the body runs, with `environ` added to its environment."""
     known = {"OPENAI_API_KEY": "sk-not-a-real-key", "OPENAI_BASE_URL": f"{model.url}/v1", "WABE_TRUST_CONFIG": "1"}
     settings = Settings.from_environ({**os.environ, **known, **(environ or {})})
+    sock = listen("127.0.0.1", 0)
+    url = address_of("127.0.0.1", sock.getsockname()[1])
     parts = ServiceParts(
         settings=settings,
         output_dir=folder,
@@ -249,9 +261,8 @@ async def lab(
         watch=lambda *_: lambda _: None,
         limits=limits or ServiceLimits(),
         wrap_model=lambda model: model,
+        own_address=url,
     )
-    sock = listen("127.0.0.1", 0)
-    url = address_of("127.0.0.1", sock.getsockname()[1])
     app = build_app(
         JudgeService(parts),
         name="judge",

@@ -32,12 +32,14 @@ task_id = "rugs"
 website = "https://shop.test/"
 task = "{task}"
 level = "easy"
+checks = [{{ kind = "page", url = "/*" }}]
 
 [[tasks]]
 task_id = "lamps"
 website = "https://shop.test/"
 task = "Show lamps."
 level = "hard"
+checks = [{{ kind = "page", url = "/*" }}]
 """
 
 

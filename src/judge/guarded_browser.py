@@ -8,6 +8,7 @@ from judge.environment import Browser, Hop, ToolResult
 from judge.guard_proxy import Guard, guarding
 from judge.network_policy import NetworkPolicy
 from judge.playwright_mcp import BrowserSettings, PlaywrightMcp
+from judge.sites import addresses_of
 from shared.models import Page, ToolSpec
 
 # Chromium sends loopback addresses around a proxy unless told not to.
@@ -24,14 +25,18 @@ _NO_WAY_AROUND = (
 
 
 class GuardedBrowsers:
-    """Opens browsers that reach the public web and one website: a `judge.environment.BrowserFactory`.
+    """Opens browsers that reach the public web and one task's site: a `judge.environment.BrowserFactory`.
 
-    `closed` are addresses of servers that stay out of reach in any case.
+    `allowed_sites` may lie on private addresses as the website may, but not what is below them: whoever controls the
+    names there could point them anywhere. `closed` are addresses of servers that stay out of reach in any case.
     """
 
-    def __init__(self, settings: BrowserSettings, website: str, *, closed: Iterable[str] = ()) -> None:
+    def __init__(
+        self, settings: BrowserSettings, website: str, allowed_sites: Iterable[str] = (), *, closed: Iterable[str] = ()
+    ) -> None:
         self._settings = settings
-        self._policy = NetworkPolicy.for_websites([website], closed=closed)
+        allowed = (url for entry in allowed_sites for url in addresses_of(entry))
+        self._policy = NetworkPolicy.for_websites([website, *allowed], closed=closed)
 
     def __call__(self) -> AbstractAsyncContextManager[Browser]:
         """A new browser with a guard of its own."""

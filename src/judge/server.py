@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from judge.assessment import Assessment, Parts
 from judge.browser_settings import BrowserSettings
 from judge.bundled import bundled_tasks
 from judge.config import RunConfig
+from judge.environment import BrowserFactory
 from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe, one_line
 from judge.guarded_browser import GuardedBrowsers
 from judge.judges.base import Judge
@@ -146,25 +146,36 @@ class JudgeService:
             others=(self._budget,),
         )
 
+    def _browsers(self, config: RunConfig, participant: str) -> Callable[[Task], BrowserFactory]:
+        settings = BrowserSettings.from_config(config, self._parts.settings)
+        closed = (self._parts.own_address, participant)
+
+        def browsers_for(task: Task) -> BrowserFactory:
+            return GuardedBrowsers(settings, task.website, (*config.allowed_sites, *task.allowed_sites), closed=closed)
+
+        return browsers_for
+
     async def _assess(self, request: AssessmentRequest, run_id: str, sink: TaskSink) -> Submission:
         """Run it and write everything down. Raises `ConfigError` while nothing has begun."""
         config = request.config
         role, url = next(iter(request.participants.items()))
         tasks = _tasks_of(request)
         store = RunStore(self._parts.output_dir, run_id)
-        browser = BrowserSettings.from_config(config, self._parts.settings)
+        browsers = self._browsers(config, url)
         spending = spending_before(store)
         async with contextlib.AsyncExitStack() as stack:
             judge = self._open_judge(config, spending)
             stack.push_async_callback(judge.aclose)
-            asked: dict[str, Any] = {
-                "config": config,
-                "tasks": tasks,
-                "role": role,
-                "url": url,
-                "launch": request.launch,
-            }
-            begin_run(store, **asked, judge_id=judge.id, judge_ids=_other_judges(judge, tasks))
+            begin_run(
+                store,
+                config=config,
+                tasks=tasks,
+                role=role,
+                url=url,
+                judge_id=judge.id,
+                judge_ids=_other_judges(judge, tasks),
+                launch=request.launch,
+            )
             await sink.annotate({RUN_ID_KEY: run_id})
             updates = _Updates(sink)
             watch = self._parts.watch(run_id, role)
@@ -178,13 +189,7 @@ class JudgeService:
                 await sink.update(describe(Noted(text=warning)))
             line = _Line(url, config)
             stack.push_async_callback(line.aclose)
-            parts = Parts(
-                browsers=lambda task: GuardedBrowsers(browser, task.website, closed=(self._parts.own_address, url)),
-                connect=line,
-                judge=judge,
-                store=store,
-                emit=emit,
-            )
+            parts = Parts(browsers=browsers, connect=line, judge=judge, store=store, emit=emit)
             state = "failed"
             results: tuple[TaskSummary, ...] = ()
             try:

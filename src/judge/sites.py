@@ -50,6 +50,11 @@ def _allows(entry: str, origin: tuple[str, int | None]) -> bool:
     return origin[0] == wanted[0] or origin[0].endswith(f".{wanted[0]}")
 
 
+def addresses_of(entry: str) -> tuple[str, ...]:
+    """The addresses of an allowed site itself; hosts below a host are left out."""
+    return (entry,) if "://" in entry else (f"http://{entry}", f"https://{entry}")
+
+
 def is_site(entry: str) -> bool:
     """Whether it is a host (`example.org`) or an origin (`https://pay.example`), without a path."""
     scheme, mark, rest = entry.rpartition("://")

@@ -245,6 +245,35 @@ async def test_another_port_of_the_tasks_own_host_is_refused(judge: Lab, secret:
     assert is_flagged(books)
 
 
+async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_assessment(
+    judge: Lab, secret: Site
+) -> None:
+    targets: list[str] = []
+
+    def script(look: Look) -> str:
+        return say("browser_navigate", url=targets[look.n]) if look.n < len(targets) else finish()
+
+    with hostile_site() as site, hostile_site({"/": "<title>Allowed</title><h1>Allowed</h1>"}) as allowed:
+        async with participant(script) as url:
+            closed = [judge.url, url, "http://169.254.169.254/", "http://metadata.google.internal/"]
+            targets += [allowed.url, f"http://127.0.0.1:{secret.server_port}/", *closed]
+            tasks = some_tasks(site.url)
+            tasks[0]["allowed_sites"] = [f"127.0.0.1:{allowed.server_port}", "metadata.google.internal"]
+            books = await judge.ask(
+                url, tasks, allowed_sites=[address.rstrip("/") for address in closed], max_steps=len(targets) + 1
+            )
+    books.check()
+    assert allowed.asked("/")
+    assert secret.seen == []
+    first, second = books.result()["steps"][:2]
+    assert (first["flags"], second["title"]) == ([], "Allowed")
+    refused = is_flagged(books)
+    assert not any(str(allowed.server_port) in entry for entry in refused)
+    for address in targets[1:]:
+        parts = urlsplit(address)
+        assert any(f"{parts.hostname}:{parts.port or 80}: " in entry for entry in refused), (address, refused)
+
+
 async def test_this_machine_is_out_of_reach_over_ipv6(judge: Lab) -> None:
     try:
         listening = tripwire("::1")

@@ -23,13 +23,34 @@ def without_times_and_ids(books: Books) -> Any:
     return value
 
 
-@pytest.mark.parametrize("judge_model", ["offline", "openai:judge"])
-async def test_two_runs_give_the_same_results(judge: Lab, judge_model: str) -> None:
+REACHED = [
+    {"kind": "page", "url": ["/", "/goal"]},
+    {"kind": "action", "line": ["<Press button> -> CLICK", "<Goal link> -> CLICK"]},
+    {"kind": "element", "element": 'heading "You are there"', "in_view": True},
+    {"kind": "text", "within": "status", "at": "any", "contains": "pressed"},
+    {"kind": "answer", "contains": "done"},
+]
+
+
+@pytest.mark.parametrize(
+    ("judge_model", "checks", "verdict"),
+    [
+        pytest.param("offline", REACHED, "success", id="checks that pass"),
+        pytest.param("offline", [*REACHED, {"kind": "text", "contains": "Paid"}], "failure", id="a check that fails"),
+        pytest.param("openai:judge", [], "success", id="a judge model"),
+    ],
+)
+async def test_two_runs_give_the_same_results(
+    judge: Lab, judge_model: str, checks: list[dict[str, Any]], verdict: str
+) -> None:
     with hostile_site() as site:
         runs = [
-            await judge.play(to_the_goal, site.url, tasks=2, judge_model=judge_model, run_id=f"run-{number}")
+            await judge.play(
+                to_the_goal, site.url, tasks=2, checks=checks, judge_model=judge_model, run_id=f"run-{number}"
+            )
             for number in range(2)
         ]
+    assert [task["verdict"] for books in runs for task in books.detail["tasks"]] == [verdict] * 4
     first, second = map(without_times_and_ids, runs)
     assert first == second
     for books in runs:

@@ -61,6 +61,7 @@ def test_an_image_with_nothing_of_ours_in_it_is_started_and_plays(tmp_path: Path
         + f'cmd = "python {{scenario_dir}}/site.py --host 127.0.0.1 --port {ports[2]}"\n'
         + '[config]\nmax_steps = 4\njudge_model = "offline"\n'
         + f'[[tasks]]\ntask_id = "help"\nwebsite = "http://127.0.0.1:{ports[2]}/"\ntask = "Open the help page."\n'
+        + 'checks = [{ kind = "page", url = "/help" }]\n'
     )
     engine = real_engine(JUDGE_IMAGE)
     if engine:

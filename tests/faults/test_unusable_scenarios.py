@@ -53,7 +53,8 @@ def validate(capsys: pytest.CaptureFixture[str]) -> Validate:
 
 def scenario(folder: Path, *settings: str) -> Path:
     path = folder / "s.toml"
-    path.write_text(GOOD.replace("max_steps = 7", "\n".join(settings)))
+    checked = GOOD.replace("\ntask = ", '\nchecks = [{ kind = "page", url = "/" }]\ntask = ')
+    path.write_text(checked.replace("max_steps = 7", "\n".join(settings)))
     return path
 
 
