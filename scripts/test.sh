@@ -18,9 +18,13 @@ ruff check .
 # Tests wait for browsers and servers much of the time, so a few more workers than cores pay off.
 workers=${WABE_TEST_WORKERS:-$(($(nproc 2>/dev/null || echo 2) * 3 / 2))}
 # By file: the fixtures of a module are made once, and a file may hold fixed ports for itself.
-set -- -n "$workers" --dist loadfile "$@"
+options=(-n "$workers" --dist loadfile)
 if [ "$quick" = yes ]; then
-  exec pytest -m "not e2e" --ignore=tests/interop "$@"
+  exec pytest "${options[@]}" -m "not e2e" --ignore=tests/interop "$@"
 fi
 mypy
-exec pytest "$@"
+if [ $# -gt 0 ]; then
+  exec pytest "${options[@]}" "$@"
+fi
+pytest "${options[@]}" -m "not alone"
+exec pytest -m alone

@@ -41,6 +41,7 @@ async def test_a_page_that_hangs_in_javascript_is_tried_again_and_then_aborted(j
     assert books.result()["attempt"] == 2
 
 
+@pytest.mark.alone
 async def test_a_page_that_eats_all_memory_costs_its_tab_only(judge: Lab) -> None:
     with hostile_site({"/eat": EATER}) as site:
         books = await judge.play(visiting(f"{site.url}eat", 0), site.url, call_timeout_s=15)
@@ -116,6 +117,7 @@ async def test_a_gigabyte_to_download_fills_neither_disk_nor_time(judge: Lab) ->
     assert max(sizes) < 150_000_000
 
 
+@pytest.mark.alone
 async def test_ten_megabytes_of_page_reach_the_participant_bounded(judge: Lab) -> None:
     lengths: list[int] = []
 
