@@ -69,7 +69,7 @@ def find_browser(configured: str | None, settings: Settings) -> FoundBrowser:
 
 
 def configured_browser(given: str, settings: Settings) -> Path:
-    """The program that `config.browser_path` names. Raises `ConfigError` when it cannot be run or is no browser.
+    """The program that `config.browser_path` names. Raises `ConfigError` when it cannot be run or is not a browser.
 
     It is known by its name, or by the name of what it links to: a scenario that is only looked at starts nothing.
     """
