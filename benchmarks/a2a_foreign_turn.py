@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers_a2a import JPEG  # noqa: E402
 from helpers_interop import foreign_agent  # noqa: E402
-from shared.a2a_client import ParticipantClient  # noqa: E402
+from shared.a2a.client import ParticipantClient  # noqa: E402
 
 SUBJECTS = (
     ("v03", "message", "a2a-sdk 0.3.26, message"),

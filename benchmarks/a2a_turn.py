@@ -24,11 +24,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from shared.a2a_client import ParticipantClient, fetch_card
-from shared.a2a_server import build_app
-from shared.a2a_turn import Skill, Turn
+from shared.a2a.client import ParticipantClient, fetch_card
+from shared.a2a.server import build_app
+from shared.a2a.serving import address_of, listen, run_server
+from shared.a2a.turn import Skill, Turn
 from shared.errors import WabeError
-from shared.serving import address_of, listen, run_server
 
 JPEG_BYTES = 67_000
 SNAPSHOT_CHARS = 20_000

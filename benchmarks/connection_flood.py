@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers_browser import free_port  # noqa: E402
 from helpers_runs_cli import BIN, listening  # noqa: E402
-from judge.assess_client import RunOutcome, request_assessment  # noqa: E402
+from judge.runner.follow import RunOutcome, request_assessment  # noqa: E402
 
 TASKS = 4
 STEPS = 12

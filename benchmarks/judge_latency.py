@@ -19,7 +19,7 @@ from pathlib import Path
 
 from judge.config import RunConfig
 from judge.judges.factory import open_judge
-from judge.scoring import score_one
+from judge.judges.rescoring import score_one
 from judge.store import load_trajectory
 from model_server import model_server
 from shared.settings import Settings

@@ -20,11 +20,11 @@ from helpers_results import a_finished_run, a_result  # noqa: E402
 from helpers_scripted_model import ScriptedModel, parts_for  # noqa: E402
 from judge.commands.verify import load_run  # noqa: E402
 from judge.files import MAX_FILE_BYTES  # noqa: E402
+from judge.judges.rescoring import judge_stored  # noqa: E402
 from judge.judges.webjudge import WebJudge  # noqa: E402
 from judge.record_limits import MAX_STEPS  # noqa: E402
 from judge.report.build import write_report  # noqa: E402
-from judge.scoring import judge_stored  # noqa: E402
-from judge.verify import verify_run  # noqa: E402
+from judge.results.verify import verify_run  # noqa: E402
 
 REPLY_CHARS = 5_000
 

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers_browser import free_port  # noqa: E402
 from helpers_runs_cli import BIN, adopt_descendants, descendants, listening  # noqa: E402
-from shared.a2a_client import AssessmentClient  # noqa: E402
+from shared.a2a.client import AssessmentClient  # noqa: E402
 
 SAMPLE_S = 5.0
 ROW_S = 30.0

@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from helpers_hostile_envelopes import CONTEXT, body_agent, encode, in_envelope
 from helpers_tools import SERVER_TOOLS
-from judge.mcp_text import UnreadableResponse, clean_text, modal_state, parse_page, parse_tab_list
-from judge.replies import understand
-from judge.tool_policy import offered_tools
-from shared.a2a_client import ParticipantClient
+from judge.browser.responses import UnreadableResponse, clean_text, modal_state, parse_page, parse_tab_list
+from judge.browser.tools import offered_tools
+from judge.episode.replies import understand
+from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError
 from shared.protocol import MAX_REPLY_CHARS
 from shared.snapshot import cut_snapshot, parse_snapshot

@@ -27,13 +27,13 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser_settings import CONFIG_FILE, BrowserSettings
+from judge.browser.guard.browser import GuardedBrowsers
+from judge.browser.launch import CONFIG_FILE, BrowserSettings
+from judge.browser.session import Browser, ToolResult
 from judge.config import RunConfig
-from judge.environment import Browser, ToolResult
-from judge.episode import Episode
-from judge.guarded_browser import GuardedBrowsers
+from judge.episode.episode import Episode
 from judge.store import TaskStore
-from shared.a2a_client import ParticipantClient
+from shared.a2a.client import ParticipantClient
 from shared.models import Action, Page, Step, Task, ToolSpec
 from shared.settings import Settings
 from shared.snapshot import parse_snapshot

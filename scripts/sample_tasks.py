@@ -5,8 +5,8 @@ import sys
 
 import typer
 
-from judge.cli_boundary import run_command
 from judge.commands.tasks import register
+from judge.runner.boundary import run_command
 
 if __name__ == "__main__":
     app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -17,13 +17,13 @@ from starlette.applications import Starlette
 
 from helpers_browser import left_behind
 from helpers_model_servers import ModelServer, openai_answer
-from judge.assess_client import RunOutcome, request_assessment
-from judge.process_tree import list_processes
-from judge.server import JudgeService, ServiceLimits, ServiceParts
-from shared.a2a_server import Skill, Turn, build_app
+from judge.browser.processes import list_processes
+from judge.runner.follow import RunOutcome, request_assessment
+from judge.server.service import JudgeService, ServiceLimits, ServiceParts
+from shared.a2a.server import Skill, Turn, build_app
+from shared.a2a.serving import address_of, listen, serve_app
 from shared.models import Action, Observation
 from shared.protocol import parse_observation, render_reply
-from shared.serving import address_of, listen, serve_app
 from shared.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from judge.browser_settings import BrowserSettings
+from judge.browser.launch import BrowserSettings
+from judge.browser.pages import McpBrowser
+from judge.browser.playwright import PlaywrightMcp
+from judge.browser.processes import Process, family, list_processes
 from judge.config import RunConfig
-from judge.mcp_browser import McpBrowser
-from judge.playwright_mcp import PlaywrightMcp
-from judge.process_tree import Process, family, list_processes
 from shared.settings import Settings
 
 PAGES = {

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from judge.browser.session import Hop, ToolResult
 from judge.config import RunConfig
-from judge.environment import Hop, ToolResult
-from judge.episode import Episode, EpisodeEnd
+from judge.episode.episode import Episode, EpisodeEnd
 from judge.store import TaskStore
 from shared.models import Action, Page, Step, Tab, Task, ToolSpec
 from shared.protocol import render_reply

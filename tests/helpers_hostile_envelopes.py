@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from shared.a2a_client import ParticipantClient
+from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError, WabeError
 
 CONTEXT = "c"

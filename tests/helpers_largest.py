@@ -3,7 +3,7 @@
 from helpers_results import JPEG
 from judge.record_limits import MAX_STEPS, bounded
 from judge.store import TaskStore
-from judge.task_result import TaskResult
+from judge.trajectory.result import TaskResult
 from shared.models import Action, Outcome, Page, Step, Task
 
 LONG = 180_000

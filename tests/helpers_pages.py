@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, async_playwright
 
-from judge.browser_finder import find_browser
+from judge.browser.chromium import find_browser
 from shared.settings import Settings
 
 AXE_VERSION = "4.14.1"

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import CheckEvaluator
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.models import Action, Outcome, Record, Step, Task
 
 SHOP = "http://shop.test"

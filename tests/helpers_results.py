@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from judge.config import RunConfig
-from judge.provenance import provenance
-from judge.results import Submission, TaskResult, TaskSummary, build_submission
-from judge.run_record import begin_run, end_run, environment_of, judge_of
+from judge.results.provenance import provenance
+from judge.results.run_record import begin_run, end_run, environment_of, judge_of
+from judge.results.submission import Submission, TaskResult, TaskSummary, build_submission
 from judge.store import RunStore, TaskStore
 from shared.models import Action, ImageScore, JudgeInfo, Outcome, Page, Step, StopReason, Task, TokenUsage, Verdict
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.console import Console
 
-from judge.run_record import begin_run, end_run
-from judge.runner import RunOptions, make_plan, run
-from judge.scenario import parse_request
+from judge.results.run_record import begin_run, end_run
+from judge.runner.run import RunOptions, make_plan, run
+from judge.scenario.toml import parse_request
 from judge.store import RunStore
 from shared.settings import Settings
 

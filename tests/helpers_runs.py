@@ -7,9 +7,9 @@ import zlib
 from pathlib import Path
 from typing import Any, get_args
 
-from judge.schemas import RUN_SCHEMA
 from judge.store import RunStore
-from judge.task_result import TaskOutcome, TaskResult
+from judge.trajectory.result import TaskOutcome, TaskResult
+from judge.trajectory.schemas import RUN_SCHEMA
 from shared.models import (
     Action,
     ImageScore,

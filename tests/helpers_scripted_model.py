@@ -7,11 +7,11 @@ from pathlib import Path
 
 from judge.config import RunConfig
 from judge.judges.engine import JudgeParts
-from judge.prompt_set import load_prompts
-from judge.trajectory import Trajectory
+from judge.judges.prompt_set import load_prompts
+from judge.trajectory.record import Trajectory
 from shared.errors import ModelError
-from shared.llm import Completion, FinishReason, ImagePart, ModelRequest
-from shared.model_cache import CachedModel
+from shared.llm.cache import CachedModel
+from shared.llm.model import Completion, FinishReason, ImagePart, ModelRequest
 from shared.models import Task, TokenUsage
 
 JPEG = b"\xff\xd8\xff\xe0"

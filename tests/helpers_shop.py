@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from judge.assessment import Assessment, Parts
+from judge.browser.session import Hop, ToolResult
 from judge.config import RunConfig
-from judge.environment import Hop, ToolResult
-from judge.episode import Participant
+from judge.episode.assessment import Assessment, Parts
+from judge.episode.episode import Participant
 from judge.events import Event
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
-from judge.results import TaskSummary
+from judge.results.submission import TaskSummary
 from judge.store import RunStore
 from shared.models import Page, Task, ToolSpec
 from shared.settings import Settings

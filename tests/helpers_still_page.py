@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from helpers_tools import SERVER_TOOLS
-from judge.assessment import Assessment, Parts
+from judge.browser.session import Hop, ToolResult
+from judge.browser.tools import offered_tools
 from judge.config import RunConfig
-from judge.environment import Hop, ToolResult
-from judge.episode import Participant
+from judge.episode.assessment import Assessment, Parts
+from judge.episode.episode import Participant
 from judge.events import Event, TaskRetried
 from judge.judges.factory import open_judge
-from judge.results import TaskSummary
+from judge.results.submission import TaskSummary
 from judge.store import RunStore
-from judge.tool_policy import offered_tools
 from shared.models import Page, Task
 from shared.settings import Settings
 

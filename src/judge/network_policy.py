@@ -1,7 +1,7 @@
 """Which hosts a browser under assessment may reach: the public web and the task's own site, nothing else.
 
-Pure. The guard proxy (`judge.guard_proxy`) resolves a name once, asks here about every address it got, and connects
-to the very address that was allowed, so that a name cannot change its meaning in between (DNS rebinding).
+Pure. The guard's proxy (`judge.browser.guard.proxy`) resolves a name once, asks here about every address it got, and
+connects to the very address that was allowed, so that a name cannot change its meaning in between (DNS rebinding).
 """
 
 import ipaddress

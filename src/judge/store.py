@@ -19,9 +19,9 @@ from typing import Any, Literal
 from judge.files import read_json, write_json
 from judge.record_limits import MAX_SNAPSHOT_CHARS, bounded
 from judge.run_lock import locked
-from judge.schemas import OLDER_RUN_SCHEMAS, RUN_SCHEMA
-from judge.trajectory import Trajectory
-from judge.trajectory_files import load_trajectory as load_trajectory
+from judge.trajectory.files import load_trajectory as load_trajectory
+from judge.trajectory.record import Trajectory
+from judge.trajectory.schemas import OLDER_RUN_SCHEMAS, RUN_SCHEMA
 from shared.errors import ConfigError, WabeError
 from shared.models import Page, Step, Verdict
 from shared.settings import Settings

@@ -14,11 +14,11 @@ from typing import Generic, TypeVar
 from starlette.applications import Starlette
 
 from shared import models, protocol
-from shared.a2a_server import build_app
-from shared.a2a_turn import Skill, Turn
+from shared.a2a.server import build_app
+from shared.a2a.serving import address_of, run_server
+from shared.a2a.turn import Skill, Turn
 from shared.errors import ObservationError
 from shared.models import Action, Page, Record, ToolSpec
-from shared.serving import address_of, run_server
 from shared.settings import Settings
 
 __all__ = ["Action", "Decide", "Observation", "ParticipantOptions", "build_participant", "per_episode", "serve"]

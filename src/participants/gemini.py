@@ -4,7 +4,7 @@ from participants.base import ParticipantOptions
 from participants.model_agent import CALL_TIMEOUT_S, ModelPlayer
 from participants.model_names import model_name
 from shared.errors import ConfigError
-from shared.gemini import GeminiModel
+from shared.llm.gemini import GeminiModel
 
 DEFAULT_MODEL = "gemini-2.5-flash"
 

@@ -11,7 +11,7 @@ import logging
 from participants import base
 from participants.model_prompt import MAX_PARAMS_CHARS, SYSTEM, Turn, render_state
 from shared.errors import ModelError, ModelKeyRefused, ModelUnavailable
-from shared.llm import ImagePart, Model, ModelRequest
+from shared.llm.model import ImagePart, Model, ModelRequest
 from shared.models import Action, Observation
 from shared.protocol import parse_reply
 from shared.snapshot import parse_snapshot

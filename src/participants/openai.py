@@ -4,8 +4,8 @@ from participants.base import ParticipantOptions
 from participants.model_agent import CALL_TIMEOUT_S, ModelPlayer
 from participants.model_names import model_name
 from shared.errors import ConfigError
-from shared.openai import OpenAIModel
-from shared.pricing import find_price
+from shared.llm.openai import OpenAIModel
+from shared.llm.prices import find_price
 
 DEFAULT_MODEL = "gpt-4.1-mini"
 # Endpoints without keys (vLLM, Ollama) still want the header to be there.

@@ -121,7 +121,7 @@ class Timings(Record):
 
 
 class Navigation(Record):
-    """One request for a page, and whose choice it was that the browser went there (`judge.blame`)."""
+    """One request for a page, and whose choice it was that the browser went there (`judge.episode.blame`)."""
 
     url: str
     is_redirect: bool = False

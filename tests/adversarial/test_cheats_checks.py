@@ -9,7 +9,7 @@ import pytest
 from helpers_assessment import Lab, Look, Script, finish, participant, ref, say
 from helpers_hostile_site import hostile_site
 from helpers_recordings import Seen, assess
-from judge.action_lines import one_line
+from judge.browser.action_lines import one_line
 
 DONE = '- heading "Order placed" [level=1] [ref=e1]'
 FORM = '- textbox "Search" [ref=e1]: Order placed\n- button "Place order" [ref=e2]'

@@ -12,7 +12,8 @@ import pytest
 
 from helpers_assessment import Books, Lab, Look, finish, participant, say, some_tasks
 from helpers_hostile_site import HOME, Site, hostile_site, tripwire
-from judge import guard_proxy
+from judge.browser.guard import browser as guarded_browser
+from judge.browser.guard import proxy as guard_proxy
 
 pytestmark = pytest.mark.e2e
 
@@ -359,7 +360,7 @@ async def test_neither_webrtc_nor_webtransport_sends_a_datagram(judge: Lab) -> N
 async def test_the_page_would_send_datagrams_without_the_guards_arguments(
     judge: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judge.guarded_browser._NO_WAY_AROUND", ())
+    monkeypatch.setattr("judge.browser.guard.browser._NO_WAY_AROUND", ())
     count, _ = await datagrams(judge)
     assert count > 0
 
@@ -367,8 +368,8 @@ async def test_the_page_would_send_datagrams_without_the_guards_arguments(
 async def test_the_browser_looks_no_name_up_itself(judge: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     log = tmp_path / "net.json"
     monkeypatch.setattr(
-        "judge.guarded_browser._NO_WAY_AROUND",
-        (*__import__("judge.guarded_browser").guarded_browser._NO_WAY_AROUND, f"--log-net-log={log}"),
+        "judge.browser.guard.browser._NO_WAY_AROUND",
+        (*guarded_browser._NO_WAY_AROUND, f"--log-net-log={log}"),
     )
     page = """<title>Names</title><link rel="dns-prefetch" href="//prefetch.leak.example">
         <link rel="preconnect" href="https://preconnect.leak.example"><img src="http://image.leak.example/">

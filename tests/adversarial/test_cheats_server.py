@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from helpers_assessment import Lab, finish, lab, participant, some_tasks, to_the_goal
 from helpers_hostile_site import hostile_site, tripwire
 from helpers_model_servers import ModelServer, openai_error
-from judge.assess_client import request_assessment
-from judge.browser_settings import BrowserSettings
+from judge.browser.launch import BrowserSettings
 from judge.config import RunConfig
-from judge.service_limits import ServiceLimits
-from shared.a2a_client import AssessmentClient
-from shared.a2a_server import MAX_BODY_BYTES
+from judge.runner.follow import request_assessment
+from judge.server.limits import ServiceLimits
+from shared.a2a.client import AssessmentClient
+from shared.a2a.server import MAX_BODY_BYTES
 from shared.logs import RedactSecrets
 from shared.settings import Settings
 

@@ -8,7 +8,7 @@ import pytest
 
 from helpers_assessment import Books, Lab, Look, finish, ref, say
 from helpers_hostile_site import hostile_site
-from judge.tool_policy import TOOL_POLICY
+from judge.browser.tools import TOOL_POLICY
 
 pytestmark = pytest.mark.e2e
 

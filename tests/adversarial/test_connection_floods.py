@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from shared.connections import (
+from shared.a2a.connections import (
     BoundedProtocol,
     ConnectionBounds,
     Connections,
@@ -21,8 +21,8 @@ from shared.connections import (
     connection_limit,
     descriptors_for_work,
 )
+from shared.a2a.serving import listen, serve_app
 from shared.logs import BoundedHandler
-from shared.serving import listen, serve_app
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF_HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2000001\r\n"
@@ -392,7 +392,7 @@ def test_most_descriptors_stay_for_assessments(descriptors: int, record_property
 def test_a_flood_of_errors_is_logged_in_bounds_and_hides_no_other_warning(record_property: Told) -> None:
     stream, clock = io.StringIO(), Clock()
     handler = BoundedHandler(stream, clock=clock)
-    library, judge = logging.Logger("asyncio"), logging.Logger("judge.server")
+    library, judge = logging.Logger("asyncio"), logging.Logger("judge.server.service")
     for logger in (library, judge):
         logger.addHandler(handler)
     for number in range(20_000):

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from helpers_results import a_result, a_submission, a_verdict
-from judge.leaderboard import rows
-from judge.merging import merge
 from judge.report.totals import rate_of
-from judge.results import Submission, TaskResult, counts_of
+from judge.results.leaderboard import rows
+from judge.results.merge import merge
+from judge.results.submission import Submission, TaskResult, counts_of
+from judge.runner.summary import print_summary
 from judge.store import RunStore
-from judge.summary import print_summary
 
 Tell = Callable[[str, object], None]
 OUTCOMES = ("success", "failure", "unscored", "aborted")

@@ -16,9 +16,9 @@ from helpers_browser import free_port
 from helpers_runs import a_png, write_synthetic_run
 from helpers_runs_cli import command, listening
 from judge.events import RunStarted, TaskStarted
-from judge.live import LiveHub
-from judge.live_routes import live_routes
-from shared.a2a_server import Skill, Turn, build_app
+from judge.server.live import LiveHub
+from judge.server.live_routes import live_routes
+from shared.a2a.server import Skill, Turn, build_app
 
 RUN = "20260101-000000-live"
 TOKEN = "token-planted-5d1c9e22"

@@ -24,8 +24,8 @@ from helpers_hostile_envelopes import (
     reply_documents,
 )
 from helpers_still_page import Played, play
-from judge.assess_client import request_assessment
-from shared.a2a_client import ParticipantClient
+from judge.runner.follow import request_assessment
+from shared.a2a.client import ParticipantClient
 
 COUNT = 200
 Record = Callable[[str, object], None]

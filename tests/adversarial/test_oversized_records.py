@@ -14,15 +14,15 @@ from judge.commands.verify import load_run
 from judge.config import RunConfig
 from judge.files import MAX_FILE_BYTES, read_json, write_json
 from judge.judges.checked import ChecksJudge
+from judge.judges.rescoring import judge_stored
 from judge.judges.webjudge import WebJudge
 from judge.record_limits import MAX_STEP_BYTES, MAX_STEPS, bounded
 from judge.report.data import read_task
-from judge.results import TaskSummary, build_submission
-from judge.scoring import judge_stored
+from judge.results.submission import TaskSummary, build_submission
+from judge.results.verify import verify_run
 from judge.store import RunStore, TaskStore
-from judge.trajectory import Trajectory
-from judge.trajectory_files import load_trajectory, read_steps
-from judge.verify import verify_run
+from judge.trajectory.files import load_trajectory, read_steps
+from judge.trajectory.record import Trajectory
 from shared.models import Action, Step, Verdict
 from shared.protocol import render_reply
 

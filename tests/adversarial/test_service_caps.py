@@ -14,15 +14,15 @@ from helpers_hostile_site import hostile_site
 from helpers_model_servers import ModelServer
 from helpers_scripted_model import ScriptedModel, completion
 from judge.config import RunConfig
-from judge.scenario import AssessmentRequest
-from judge.server import JudgeService, ServiceParts
-from judge.service_limits import Capacity, ServiceLimits
-from shared.a2a_turn import Turn
+from judge.scenario.toml import AssessmentRequest
+from judge.server.limits import Capacity, ServiceLimits
+from judge.server.service import JudgeService, ServiceParts
+from shared.a2a.turn import Turn
 from shared.errors import ModelBudgetSpent
-from shared.llm import ModelRequest
-from shared.model_limits import Budget, MeteredModel, estimate_tokens
+from shared.llm.limits import Budget, MeteredModel, estimate_tokens
+from shared.llm.model import ModelRequest
+from shared.llm.prices import Price
 from shared.models import TokenUsage
-from shared.pricing import Price
 from shared.settings import Settings
 from shared.task_sets import task_sets_folder
 

@@ -9,10 +9,10 @@ import pytest
 
 from helpers_hostile_envelopes import CONTEXT, body_agent, encode, in_envelope, replaced, reply_documents
 from helpers_tools import SERVER_TOOLS
-from judge.replies import understand
-from judge.tool_policy import offered_tools
-from shared.a2a_client import ParticipantClient
-from shared.bounded_http import MAX_VALUES
+from judge.browser.tools import offered_tools
+from judge.episode.replies import understand
+from shared.a2a.bounded_http import MAX_VALUES
+from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError
 from shared.protocol import MAX_REPLY_CHARS
 from shared.snapshot import parse_snapshot

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from helpers_episode import HOME, ScriptedBrowser, play_episode
-from judge.episode import EpisodeEnd
+from judge.episode.episode import EpisodeEnd
 from shared.errors import BrowserFault
 from shared.models import Action
 

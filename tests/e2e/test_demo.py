@@ -8,8 +8,8 @@ import pytest
 import tomli
 
 from helpers_runs_cli import ROOT, Ended, listening, run_command
-from judge.leaderboard import rows
-from judge.scenario import load_scenario
+from judge.results.leaderboard import rows
+from judge.scenario.toml import load_scenario
 from judge.store import load_trajectory
 
 pytestmark = pytest.mark.e2e

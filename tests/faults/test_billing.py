@@ -15,15 +15,15 @@ from helpers_results import a_finished_run, a_result
 from helpers_scripted_model import ScriptedModel
 from judge.config import RunConfig
 from judge.judges.factory import open_judge
-from judge.run_record import end_run, spending_before
-from judge.scoring import score_all
-from shared.a2a_client import AssessmentClient
+from judge.judges.rescoring import score_all
+from judge.results.run_record import end_run, spending_before
+from shared.a2a.client import AssessmentClient
 from shared.errors import ModelBudgetSpent, ModelError, ModelUnavailable
-from shared.llm import ModelRequest
-from shared.model_limits import MeteredModel, Spending, estimate_tokens
+from shared.llm.limits import MeteredModel, Spending, estimate_tokens
+from shared.llm.model import ModelRequest
+from shared.llm.openai import OpenAIModel
+from shared.llm.prices import Price
 from shared.models import TokenUsage
-from shared.openai import OpenAIModel
-from shared.pricing import Price
 from shared.settings import Settings
 
 Record = Callable[[str, object], None]

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from helpers_results import a_finished_run, a_result, a_submission
 from helpers_runner import interrupted_run, write_scenario
 from helpers_scripted_model import ScriptedModel, parts_for, trajectory, webjudge_script
-from judge.cli import app
-from judge.cli_boundary import run_command
+from judge.commands.agentbeats_run import app as runner_app
+from judge.commands.app import app
 from judge.judges.webjudge import WebJudge
-from judge.runner_cli import app as runner_app
+from judge.runner.boundary import run_command
 from judge.store import RunStore
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"

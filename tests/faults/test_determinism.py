@@ -8,8 +8,8 @@ import pytest
 from helpers_assessment import Books, Lab, to_the_goal
 from helpers_hostile_site import hostile_site
 from judge.commands.verify import load_run
+from judge.results.verify import verify_run
 from judge.store import RunStore
-from judge.verify import verify_run
 
 pytestmark = pytest.mark.e2e
 

@@ -13,13 +13,13 @@ from pydantic import SecretStr
 
 from helpers_assessment import served
 from helpers_runner import run_here, write_scenario
-from judge.assess_client import request_assessment
-from judge.server import JudgeService, ServiceParts
-from judge.service_limits import ServiceLimits
-from shared.a2a_server import Skill, build_app
-from shared.a2a_turn import TaskSink, TextExecutor, TextHandler, Turn
+from judge.runner.follow import request_assessment
+from judge.server.limits import ServiceLimits
+from judge.server.service import JudgeService, ServiceParts
+from shared.a2a.server import Skill, build_app
+from shared.a2a.serving import address_of, listen
+from shared.a2a.turn import TaskSink, TextExecutor, TextHandler, Turn
 from shared.errors import ConfigError
-from shared.serving import address_of, listen
 from shared.settings import Settings
 
 Record = Callable[[str, object], None]

@@ -19,8 +19,8 @@ from helpers_browser import free_port
 from helpers_hostile_site import hostile_site
 from helpers_model_servers import ModelServer
 from helpers_runs_cli import BIN
-from judge.assess_client import RunOutcome, request_assessment
-from shared.a2a_client import AssessmentClient, StatusText
+from judge.runner.follow import RunOutcome, request_assessment
+from shared.a2a.client import AssessmentClient, StatusText
 
 pytestmark = pytest.mark.e2e
 

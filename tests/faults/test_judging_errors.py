@@ -13,9 +13,9 @@ from helpers_results import a_finished_run, a_result, a_verdict
 from judge.commands import score as score_command
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
-from judge.scoring import Scored, judge_stored, score_all
+from judge.judges.rescoring import Scored, judge_stored, score_all
 from judge.store import RunStore
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.models import StopReason, Verdict
 
 Record = Callable[[str, object], None]

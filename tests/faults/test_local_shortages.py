@@ -14,8 +14,8 @@ from a2a.utils.errors import A2AError
 
 from helpers_hostile_envelopes import body_agent, encode, in_envelope
 from helpers_still_page import Played, play
-from shared.a2a_client import ParticipantClient
-from shared.agent_calls import blaming
+from shared.a2a.calls import blaming
+from shared.a2a.client import ParticipantClient
 from shared.errors import InternalFault, ParticipantError, WabeError
 
 Record = Callable[[str, object], None]

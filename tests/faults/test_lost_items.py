@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from helpers_results import a_finished_run, a_result
 from helpers_scripted_model import JPEG, ScriptedModel, parts_for, webjudge_script
+from judge.judges.rescoring import find_trajectories, judge_stored
 from judge.judges.webjudge import WebJudge
 from judge.parsing import parse_key_points
-from judge.scoring import find_trajectories, judge_stored
 from judge.store import TaskStore
 
 Record = Callable[[str, object], None]

@@ -18,16 +18,16 @@ import pytest
 from helpers_runner import interrupted_run, run_here, write_scenario
 from helpers_scenarios import free_ports
 from judge import run_lock
-from judge.cli_boundary import run_command
 from judge.commands import export, report, score, verify
 from judge.files import read_json, write_json
-from judge.run_record import begin_run
-from judge.runner import RunOptions, make_plan, resume_command
-from judge.scenario import parse_request
-from judge.server import JudgeService, ServiceParts
-from judge.service_limits import ServiceLimits
+from judge.results.run_record import begin_run
+from judge.runner.boundary import run_command
+from judge.runner.run import RunOptions, make_plan, resume_command
+from judge.scenario.toml import parse_request
+from judge.server.limits import ServiceLimits
+from judge.server.service import JudgeService, ServiceParts
 from judge.store import RunStore
-from shared.a2a_turn import Turn
+from shared.a2a.turn import Turn
 from shared.errors import ConfigError
 from shared.settings import Settings
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from helpers_runner import run_here, write_scenario
-from judge.cast import child_environ, members_of, running_cast
 from judge.judges.factory import check_judge_model
-from judge.runner import RunOptions, make_plan
-from judge.scenario import load_scenario
+from judge.runner.launch import child_environ, members_of, running_cast
+from judge.runner.run import RunOptions, make_plan
+from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
 from shared.settings import Settings
 

@@ -15,11 +15,11 @@ from judge.config import RunConfig
 from judge.events import Event, TaskRetried
 from judge.judges.checked import ChecksJudge
 from judge.judges.factory import code_checksum
-from judge.results import TaskSummary
-from judge.scoring import judge_stored
+from judge.judges.rescoring import judge_stored
+from judge.results.submission import TaskSummary
+from judge.results.verify import verify_run
 from judge.store import RunStore, TaskStore
-from judge.trajectory import Trajectory
-from judge.verify import verify_run
+from judge.trajectory.record import Trajectory
 from shared.models import Action, Verdict
 from shared.protocol import render_reply
 

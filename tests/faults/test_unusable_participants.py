@@ -16,12 +16,12 @@ from helpers_runner import write_scenario
 from helpers_runs import BEGAN, write_task
 from helpers_runs_cli import run_command
 from helpers_scenarios import free_ports
-from judge.assess_client import FirstTasks, UnusableParticipant
-from judge.children import start_child
 from judge.events import Event, RunStarted, StepDone, TaskDone
-from judge.run_record import withdraw_unplayed
+from judge.judges.without_judge import WHY_ZERO
+from judge.results.run_record import withdraw_unplayed
+from judge.runner.children import start_child
+from judge.runner.follow import FirstTasks, UnusableParticipant
 from judge.store import RunStore
-from judge.without_judge import WHY_ZERO
 from shared.models import Task
 
 Record = Callable[[str, object], None]

@@ -13,12 +13,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from helpers_scenario import GOOD
-from judge.cli import app
-from judge.cli_boundary import run_command
+from judge.commands.app import app
 from judge.config import RunConfig
-from judge.preflight import check_config
-from judge.runner import RunOptions, make_plan
-from judge.scenario import load_scenario
+from judge.episode.preflight import check_config
+from judge.runner.boundary import run_command
+from judge.runner.run import RunOptions, make_plan
+from judge.scenario.toml import load_scenario
 from judge.store import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -197,7 +197,7 @@ def test_every_command_that_reads_runs_looks_where_the_environment_says(
     record_property: Record,
     command: str,
 ) -> None:
-    from judge.runner_cli import app as runner_app
+    from judge.commands.agentbeats_run import app as runner_app
 
     place = tmp_path / "elsewhere"
     monkeypatch.setenv("WABE_OUTPUT_DIR", str(place))

@@ -12,9 +12,9 @@ import pytest
 
 from helpers_a2a import our_agent
 from helpers_interop import ForeignClient, Seen, calling
-from shared.a2a_server import build_app
-from shared.a2a_turn import TaskSink, Turn
-from shared.serving import address_of, listen, serve_app
+from shared.a2a.server import build_app
+from shared.a2a.serving import address_of, listen, serve_app
+from shared.a2a.turn import TaskSink, Turn
 
 pytestmark = pytest.mark.usefixtures("environments")
 FIELD_READ_TIMEOUT_S = 300.0

@@ -6,7 +6,7 @@ import pytest
 
 from helpers_a2a import JPEG
 from helpers_interop import foreign_agent
-from shared.a2a_client import AgentSummary, ParticipantClient, fetch_card
+from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
 
 pytestmark = pytest.mark.usefixtures("environments")
 TURNS = 50

@@ -21,7 +21,7 @@ from participants.base import (
 from participants.command import register
 from participants.discovery import ParticipantInfo, list_participants, load
 from shared import models
-from shared.a2a_client import ParticipantClient
+from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, ModelUnavailable, ParticipantError
 from shared.models import Page, ToolSpec
 from shared.protocol import parse_reply, render_observation

@@ -8,7 +8,7 @@ import pytest
 
 from participants.model_agent import MAX_LOST_TURNS, MAX_QUESTIONS, ModelAgent, usable
 from shared.errors import ModelBlocked, ModelError, ModelTruncated, ModelUnavailable
-from shared.llm import Completion, ImagePart, ModelRequest
+from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.models import Action, Observation, Page, ToolSpec
 
 CLICK = ToolSpec(

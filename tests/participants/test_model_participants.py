@@ -22,7 +22,7 @@ from helpers_model_servers import (
 from helpers_participants import serving_participant
 from participants.base import Decide, ParticipantOptions
 from participants.model_names import model_name
-from shared.a2a_client import ParticipantClient
+from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, ParticipantError
 from shared.models import Action, Observation, Page, ToolSpec
 from shared.protocol import parse_reply, render_observation

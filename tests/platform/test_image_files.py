@@ -19,10 +19,10 @@ from playwright._impl._driver import compute_driver_executable
 from typer.testing import CliRunner
 
 from helpers_participants import serving_participant
-from judge.bundled import bundled_tasks
-from judge.cli import app as wabe
-from judge.leaderboard import query_names, rows
-from judge.scenario import load_scenario, parse_request
+from judge.commands.app import app as wabe
+from judge.results.leaderboard import query_names, rows
+from judge.scenario.bundled import bundled_tasks
+from judge.scenario.toml import load_scenario, parse_request
 from participants.base import ParticipantOptions
 from participants.discovery import list_participants, load
 from shared.settings import Settings

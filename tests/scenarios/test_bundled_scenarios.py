@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from judge.scenario import load_scenario
-from judge.scenario_checks import contradictions_of, warnings_of
+from judge.scenario.checks import contradictions_of, warnings_of
+from judge.scenario.toml import load_scenario
 from participants.replay_script import load_book
 from shared.checks import AnyOf
 

@@ -3,7 +3,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from judge.tasks import scenario_toml
+from judge.scenario.sources import scenario_toml
 from shared.models import Task
 
 ROOT = Path(__file__).parents[2]

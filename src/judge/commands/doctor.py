@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from judge.doctor import check_agent, check_browser, examine
+from judge.runner.doctor import check_agent, check_browser, examine
 from judge.store import output_folder
 from shared.settings import Settings
 

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from judge.cli_boundary import EXIT_LOST, Interrupted, run_interruptible
 from judge.config import RunConfig, first_problem
 from judge.events import one_line
-from judge.intervals import exact
 from judge.judges.factory import METHODS, OFFLINE, open_judge
-from judge.rejudged import take_over
-from judge.scoring import Scored, find_trajectories, score_all
+from judge.judges.rescoring import Scored, find_trajectories, score_all
+from judge.results.rejudged import take_over
+from judge.results.statistics import exact
+from judge.runner.boundary import EXIT_LOST, Interrupted, run_interruptible
 from judge.store import RunStore, output_folder, resolve_run
 from shared.errors import ConfigError
-from shared.model_limits import Spending
+from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.settings import Settings
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from judge.service_limits import ServiceLimits
+from judge.server.limits import ServiceLimits
 from judge.store import output_folder
 from shared.logs import configure_logging
 from shared.settings import Settings
@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Serve the judge over A2A."""
         # Late: no other command should wait for what the server is made of.
-        from judge.serve import serve_judge
+        from judge.server.app import serve_judge
 
         settings = Settings.from_environ()
         configure_logging(

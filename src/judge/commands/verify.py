@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from judge.cli_boundary import EXIT_LOST
 from judge.files import read_json
-from judge.run_record import judge_id_of
+from judge.results.run_record import judge_id_of
+from judge.results.verify import Findings, StoredRun, read_task, verify_run
+from judge.runner.boundary import EXIT_LOST
 from judge.store import RunStore, output_folder, resolve_run
-from judge.verify import Findings, StoredRun, read_task, verify_run
 from shared.errors import ConfigError
 from shared.settings import Settings
 

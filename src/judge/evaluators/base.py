@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.models import Record
 
 MAX_FOUND_CHARS = 500

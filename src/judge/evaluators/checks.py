@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from judge.evaluators.addresses import is_at
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.checks import (
     ActionCheck,
     AnswerCheck,

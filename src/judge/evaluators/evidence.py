@@ -11,7 +11,7 @@ from pathlib import Path
 
 from judge.files import read_text, reason_of
 from judge.sites import Site, origin_of
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.models import Step
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 

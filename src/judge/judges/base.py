@@ -6,7 +6,7 @@ cache: `prefetch` sends ahead the very requests that `judge` will make, so `judg
 
 from typing import Protocol
 
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.models import JudgeInfo, Step, Task, Verdict
 
 

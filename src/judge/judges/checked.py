@@ -8,7 +8,7 @@ from judge.config import RunConfig
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import CheckEvaluator
 from judge.judges.base import Judge
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
 from shared.models import ImageScore, JudgeInfo, Step, Task, Verdict, VerdictOutcome

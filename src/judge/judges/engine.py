@@ -16,11 +16,11 @@ from typing import Any, ClassVar, TypeVar
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.evidence import answer_block, image_part
-from judge.prompt_set import PromptSet
-from judge.trajectory import Trajectory
+from judge.judges.prompt_set import PromptSet
+from judge.trajectory.record import Trajectory
 from shared.errors import ModelError, ModelMalformed, ModelTruncated, TrajectoryError
-from shared.llm import Completion, ModelRequest
-from shared.model_cache import CachedModel
+from shared.llm.cache import CachedModel
+from shared.llm.model import Completion, ModelRequest
 from shared.models import ImageScore, JudgeInfo, Record, Step, Task, TokenUsage, Verdict, VerdictOutcome
 
 T = TypeVar("T")

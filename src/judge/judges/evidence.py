@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from judge.files import read_file, reason_of
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
-from shared.llm import ImagePart
+from shared.llm.model import ImagePart
 from shared.models import Record, Task
 from shared.text import clip, escape_line
 

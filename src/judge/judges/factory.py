@@ -15,17 +15,17 @@ from judge.judges.checked import OFFLINE as OFFLINE
 from judge.judges.checked import CheckedJudge, ChecksJudge, refuse_methods
 from judge.judges.engine import JudgeParts, ModelJudge
 from judge.judges.last_shot import AgentTrekJudge, AutonomousJudge
+from judge.judges.prompt_set import load_prompts
 from judge.judges.rubric import RubricJudge
 from judge.judges.webjudge import WebJudge
 from judge.judges.webjudge_keypoints import WebJudgeKeyPoints
 from judge.judges.webvoyager import WebVoyagerJudge
-from judge.prompt_set import load_prompts
 from shared.errors import ConfigError
 from shared.imports import collector_paused
-from shared.llm import Model
-from shared.model_cache import CachedModel
-from shared.model_limits import Budget, LimitedModel, MeteredModel, RateLimits, Spending
-from shared.pricing import find_price
+from shared.llm.cache import CachedModel
+from shared.llm.limits import Budget, LimitedModel, MeteredModel, RateLimits, Spending
+from shared.llm.model import Model
+from shared.llm.prices import find_price
 from shared.settings import Settings
 
 _PROVIDERS = ("gemini", "openai")
@@ -40,16 +40,21 @@ METHODS: Mapping[JudgeMethod, type[ModelJudge]] = MappingProxyType(
     }
 )
 # What turns a trajectory into a verdict besides `judges/`: how it is read, what settles it, prompts, parsing, text.
-_JUDGING = (
-    "network_policy.py",
-    "prompt_set.py",
-    "schemas.py",
-    "sites.py",
-    "trajectory.py",
-    "trajectory_files.py",
-    "without_judge.py",
+# Everything between a trajectory and its verdict: whole packages, and single files.
+_JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
+_JUDGING_FILES = (
+    "judge/trajectory/files.py",
+    "judge/trajectory/record.py",
+    "judge/trajectory/schemas.py",
+    "shared/checks.py",
+    "shared/elements.py",
+    "judge/network_policy.py",
+    "shared/normalise.py",
+    "shared/patterns.py",
+    "judge/sites.py",
+    "shared/snapshot.py",
+    "shared/text.py",
 )
-_SHARED_JUDGING = ("checks.py", "elements.py", "normalise.py", "patterns.py", "snapshot.py", "text.py")
 # Endpoints without keys (vLLM, Ollama) still want the header to be there.
 _NO_KEY = "none"
 
@@ -120,7 +125,7 @@ def check_judge(config: RunConfig) -> None:
     elif config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
         raise ConfigError(
             f"config.max_judge_cost_usd: the price of {config.judge_model} is not known",
-            remedy="use max_judge_tokens, or add the price to shared/prices.toml",
+            remedy="use max_judge_tokens, or add the price to shared/llm/prices.toml",
         )
 
 
@@ -143,18 +148,11 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
 
 def judging_code() -> Mapping[str, Traversable]:
     """The files with everything between a trajectory and its verdict, by name."""
-    package, shared = resources.files("judge"), resources.files("shared")
-    files = {
-        f"judge/{folder}/{entry.name}": entry
-        for folder in ("evaluators", "judges")
-        for entry in package.joinpath(folder).iterdir()
-    }
-    files |= {
-        f"judge/{entry.name}": entry
-        for entry in package.iterdir()
-        if entry.name in _JUDGING or entry.name.startswith("parsing")
-    }
-    files |= {f"shared/{name}": shared.joinpath(name) for name in _SHARED_JUDGING}
+    packages = {name: resources.files(name) for name in ("judge", "shared")}
+    files = {name: packages[name.partition("/")[0]].joinpath(name.partition("/")[2]) for name in _JUDGING_FILES}
+    for folder in _JUDGING:
+        for entry in packages["judge"].joinpath(folder.partition("/")[2]).iterdir():
+            files[f"{folder}/{entry.name}"] = entry
     return {name: files[name] for name in sorted(files) if name.endswith(".py")}
 
 
@@ -188,7 +186,7 @@ def _open_model(config: RunConfig, settings: Settings, limits: RateLimits) -> Mo
     provider, _, name = config.judge_model.partition(":")
     # Late: only the SDK that is used is paid for.
     if provider == "gemini":
-        from shared.gemini import GeminiModel
+        from shared.llm.gemini import GeminiModel
 
         return GeminiModel(
             name,
@@ -197,7 +195,7 @@ def _open_model(config: RunConfig, settings: Settings, limits: RateLimits) -> Mo
             timeout_s=config.judge_timeout_s,
             before_retry=limits.request_slot,
         )
-    from shared.openai import OpenAIModel
+    from shared.llm.openai import OpenAIModel
 
     price = find_price(config.judge_model)
     return OpenAIModel(

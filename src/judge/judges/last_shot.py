@@ -9,7 +9,7 @@ from typing import ClassVar
 from judge.judges.engine import ModelJudge, Question, Session, decided
 from judge.judges.evidence import actions_block, task_block, thoughts_block
 from judge.judges.stages import ask_status
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.models import Verdict
 
 

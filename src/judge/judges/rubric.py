@@ -23,7 +23,7 @@ from judge.judges.rubric_records import (
 )
 from judge.judges.stages import ask_status
 from judge.parsing import Status
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.errors import ModelMalformed
 from shared.models import Record, Task, Verdict, VerdictOutcome
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from judge.parsing_points import last_json_object
+from judge.parsing.points import last_json_object
 from shared.models import Record
 
 

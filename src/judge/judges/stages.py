@@ -6,7 +6,7 @@ from pathlib import Path
 from judge.judges.engine import Question, Session, both, together
 from judge.judges.evidence import Shot, distinct, key_points_block, read_shots, task_block
 from judge.parsing import Status, parse_key_points, parse_score, parse_status
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.errors import ModelMalformed
 from shared.models import Task
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 from judge.judges.engine import ModelJudge, Question, Session, as_records, decided
 from judge.judges.evidence import actions_block, key_points_block, task_block
 from judge.judges.stages import DECISION_ORDER, ask_key_points, ask_points_and_scores, ask_score, ask_status, relevant
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.models import Task, Verdict
 
 

@@ -7,7 +7,7 @@ from judge.judges.engine import ModelJudge, Question, Session, as_records, toget
 from judge.judges.evidence import Shot, actions_block, block, one_line, task_block
 from judge.judges.stages import DECISION_ORDER, ask_key_points, ask_points_and_scores, ask_score, ask_status, relevant
 from judge.parsing import Status
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.models import Task, Verdict, VerdictOutcome
 
 

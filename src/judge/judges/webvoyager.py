@@ -5,7 +5,7 @@ from typing import ClassVar
 from judge.judges.engine import ModelJudge, Question, Session, decided
 from judge.judges.evidence import answer_block, distinct, read_shots, task_block
 from judge.judges.stages import ask_status
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.models import Verdict
 
 LAST_SHOTS = 15

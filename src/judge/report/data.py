@@ -19,8 +19,8 @@ from judge.report.images import read_size
 from judge.report.safe_text import host_of
 from judge.report.views import ElementView, Phases, RunView, ScoreView, StepView, TaskRow, TaskView, VerdictView
 from judge.store import RunStore, TaskStore
-from judge.task_result import TaskResult
-from judge.trajectory_files import read_steps
+from judge.trajectory.files import read_steps
+from judge.trajectory.result import TaskResult
 from shared.errors import TrajectoryError
 from shared.models import Step, Task, Verdict
 from shared.snapshot import REF, parse_snapshot

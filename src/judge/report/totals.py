@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from judge.intervals import exact
 from judge.report.views import LEVELS, OUTCOMES, Phases, RowOutcome, TaskRow
-from judge.results import is_complete
+from judge.results.statistics import exact
+from judge.results.submission import is_complete
 from shared.models import TokenUsage
 
 

@@ -16,9 +16,9 @@ from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from starlette.applications import Starlette
 
-from shared import a2a_server
-from shared.a2a_turn import Skill, Turn
-from shared.serving import listen, serve_app
+from shared.a2a import server as a2a_server
+from shared.a2a.serving import listen, serve_app
+from shared.a2a.turn import Skill, Turn
 
 HOST = "127.0.0.1"
 

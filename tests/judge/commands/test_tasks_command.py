@@ -8,8 +8,8 @@ import typer
 from typer.testing import CliRunner
 
 from judge.commands.tasks import register
-from judge.scenario import load_scenario
-from judge.tasks import scenario_toml
+from judge.scenario.sources import scenario_toml
+from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
 from shared.models import Task
 

@@ -7,7 +7,7 @@ from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.checked import CheckedJudge, ChecksJudge
 from judge.judges.factory import check_judge_model, open_judge
-from judge.trajectory import Trajectory
+from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
 from shared.models import JudgeInfo, Step, Task, Verdict
 from shared.settings import Settings

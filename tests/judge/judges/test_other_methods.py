@@ -12,7 +12,7 @@ from judge.judges.last_shot import AgentTrekJudge, AutonomousJudge
 from judge.judges.rubric import RubricJudge
 from judge.judges.webjudge_keypoints import WebJudgeKeyPoints
 from judge.judges.webvoyager import WebVoyagerJudge
-from shared.llm import ImagePart, ModelRequest
+from shared.llm.model import ImagePart, ModelRequest
 from shared.models import Step, Task
 
 

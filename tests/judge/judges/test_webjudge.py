@@ -8,7 +8,7 @@ import pytest
 from helpers_scripted_model import JPEG, ScriptedModel, completion, parts_for, stage, trajectory, webjudge_script
 from judge.judges.webjudge import WebJudge
 from shared.errors import ModelBlocked, ModelMalformed, ModelUnavailable
-from shared.llm import ImagePart, ModelRequest
+from shared.llm.model import ImagePart, ModelRequest
 from shared.models import Step, Task, TokenUsage
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from judge.report.totals import rate_of, totals_of
 from judge.report.views import OUTCOMES, RowOutcome, TaskRow
-from judge.results import counts_of
+from judge.results.submission import counts_of
 from shared.models import TokenUsage
 
 ROW = TaskRow("t", "Find it.", "https://a.example/", "a.example", "easy", "success", "", cost_usd=0.5, duration_s=10.0)

@@ -1,0 +1,1 @@
+"""The browser under assessment: Playwright's MCP server, the offered tools, the guard."""

@@ -1,0 +1,1 @@
+"""The guard: the only way from the browser to the network."""

@@ -1,0 +1,1 @@
+"""Playing tasks: one attempt, and the assessment that runs them all."""

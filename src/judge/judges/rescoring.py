@@ -1,0 +1,200 @@
+"""Judging stored trajectories: the one function behind live judging, resuming and `wabe score`; and many at once.
+
+A verdict counts only for the trajectory whose digest it names, and that digest is made again from the files each time.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal
+
+from judge.judges.base import Judge
+from judge.judges.without_judge import verdict_without_judge
+from judge.record_limits import bounded
+from judge.store import TaskStore
+from judge.trajectory.record import Trajectory
+from shared.errors import ConfigError, TrajectoryError
+from shared.models import Record, Verdict
+
+_log = logging.getLogger(__name__)
+
+ScoreOutcome = Literal["success", "failure", "unscored", "aborted", "broken"]
+_PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "verdicts", "attempts", "scores")
+_MAX_DEPTH = 32
+
+
+class Scored(Record):
+    """What became of one folder. `kept`: the verdict was there already; `verdict` is missing without one."""
+
+    folder: Path
+    outcome: ScoreOutcome
+    reason: str
+    kept: bool = False
+    verdict: Verdict | None = None
+
+
+def find_trajectories(path: Path) -> tuple[Path, ...]:
+    """The trajectory folders at and under `path`, at any depth, in name order; a run's are those of its tasks.
+
+    A folder that neither is a trajectory nor holds one is listed as well, so that judging it reports it. A folder that
+    links lead to again counts once. Raises `ConfigError` when there is none.
+    """
+    if not path.is_dir():
+        raise ConfigError(f"{path}: no such folder", remedy="give a run, or a folder with trajectories in it")
+    folders, _ = _search(path, {_identity(path)}, depth=0)
+    if not folders:
+        raise ConfigError(f"{path}: no trajectory in it", remedy="each trajectory is a folder with a result.json")
+    return tuple(folders)
+
+
+def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[list[Path], bool]:
+    """What is listed at and under a folder, and whether a trajectory is among it; no folder of `seen` again."""
+    if depth > _MAX_DEPTH:
+        return [folder], False
+    is_trajectory = os.path.lexists(folder / "result.json")
+    parent = folder / "results" if not is_trajectory and (folder / "results").is_dir() else folder
+    listed, found = [folder] * is_trajectory, is_trajectory
+    # Links last: what is reached both ways is listed under its own name.
+    for child in sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child)):
+        if not child.is_dir() or child.name.startswith(".") or child.name in _PARTS_OF_A_TRAJECTORY:
+            continue
+        if (identity := _identity(child)) in seen:
+            continue
+        seen.add(identity)
+        try:
+            below, holds_one = _search(child, seen, depth=depth + 1)
+        except OSError:
+            below, holds_one = [], False
+        found = found or holds_one
+        if holds_one or not is_trajectory:
+            listed += below if holds_one else [child]
+    return listed, found
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    place = folder.stat()
+    return place.st_dev, place.st_ino
+
+
+async def score_all(
+    folders: Iterable[Path],
+    judge: Judge,
+    *,
+    max_parallel: int,
+    off_site: str = "flag",
+    again: bool = False,
+    done: Callable[[Scored], None],
+) -> None:
+    """Judge every folder, at most `max_parallel` at once; `done` hears of each as it ends.
+
+    `again` judges also what has a verdict already. The verdict is on disk before `done` is called.
+    """
+    todo = iter(folders)
+
+    async def work() -> None:
+        # Workers draw from one iterator: nothing of a trajectory is held before its turn or after it.
+        for folder in todo:
+            done(await judge_stored(TaskStore(folder), judge, off_site=off_site, again=again))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(max_parallel):
+            group.create_task(work())
+
+
+async def judge_stored(
+    store: TaskStore,
+    judge: Judge,
+    *,
+    off_site: str = "flag",
+    again: bool = False,
+    asking: Callable[[], None] = lambda: None,
+) -> Scored:
+    """The verdict on the trajectory in a task's folder, written beside it. Never raises but for cancellation.
+
+    In this order: an aborted attempt is not judged; an end that settles the score needs no judge; a verdict of this
+    judge on this very trajectory is kept, unless it is unscored or `again` is set; otherwise the judge is asked
+    (`asking` is called first). Where several judges decide a task, each verdict is written and the first one's counts.
+    """
+    try:
+        trajectory = await asyncio.to_thread(_load, store)
+    except TrajectoryError as error:
+        return Scored(folder=store.folder, outcome="broken", reason=str(error))
+    # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.
+    except Exception as error:  # noqa: BLE001
+        return Scored(folder=store.folder, outcome="unscored", reason=_internal(store, error))
+    if trajectory.is_aborted:
+        reason = f"aborted, so not judged: {trajectory.error or trajectory.stop_reason or 'no cause recorded'}"
+        return Scored(folder=store.folder, outcome="aborted", reason=reason)
+    scored = [
+        await _judged(store, trajectory, one, off_site=off_site, again=again, asking=asking)
+        for one in judge.judges_of(trajectory.task)
+    ]
+    return scored[0]
+
+
+async def _judged(
+    store: TaskStore,
+    trajectory: Trajectory,
+    judge: Judge,
+    *,
+    off_site: str,
+    again: bool,
+    asking: Callable[[], None],
+) -> Scored:
+    """One judge's verdict on a trajectory that can be judged."""
+    folder, before = store.folder, None
+    try:
+        before = verdict_on_file(store, judge.id, trajectory)
+        verdict = verdict_without_judge(trajectory.stop_reason, trajectory.error, trajectory.steps, off_site)
+        if verdict is not None:
+            verdict = verdict.model_copy(update={"judge": judge.info})
+        elif before is not None and before.outcome != "unscored" and not again:
+            return Scored(folder=folder, outcome=before.outcome, reason=before.reason, kept=True, verdict=before)
+        else:
+            asking()
+            verdict = await judge.judge(trajectory)
+    except TrajectoryError as error:
+        return Scored(folder=folder, outcome="broken", reason=str(error))
+    # Isolation boundary, as above.
+    except Exception as error:  # noqa: BLE001
+        verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=judge.info)
+    verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
+    # A judge that fails today takes no verdict away that it gave before.
+    is_worse = verdict.outcome == "unscored" and before is not None and before.outcome != "unscored"
+    try:
+        if not is_worse:
+            await asyncio.to_thread(store.write_verdict, judge.id, verdict)
+    except OSError as error:
+        reason = f"{folder / 'verdicts'}: cannot be written: {error.strerror or error}"
+        return Scored(folder=folder, outcome="broken", reason=reason)
+    return Scored(folder=folder, outcome=verdict.outcome, reason=verdict.reason, verdict=verdict)
+
+
+def _internal(store: TaskStore, error: Exception) -> str:
+    _log.error("judging %s", store.folder, exc_info=error)
+    return f"internal error while judging ({type(error).__name__}); see the log"
+
+
+def verdict_on_file(store: TaskStore, judge_id: str, trajectory: Trajectory) -> Verdict | None:
+    """The verdict that this judge gave on this very trajectory, or `None`.
+
+    Where the recorder wrote no digests (older versions, foreign layouts), a verdict that names none is accepted.
+    """
+    verdict = store.read_verdict(judge_id)
+    if verdict is None or (verdict.trajectory_sha256 is None and trajectory.is_digested):
+        return None
+    return verdict if verdict.trajectory_sha256 in (None, trajectory.sha256) else None
+
+
+def _load(store: TaskStore) -> Trajectory:
+    """The trajectory; a missing image is a broken folder, to be told apart from a judge model that failed."""
+    try:
+        trajectory = store.trajectory()
+        missing = next((path for path in trajectory.screenshots if not path.is_file()), None)
+    except OSError as error:
+        raise TrajectoryError(f"{store.folder}: {error}") from None
+    if missing is not None:
+        raise TrajectoryError(f"{missing}: no such file")
+    return trajectory

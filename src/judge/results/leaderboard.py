@@ -1,0 +1,136 @@
+"""Leaderboard rows from submission files, by the SQL that a leaderboard page runs. The only file that knows DuckDB.
+
+Types are inferred over all files together, as `read_json_auto` does on the page: structures are joined by name,
+whole numbers stay whole. A template adds the published keys, so a column that no file has is NULL and not an error.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from judge.results.submission_files import read_submissions
+from shared.errors import ConfigError
+from shared.reading import read_text, reason_of
+
+_QUERIES = Path(__file__).parent / "queries"
+_COUNTS: dict[str, Any] = {
+    "success_rate": 0.5,
+    "successful_tasks": 1,
+    "completed_tasks": 1,
+    "total_tasks": 1,
+    "judged_successes": 1,
+    "scored_tasks": 1,
+    "unscored_tasks": 1,
+    "aborted_tasks": 1,
+    "success_rate_of_all": 0.5,
+    "is_complete": True,
+    "confidence_interval_95": [0.5],
+}
+_TASK: dict[str, Any] = {
+    "task_id": "",
+    "level": "",
+    "success": True,
+    "steps_taken": 1,
+    "max_steps": 1,
+    "verdict": "",
+    "stop_reason": "",
+    "error": "",
+}
+_TEMPLATE: dict[str, Any] = {
+    "participants": {"white_agent": ""},
+    "results": [
+        {
+            "winner": "",
+            "detail": {
+                **_COUNTS,
+                "by_level": dict.fromkeys(("easy", "medium", "hard"), _COUNTS),
+                "cost_usd": 0.5,
+                "tasks": [_TASK],
+            },
+        }
+    ],
+}
+
+Rows = tuple[list[str], list[tuple[Any, ...]]]
+
+
+def query_names() -> list[str]:
+    """The bundled queries, the default first."""
+    names = sorted(path.stem for path in _QUERIES.glob("*.sql"))
+    return ["overall", *(name for name in names if name != "overall")]
+
+
+def rows(files: Sequence[Path], query: str | None = None) -> Rows:
+    """Columns and rows of `query` (a bundled name or an `.sql` file; default `overall`) over the submission files.
+
+    The files are the table `results`, one row a submission. Raises `ConfigError` naming the file or the query.
+    """
+    name = query or "overall"
+    sql = _read_query(name)
+    documents = [(path, submission) for path in files for submission in read_submissions(path)]
+    # Nothing outside memory is in reach of a query: no files, no network, no extension to load.
+    locked: dict[str, str | bool | int | float | list[str]] = {
+        "enable_external_access": False,
+        "autoload_known_extensions": False,
+        "autoinstall_known_extensions": False,
+        "memory_limit": "1GB",
+        "threads": 2,
+    }
+    with duckdb.connect(":memory:", config=locked) as connection:
+        connection.execute("SET lock_configuration = true")
+        _load(connection, documents)
+        try:
+            cursor = connection.execute(sql)
+            if cursor is None or not cursor.description:
+                raise ConfigError(f"query {name}: it selects nothing", remedy="correct the SQL")
+            return [column[0] for column in cursor.description], cursor.fetchall()
+        except duckdb.Error as error:
+            raise ConfigError(f"query {name}: {_first_line(error)}", remedy="correct the SQL") from None
+
+
+def _read_query(name: str) -> str:
+    if name in query_names():
+        return (_QUERIES / f"{name}.sql").read_text(encoding="utf-8")
+    try:
+        return read_text(Path(name))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"--query {name[:100]!a} is no bundled query and no readable file: {reason_of(error)}",
+            remedy="known: " + ", ".join(query_names()),
+        ) from None
+
+
+def _load(connection: duckdb.DuckDBPyConnection, documents: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:
+    """Make the table `results`. When the files cannot be joined, say which one does not even load alone."""
+    texts = [json.dumps(submission, allow_nan=False) for _, submission in documents]
+    try:
+        _make_table(connection, texts)
+    except duckdb.Error as error:
+        for (path, _), text in zip(documents, texts, strict=True):
+            try:
+                _make_table(connection, [text])
+            except duckdb.Error as alone:
+                raise ConfigError(f"{path}: {_first_line(alone)}", remedy="leave this file out") from None
+        raise ConfigError(
+            f"the files do not go together: {_first_line(error)}", remedy="give fewer files to find the odd one"
+        ) from None
+
+
+def _make_table(connection: duckdb.DuckDBPyConnection, texts: Sequence[str]) -> None:
+    connection.execute("CREATE OR REPLACE TEMP TABLE raw (document JSON)")
+    connection.executemany("INSERT INTO raw VALUES (?)", [[json.dumps(_TEMPLATE)], *([text] for text in texts)])
+    found = connection.execute("SELECT json_group_structure(document) FROM raw").fetchone()
+    connection.execute("DELETE FROM raw WHERE rowid = 0")
+    connection.execute(
+        "CREATE OR REPLACE TABLE results AS"
+        " SELECT typed.* FROM (SELECT json_transform(document, ?) AS typed FROM raw ORDER BY rowid)",
+        [found[0] if found else "{}"],
+    )
+    connection.execute("DROP TABLE raw")
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return str(error).split("\n", 1)[0][:300]

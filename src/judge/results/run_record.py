@@ -1,0 +1,295 @@
+"""`run.json`: how a run was set up and how it ended, and whether it may be resumed by what is asked now."""
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from judge.config import RunConfig
+from judge.events import one_line
+from judge.results.provenance import config_checksum, package_versions, task_set_checksum
+from judge.results.submission import TaskSummary
+from judge.scenario.models import Launch, LaunchedProcess
+from judge.store import RunStore, remove_tree, runs_in
+from judge.trajectory.schemas import OLDER_RUN_SCHEMAS, RUN_SCHEMA
+from shared.errors import ConfigError
+from shared.llm.limits import Spending
+from shared.models import JudgeInfo, Task, TokenUsage
+
+# What may differ when a run is resumed, because no verdict depends on it: how fast and with which budget the judge asks
+# (a verdict that a budget or a rate limit kept from being given is unscored, and resuming asks again), and what the
+# other compared parts hold already.
+_NOT_COMPARED = frozenset(
+    {
+        "run_id",
+        "participant_ids",
+        "max_parallel",
+        "judge_timeout_s",
+        "judge_max_concurrency",
+        "judge_requests_per_minute",
+        "judge_tokens_per_minute",
+        "max_judge_cost_usd",
+        "max_judge_tokens",
+    }
+)
+_MAX_DIFFERENCES = 20
+
+
+def compared_parts(
+    participants: Mapping[str, str],
+    config: RunConfig,
+    tasks: Sequence[Task],
+    *,
+    launch: Launch | None = None,
+    judge_id: str | None = None,
+) -> dict[str, Any]:
+    """What a run was asked to do, as far as it can change a result: equal parts are the same run.
+
+    `tasks` are those of this shard. No secret is among the parts: they are recorded.
+    """
+
+    def of(processes: Mapping[str, LaunchedProcess], name: str) -> dict[str, Any]:
+        return processes[name].model_dump(mode="json") if name in processes else {}
+
+    return {
+        "participants": {
+            role: {
+                "url": url,
+                "agentbeats_id": config.participant_ids.get(role, ""),
+                **of(launch.participants if launch else {}, role),
+            }
+            for role, url in participants.items()
+        },
+        "sites": {name: of(launch.sites, name) for name in launch.sites} if launch else {},
+        "tasks": {task.task_id: request_sha256(task.model_dump(mode="json")) for task in tasks},
+        "config": config.model_dump(mode="json", exclude=set(_NOT_COMPARED)),
+        "judge": judge_id,
+    }
+
+
+def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: Collection[str] = ()) -> None:
+    """Refuse to go on with a run that was asked to do something else. Raises `ConfigError`, one line per difference.
+
+    `unknown` are parts that the caller cannot know (`config.judge_model`); they are left to who can.
+    """
+    record = store.read_run()
+    if record is None:
+        raise ConfigError(
+            f"run {store.run_id} has no run.json that can be read, so it cannot be resumed", remedy="start a new run"
+        )
+    version = record.get("schema_version", OLDER_RUN_SCHEMAS[-1])
+    if version != RUN_SCHEMA:
+        raise ConfigError(
+            f"run {store.run_id} was recorded by an older version ({version}): it can be read, not resumed",
+            remedy="start a new run without --resume",
+        )
+    stored = record.get("request")
+    if not isinstance(stored, dict) or request_sha256(stored) != record.get("request_sha256"):
+        raise ConfigError(
+            f"{store.folder / 'run.json'}: request does not match request_sha256, so it cannot be resumed",
+            remedy="start a new run",
+        )
+    before, now = dict(_leaves(stored)), dict(_leaves(asked))
+    differing = [
+        _difference(path, before.get(path), now.get(path))
+        for path in dict.fromkeys([*before, *now])
+        if before.get(path) != now.get(path) and not {path[0], ".".join(path)} & set(unknown)
+    ]
+    if differing:
+        more = len(differing) - _MAX_DIFFERENCES
+        shown = [*differing[:_MAX_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])]
+        raise ConfigError(
+            f"run {store.run_id} was started with another request, so it cannot be resumed with this one:\n  "
+            + "\n  ".join(shown)
+            + "\n",
+            remedy="undo these changes, or start a new run without --resume",
+        )
+
+
+def _leaves(value: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _leaves(item, (*path, str(key)))
+        else:
+            yield (*path, str(key)), item
+
+
+def _difference(path: tuple[str, ...], before: object, now: object) -> str:
+    if path[0] == "tasks" or path[-1].endswith("_sha256"):
+        what = f"{path[0]}: {path[1]}" if path[0] == "tasks" else ".".join(path).removesuffix("_sha256")
+        return f"{what} {'added' if before is None else 'removed' if now is None else 'changed'}"
+    return f"{'.'.join(path)}: {_shown(before)} → {_shown(now)}"
+
+
+def _shown(value: object) -> str:
+    if value in (None, ""):
+        return "not set"
+    return one_line(value, 100) if isinstance(value, str) else json.dumps(value)
+
+
+def request_sha256(value: object) -> str:
+    """SHA-256 of compared parts, or of one of them, as canonical JSON."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+
+def begin_run(
+    store: RunStore,
+    *,
+    config: RunConfig,
+    tasks: Sequence[Task],
+    role: str,
+    url: str,
+    judge_id: str,
+    judge_ids: Mapping[str, str] | None = None,
+    launch: Launch | None = None,
+) -> None:
+    """Write what is known before the first task; a resumed run keeps when it was first begun.
+
+    `judge_ids` names the judge of each task that another one decides than the run's, as checks do beside a judge model.
+    Raises `ConfigError` when it cannot be written, or the folder holds a run that was asked to do something else.
+    """
+    asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
+    if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
+        require_same_request(store, asked)
+    before = store.read_run() or {}
+    now = time.time()
+    record = {
+        "schema_version": RUN_SCHEMA,
+        "run_id": store.run_id,
+        "state": "running",
+        "started_at": before.get("started_at", now),
+        "resumed_at": now if before else None,
+        "ended_at": None,
+        "scenario": {"name": launch.scenario_name, "path": launch.scenario_path, "sha256": launch.scenario_sha256}
+        if launch
+        else None,
+        "participants": {role: url},
+        "request": asked,
+        "request_sha256": request_sha256(asked),
+        "config": config.model_dump(mode="json"),
+        "config_checksum": config_checksum(config),
+        "task_ids": [task.task_id for task in tasks],
+        "task_set_checksum": task_set_checksum(tasks),
+        "judge_model": config.judge_model,
+        "judge_id": judge_id,
+        "judge_ids": dict(judge_ids or {}),
+        "judge_usage": before.get("judge_usage"),
+        "packages": package_versions(),
+    }
+    try:
+        store.write_run(record)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {store.folder}: {error.strerror or error}", remedy="free some space or choose another folder"
+        ) from None
+    # Only now: the link to the newest run must not lead to one that never started.
+    store.create()
+
+
+def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
+    """The run of this scenario file that was worked on last and has something left to do, or `None`.
+
+    A scenario is known by its path, so that it may be edited, or by its bytes, so that it may be moved; a run of the
+    very same bytes goes first.
+    """
+    found: dict[tuple[bool, float, str], RunStore] = {}
+    for store in runs_in(output_dir):
+        # A run that a newer version recorded is not ours to resume.
+        with contextlib.suppress(ConfigError):
+            record = store.read_run() or {}
+            scenario = record.get("scenario")
+            told = scenario if isinstance(scenario, dict) else {}
+            is_same = told.get("sha256") == launch.scenario_sha256
+            if (is_same or told.get("path") == launch.scenario_path) and not _is_finished(record):
+                worked_on = float(record.get("resumed_at") or record.get("started_at") or 0)
+                found[is_same, worked_on, store.run_id] = store
+    return found[max(found)] if found else None
+
+
+def _is_finished(record: Mapping[str, Any]) -> bool:
+    outcomes = record.get("outcomes") or {}
+    return record.get("state") == "completed" and not outcomes.get("aborted") and not outcomes.get("unscored")
+
+
+def judge_id_of(record: Mapping[str, Any], task_id: str) -> str:
+    """The id of the judge whose verdict on that task counts in the run of this `run.json`."""
+    own = record.get("judge_ids")
+    return str(own[task_id] if isinstance(own, Mapping) and task_id in own else record.get("judge_id"))
+
+
+def end_run(
+    store: RunStore,
+    state: str,
+    results: Sequence[TaskSummary] = (),
+    judge: JudgeInfo | None = None,
+    spending: Spending | None = None,
+) -> None:
+    """Write how it ended: `completed`, `cancelled` or `failed`."""
+    record: dict[str, Any] = store.read_run() or {"run_id": store.run_id}
+    record |= {
+        "state": state,
+        # Not before it began, whatever happened to the machine's clock in between.
+        "ended_at": max(time.time(), record.get("resumed_at") or record.get("started_at") or 0.0),
+        "outcomes": outcomes_of(results),
+        "environment": environment_of(results),
+        "judge": judge.model_dump(mode="json") if judge else None,
+    }
+    if spending is not None:
+        record["judge_usage"] = {"token_usage": spending.usage.model_dump(), "cost_usd": spending.cost_usd}
+    store.write_run(record)
+
+
+def withdraw_unplayed(store: RunStore, cause: str) -> None:
+    """Take back what was scored 0 because no participant could be used, so that resuming plays those tasks.
+
+    These are the tasks that ended in a participant's error before any action, since the run was begun or last resumed.
+    Call it when the judge has ended: raises `ConfigError` when it has not, or the folder cannot be written.
+    """
+    with store.held("judge"):
+        record = store.read_run() or {}
+        since = record.get("resumed_at") or record.get("started_at") or 0.0
+        try:
+            for task in store.tasks():
+                value = task.read_result() or {}
+                is_unplayed = value.get("stop_reason") == "participant_error" and not value.get("action_history")
+                if is_unplayed and datetime.fromisoformat(value["times"]["started_at"]).timestamp() >= since:
+                    # Without a result the task is unsettled; the attempt's record stays.
+                    (task.folder / "result.json").rename(task.folder / "withdrawn.json")
+                    remove_tree(task.folder / "verdicts")
+            (store.folder / "results.json").unlink(missing_ok=True)
+            store.write_run({**record, "state": "stopped", "error": cause, "outcomes": None})
+        except OSError as error:
+            raise ConfigError(f"cannot write {store.folder}: {error.strerror or error}") from None
+
+
+def spending_before(store: RunStore) -> Spending:
+    """What the judge model used before the run was interrupted: a budget is one for the whole run."""
+    stored: Any = (store.read_run() or {}).get("judge_usage")
+    try:
+        usage, cost_usd = TokenUsage.model_validate(stored["token_usage"]), stored["cost_usd"]
+    except (TypeError, KeyError, ValidationError):
+        return Spending()
+    return Spending(usage, float(cost_usd) if isinstance(cost_usd, int | float) else 0.0)
+
+
+def outcomes_of(results: Sequence[TaskSummary]) -> dict[str, int]:
+    """How many tasks count as what."""
+    outcomes = [result.outcome for result in results]
+    return {name: outcomes.count(name) for name in ("success", "failure", "unscored", "aborted")}
+
+
+def environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
+    """The browser and server versions that the episodes report."""
+    return next((dict(result.versions) for result in results if result.versions), {})
+
+
+def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
+    """Who judged, as the verdicts tell it; where checks decided some tasks and a model others, the model's judge."""
+    judges = [result.judge for result in results if result.judge]
+    return next((judge for judge in judges if judge.method != "checks"), judges[0] if judges else None)

@@ -1,0 +1,1 @@
+"""Local runs: start the agents, follow the assessment, show the result."""

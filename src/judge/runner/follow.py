@@ -1,0 +1,141 @@
+"""The client's side of an assessment: sends the request to a judge, follows its progress, collects the results."""
+
+import asyncio
+import json
+import re
+from contextlib import aclosing, suppress
+from typing import Any
+
+from pydantic import SecretStr
+
+from judge.events import NO_ACTION, RUN_ID_KEY, Event, RunStarted, Sink, StepDone, TaskDone, parse
+from judge.judges.without_judge import WHY_ZERO
+from judge.scenario.toml import Scenario
+from judge.store import RUN_ID
+from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
+from shared.errors import WabeError
+from shared.models import Record
+
+FIRST_TASKS = 3
+_CANCEL_TIMEOUT_S = 10.0
+_NUMBERS = re.compile(r"[0-9a-f]{8}[0-9a-f-]*|\d+")
+
+
+class RunOutcome(Record):
+    """What a judge answered: result objects (`winner`, `detail`), the final state, its last words.
+
+    `run_id` is the judge's name for the run, when it gave one.
+    """
+
+    results: tuple[dict[str, Any], ...] = ()
+    state: str = "lost"
+    message: str = ""
+    run_id: str | None = None
+
+    def submission(self, scenario: Scenario) -> dict[str, Any] | None:
+        """The leaderboard submission, or `None` when the judge gave no result."""
+        if not self.results:
+            return None
+        ids = {agent.role: agent.agentbeats_id or "" for agent in scenario.participants}
+        return {"participants": ids, "results": list(self.results)}
+
+
+class UnusableParticipant(WabeError):
+    """The first tasks all ended in the same participant error before any action: nothing is wrong with the tasks."""
+
+    blame = "participant"
+
+
+class FirstTasks:
+    """Passes events on. Raises `UnusableParticipant` when the first three tasks, or all of fewer, end alike in an error
+    of the participant before it acted.
+
+    When a run is resumed the participant has been usable before, so fewer than three say nothing.
+    """
+
+    def __init__(self, emit: Sink) -> None:
+        self._emit = emit
+        self._needed = FIRST_TASKS
+        self._acted: set[str] = set()
+        self._reasons: dict[str, str] = {}
+        self._is_over = False
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        self._emit(event)
+        match event:
+            case RunStarted() if not event.kept:
+                self._needed = min(FIRST_TASKS, event.total)
+            case StepDone() if not event.action.startswith(NO_ACTION):
+                self._acted.add(event.task_id)
+            case TaskDone() if not self._is_over:
+                self._take(event)
+
+    def _take(self, event: TaskDone) -> None:
+        self._reasons[event.task_id] = event.reason
+        is_error = event.outcome == "failure" and event.reason.startswith(WHY_ZERO["participant_error"])
+        # Ports, counters and ids differ from one message to the next.
+        alike = {_NUMBERS.sub("#", reason) for reason in self._reasons.values()}
+        if not is_error or len(alike) > 1 or self._acted & self._reasons.keys():
+            self._is_over = True
+        elif len(self._reasons) == self._needed:
+            count = "the only task" if self._needed == 1 else f"each of the first {self._needed} tasks"
+            raise UnusableParticipant(f"{count} ended before any action: {event.reason}")
+
+
+async def request_assessment(
+    endpoint: str, request: str, emit: Sink, *, auth_token: SecretStr | None = None
+) -> RunOutcome:
+    """Send `request` to the judge at `endpoint` and follow it to its end. A broken connection is an outcome too.
+
+    When this is cancelled, or `emit` raises `UnusableParticipant`, the assessment is cancelled at the judge.
+    """
+    results: list[dict[str, Any]] = []
+    state, message = "lost", "the connection to the judge ended before it was done"
+    metadata: dict[str, str] = {}
+    try:
+        async with AssessmentClient(endpoint, auth_token=auth_token) as client:
+            metadata = client.metadata
+            try:
+                async with aclosing(client.run(request)) as answers:
+                    async for answer in answers:
+                        match answer:
+                            case StatusText(text=text):
+                                message = text
+                                for line in text.splitlines():
+                                    known = parse(line)
+                                    if known is not None:
+                                        emit(known)
+                            case ArtifactTexts(texts=texts):
+                                results.extend(_results(texts))
+                            case Final():
+                                state = answer.state
+                                message = answer.message or message
+            except (asyncio.CancelledError, UnusableParticipant):
+                with suppress(WabeError, TimeoutError):
+                    async with asyncio.timeout(_CANCEL_TIMEOUT_S):
+                        await client.cancel()
+                raise
+    except UnusableParticipant:
+        raise
+    except WabeError as error:
+        message = f"{message}: {error.message}" if results else error.message
+    return RunOutcome(results=tuple(results), state=state, message=message, run_id=_run_id(metadata, results))
+
+
+def _run_id(metadata: dict[str, str], results: list[dict[str, Any]]) -> str | None:
+    """What the judge calls the run: in the task's metadata, else in the result's provenance."""
+    provenance = results[0]["detail"].get("provenance") if results else None
+    named = metadata.get(RUN_ID_KEY) or (provenance.get("run_id") if isinstance(provenance, dict) else None)
+    return named if isinstance(named, str) and RUN_ID.fullmatch(named) else None
+
+
+def _results(texts: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The texts of an artifact that are result objects; prose is for people."""
+    found = []
+    for text in texts:
+        with suppress(ValueError, RecursionError):
+            value = json.loads(text)
+            if isinstance(value, dict) and isinstance(value.get("detail"), dict):
+                found.append(value)
+    return found

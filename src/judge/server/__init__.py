@@ -1,0 +1,1 @@
+"""The judge as an A2A server."""

@@ -1,0 +1,135 @@
+"""What one judge takes on, and whom it dials. Pure."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from judge.config import RunConfig
+from judge.scenario.models import AssessmentRequest
+from shared.errors import ConfigError
+from shared.llm.prices import find_price
+from shared.models import Record
+from shared.text import excerpt
+
+# Pipes to the MCP server, the participant's connection, files, and the connections that pages open through the proxy.
+_DESCRIPTORS_PER_TASK = 32
+_UNLIMITED = 1_000_000
+
+
+class ServiceLimits(Record):
+    """What the judge's owner allows a request to ask for.
+
+    A request with more tasks, more steps or a longer `task_timeout_s` is rejected: with less it would be another
+    assessment. Budgets and parallelism are clamped instead. `max_cost_usd` and `max_tokens` bound the judge model's
+    use in each assessment and in all assessments of the process together.
+
+    `descriptors` are those that assessments may use; `None` stands for more than they can. `allowed_participants` are
+    `host` or `host:port`, compared as written (an IPv6 address in brackets); a host without a port allows all its
+    ports. Empty: any participant may be dialled.
+    """
+
+    max_assessments: int = 4
+    max_tasks: int = 1000
+    max_parallel: int = 64
+    max_steps: int | None = None
+    max_task_timeout_s: float | None = None
+    max_cost_usd: float | None = None
+    max_tokens: int | None = None
+    descriptors: int | None = None
+    allowed_participants: tuple[str, ...] = ()
+
+    def check(self, config: RunConfig, tasks: int) -> None:
+        """Raises `ConfigError` for a request of `tasks` tasks that goes beyond a limit."""
+        for key, value, most in (
+            ("max_steps", config.max_steps, self.max_steps),
+            ("task_timeout_s", config.task_timeout_s, self.max_task_timeout_s),
+        ):
+            if most is not None and value > most:
+                raise ConfigError(
+                    f"assessment request: config.{key} is {value:g}, and this judge allows {most:g} at most",
+                    remedy=f"send {most:g} or less",
+                )
+        if tasks > self.max_tasks:
+            raise ConfigError(
+                f"assessment request: {tasks} tasks, more than {self.max_tasks}", remedy="send fewer at once, in shards"
+            )
+
+    def within_budget(self, config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:
+        """The settings with their budgets clamped to this judge's, and a note for each that was.
+
+        Raises `ConfigError` for a model whose cost nobody can tell, when costs are limited.
+        """
+        if self.max_cost_usd is not None and find_price(config.judge_model) is None:
+            raise ConfigError(
+                f"config.judge_model: this judge limits costs, and has no price for {excerpt(config.judge_model)}",
+                remedy="name a model of known price",
+            )
+        changes: dict[str, float] = {}
+        for key, most in (("max_judge_cost_usd", self.max_cost_usd), ("max_judge_tokens", self.max_tokens)):
+            asked = getattr(config, key)
+            if most is not None and (asked is None or asked > most):
+                changes[key] = most
+        notes = tuple(
+            f"config.{key} is set to {most:g}, the most that this judge allows" for key, most in changes.items()
+        )
+        return config.model_copy(update=changes), notes
+
+    def allows(self, url: str) -> bool:
+        """Whether a participant at this address may be dialled."""
+        if not self.allowed_participants:
+            return True
+        try:
+            parts = urlsplit(url)
+            port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        except ValueError:
+            return False
+        host = (parts.hostname or "").rstrip(".").lower()
+        shown = f"[{host}]" if ":" in host else host
+        allowed = {entry.strip().rstrip(".").lower() for entry in self.allowed_participants}
+        return bool(host) and not allowed.isdisjoint({shown, f"{shown}:{port}"})
+
+
+class Capacity:
+    """How many tasks at once, and how many descriptors, running assessments leave for the next one."""
+
+    def __init__(self, limits: ServiceLimits) -> None:
+        self._tasks = limits.max_parallel
+        self._descriptors = _UNLIMITED if limits.descriptors is None else limits.descriptors
+
+    def fit(self, request: AssessmentRequest, tasks: int) -> AssessmentRequest | None:
+        """The request, as parallel as there is room for; `None` when there is no room for even one of its `tasks`.
+
+        Each task at once needs descriptors for its browser, and each call at once to the judge model needs one.
+        """
+        config = request.config
+        calls = min(config.judge_max_concurrency, max(1, self._descriptors // 4))
+        room = min(self._tasks, (self._descriptors - calls) // _DESCRIPTORS_PER_TASK)
+        if tasks and room < 1:
+            return None
+        changes, warnings = {"judge_max_concurrency": calls}, request.warnings
+        if min(config.max_parallel, tasks) > room:
+            changes["max_parallel"] = room
+            warnings += (f"config.max_parallel is set to {room}, all that this judge has room for at present",)
+        return request.model_copy(update={"config": config.model_copy(update=changes), "warnings": warnings})
+
+    @contextmanager
+    def taken(self, config: RunConfig, tasks: int) -> Iterator[None]:
+        """Take what an assessment with these settings, from `fit`, needs while the body runs."""
+        parallel = min(config.max_parallel, tasks)
+        descriptors = parallel * _DESCRIPTORS_PER_TASK + config.judge_max_concurrency
+        self._tasks -= parallel
+        self._descriptors -= descriptors
+        try:
+            yield
+        finally:
+            self._tasks += parallel
+            self._descriptors += descriptors
+
+
+# Settings that name something of the judge's own machine, or where its key is sent, or whose run is gone on with.
+_OF_THE_HOST = ("browser_path", "prompts", "judge_base_url", "run_id")
+
+
+def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
+    """The settings of a request that only someone whom the judge trusts with its machine may make."""
+    return tuple(name for name in _OF_THE_HOST if getattr(config, name) is not None)

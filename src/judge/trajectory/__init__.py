@@ -1,0 +1,1 @@
+"""An attempt on disk: the record, its readers, its formats."""

@@ -1,0 +1,1 @@
+"""Models: one request in, one completion out."""

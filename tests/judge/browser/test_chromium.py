@@ -1,0 +1,139 @@
+"""Where the browser is looked for, in which order, and whether its sandbox can be on."""
+
+from pathlib import Path
+
+import pytest
+
+from judge.browser import chromium as browser_finder
+from judge.browser.chromium import find_browser, sandbox_state, version_of
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser_finder, "_SYSTEM", "Linux")
+
+
+def program(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def settings(tmp_path: Path, **environ: str) -> Settings:
+    return Settings.from_environ({"HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "bin"), **environ})
+
+
+def own_build(tmp_path: Path, revision: int, *, shell: bool = True) -> Path:
+    name = ("chromium_headless_shell-", "chrome-headless-shell-linux64/chrome-headless-shell")
+    folder, inside = name if shell else ("chromium-", "chrome-linux64/chrome")
+    return program(tmp_path / "home/.cache/ms-playwright" / f"{folder}{revision}" / inside)
+
+
+def test_the_configured_path_comes_first(tmp_path: Path) -> None:
+    mine = program(tmp_path / "my-chromium")
+    found = find_browser(str(mine), settings(tmp_path, WABE_BROWSER_PATH=str(program(tmp_path / "other"))))
+    assert (found.path, found.source) == (mine, "config.browser_path")
+
+
+def test_the_environment_comes_second(tmp_path: Path) -> None:
+    own_build(tmp_path, 1)
+    mine = program(tmp_path / "mine")
+    found = find_browser(None, settings(tmp_path, WABE_BROWSER_PATH=str(mine)))
+    assert (found.path, found.source) == (mine, "WABE_BROWSER_PATH")
+
+
+def test_a_configured_name_is_looked_up_on_the_path(tmp_path: Path) -> None:
+    there = program(tmp_path / "bin" / "my-chrome")
+    assert find_browser("my-chrome", settings(tmp_path)).path == there
+
+
+@pytest.mark.parametrize("given", ["/nowhere/chrome", "no-such-program", "."])
+def test_a_configured_path_that_is_no_program_is_an_error_that_names_it(tmp_path: Path, given: str) -> None:
+    own_build(tmp_path, 1)
+    with pytest.raises(ConfigError, match=r"config\.browser_path"):
+        find_browser(given, settings(tmp_path))
+
+
+def test_playwrights_own_build_comes_before_the_path(tmp_path: Path) -> None:
+    program(tmp_path / "bin/chromium")
+    build = own_build(tmp_path, 7)
+    found = find_browser(None, settings(tmp_path))
+    assert (found.path, found.source) == (build, "Playwright's own Chromium")
+
+
+def test_the_newest_of_playwrights_builds_is_taken(tmp_path: Path) -> None:
+    own_build(tmp_path, 999)
+    newest = own_build(tmp_path, 1255)
+    assert find_browser(None, settings(tmp_path)).path == newest
+
+
+def test_playwrights_full_build_will_do(tmp_path: Path) -> None:
+    build = own_build(tmp_path, 7, shell=False)
+    assert find_browser(None, settings(tmp_path)).path == build
+
+
+def test_playwrights_registry_may_be_elsewhere(tmp_path: Path) -> None:
+    own_build(tmp_path, 7)
+    elsewhere = program(tmp_path / "pw/chromium-3/chrome-linux64/chrome")
+    found = find_browser(None, settings(tmp_path, PLAYWRIGHT_BROWSERS_PATH=str(tmp_path / "pw")))
+    assert found.path == elsewhere
+
+
+def test_the_lean_build_comes_first_on_the_path(tmp_path: Path) -> None:
+    for name in ("google-chrome", "chromium", "chromium-headless-shell"):
+        program(tmp_path / "bin" / name)
+    found = find_browser(None, settings(tmp_path))
+    assert found.source == "chromium-headless-shell on PATH"
+
+
+def test_without_any_browser_the_error_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="playwright install chromium"):
+        find_browser(None, settings(tmp_path))
+
+
+USUAL = {"/proc/sys/user/max_user_namespaces": "15000"}
+
+
+@pytest.mark.parametrize(
+    ("user_id", "files", "allowed", "on", "reason"),
+    [
+        (1000, {}, True, True, "available"),
+        (1000, {}, None, True, "available"),
+        (1000, {}, False, False, "forbidden"),
+        (0, {}, True, False, "root"),
+        (1000, {"/.dockerenv": ""}, True, True, "available"),
+        (1000, {"/.dockerenv": ""}, False, False, "container"),
+        (1000, {"/run/.containerenv": ""}, None, False, "container"),
+        (1000, {"/proc/sys/user/max_user_namespaces": "0"}, True, False, "disabled"),
+        (1000, {"/proc/sys/kernel/unprivileged_userns_clone": "0"}, True, False, "disabled"),
+        (1000, {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1"}, True, False, "AppArmor"),
+    ],
+)
+def test_the_sandbox_is_off_only_where_it_cannot_be_on(
+    user_id: int, files: dict[str, str], allowed: bool | None, on: bool, reason: str
+) -> None:
+    state = sandbox_state(
+        Settings(),
+        system="Linux",
+        user_id=user_id,
+        read=lambda path: {**USUAL, **files}.get(path),
+        can_unshare=lambda _: allowed,
+    )
+    assert state[0] is on
+    assert reason in state[1]
+
+
+@pytest.mark.parametrize(
+    ("script", "version"),
+    [("echo 'Chromium  156.0 '", "Chromium 156.0"), ("exit 1", "unknown"), ("echo $KEY", "unknown")],
+)
+def test_the_browser_tells_its_version_and_hears_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, version: str
+) -> None:
+    monkeypatch.setenv("KEY", "secret")
+    path = program(tmp_path / "bin/chromium")
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    assert version_of(find_browser(None, settings(tmp_path)), {}) == version

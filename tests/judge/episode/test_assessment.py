@@ -1,0 +1,152 @@
+"""Running the tasks of an assessment, from a scripted browser and participant to what is kept of each task."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers_results import a_step
+from helpers_shop import assess as assess_with
+from judge.config import RunConfig
+from judge.judges.base import Judge
+from judge.judges.checked import ChecksJudge
+from judge.results.submission import TaskSummary
+from judge.store import TaskStore
+from judge.trajectory.record import Trajectory
+from shared.models import Action, Step, Verdict
+from shared.protocol import render_reply
+
+STEPS = 4
+
+
+class Clicker:
+    """A participant that clicks until the last step; tells with whom it talks."""
+
+    def __init__(self) -> None:
+        self.talks: dict[str, weakref.ref[Any]] = {}
+        self.over: list[int] = []
+        self._asked: dict[str, int] = {}
+
+    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
+        number = self._asked[context_id] = self._asked.get(context_id, 0) + 1
+        if number == 1:
+            gc.collect()
+            self.over.append(sum(talk() is not None for talk in self.talks.values()))
+            self.talks[context_id] = weakref.ref(asyncio.current_task())
+        if number == STEPS:
+            return render_reply(Action(tool="finish", params={"answer": "done"}, thought="I am done."))
+        return render_reply(Action(tool="browser_click", params={"target": "e1"}, thought="I click."))
+
+
+@pytest.fixture(autouse=True)
+def own_objects_only() -> Iterator[None]:
+    """Set aside what was in memory before the test: the collector takes seconds to go over a whole suite's objects."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def steps_in_memory() -> int:
+    gc.collect()
+    return sum(type(each) is Step for each in gc.get_objects())
+
+
+@pytest.fixture
+def clicker() -> Clicker:
+    return Clicker()
+
+
+async def assess(
+    folder: Path, clicker: Clicker, number: int, max_steps: int = STEPS, judge: Judge | None = None
+) -> tuple[TaskSummary, ...]:
+    return await assess_with(folder, clicker, number, max_steps=max_steps, judge=judge)
+
+
+async def test_each_task_comes_out_as_its_entry_in_the_submission(tmp_path: Path, clicker: Clicker) -> None:
+    done = await assess(tmp_path, clicker, 2)
+    assert [summary.entry["task_id"] for summary in done] == ["t0", "t1"]
+    assert [summary.entry["steps_taken"] for summary in done] == [STEPS, STEPS]
+    assert done[0].entry["action_history"] == ["<Go button> -> CLICK"] * (STEPS - 1) + ["<page> -> FINISH"]
+    assert done[0].versions == {"browser": "scripted"}
+
+
+async def test_a_result_that_no_judge_had_to_say_names_the_judge_of_the_run(tmp_path: Path, clicker: Clicker) -> None:
+    (done,) = await assess(tmp_path, clicker, 1, max_steps=STEPS - 1)
+    assert (done.entry["verdict"], done.entry["stop_reason"]) == ("failure", "max_steps")
+    assert done.judge is not None
+    assert (done.judge.method, done.judge.model) == ("checks", "offline")
+
+
+class Forgetful(ChecksJudge):
+    """A judge with a mistake in it, which shows with the second task."""
+
+    def __init__(self) -> None:
+        super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+
+    async def judge(self, trajectory: Trajectory) -> Verdict:
+        if trajectory.task.task_id == "t1":
+            raise KeyError("t1")
+        return await super().judge(trajectory)
+
+
+async def test_a_mistake_in_the_judge_costs_one_verdict_and_no_run(tmp_path: Path, clicker: Clicker) -> None:
+    done = await assess(tmp_path, clicker, 3, judge=Forgetful())
+    assert ["internal error" in summary.entry["reason"] for summary in done] == [False, True, False]
+    assert done[1].outcome == "unscored"
+
+
+async def test_an_episode_whose_verdict_a_mistake_cost_is_only_judged_again(tmp_path: Path, clicker: Clicker) -> None:
+    await assess(tmp_path, clicker, 3, judge=Forgetful())
+    asked = len(clicker.over)
+    done = await assess(tmp_path, clicker, 3)
+    assert not any("internal error" in summary.entry["reason"] for summary in done)
+    assert len(clicker.over) == asked
+
+
+async def test_a_mistake_of_ours_anywhere_else_costs_one_task_and_no_run(
+    tmp_path: Path, clicker: Clicker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = TaskStore.write_result
+
+    def write(store: TaskStore, result: dict[str, Any]) -> None:
+        if store.folder.name == "t1":
+            raise ZeroDivisionError
+        real(store, result)
+
+    monkeypatch.setattr(TaskStore, "write_result", write)
+    done = await assess(tmp_path, clicker, 3)
+    assert [summary.outcome == "aborted" for summary in done] == [False, True, False]
+    assert done[1].entry["error"] == "internal: ZeroDivisionError; see the log"
+
+
+async def test_no_step_stays_in_memory_when_its_task_is_done(tmp_path: Path, clicker: Clicker) -> None:
+    before = steps_in_memory()
+    done = await assess(tmp_path, clicker, 5)
+    assert len(done) == 5
+    assert steps_in_memory() == before
+
+
+async def test_no_step_of_a_task_that_an_earlier_run_settled_stays_in_memory(tmp_path: Path, clicker: Clicker) -> None:
+    await assess(tmp_path, clicker, 3)
+    before = steps_in_memory()
+    done = await assess(tmp_path, clicker, 3)
+    assert len(done) == 3
+    assert steps_in_memory() == before
+
+
+async def test_the_work_on_a_task_is_gone_before_the_last_task_begins(tmp_path: Path, clicker: Clicker) -> None:
+    await assess(tmp_path, clicker, 6)
+    # The work just ended may still be on its way out.
+    assert max(clicker.over) <= 1
+
+
+def test_a_step_that_is_kept_is_seen() -> None:
+    before = steps_in_memory()
+    kept = a_step(0)
+    assert steps_in_memory() == before + 1
+    del kept

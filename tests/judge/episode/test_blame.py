@@ -1,0 +1,89 @@
+"""Whose choice a navigation is."""
+
+import pytest
+
+from judge.browser.session import Hop
+from judge.episode.blame import Lead, Route, chosen_by, recorded
+from shared.models import Navigation, Page, Tab
+
+HOME = "https://shop.example/"
+OTHER = "https://other.example/"
+
+
+@pytest.mark.parametrize(
+    ("lead", "is_named", "is_astray", "party"),
+    [
+        (Lead.WEBSITE, False, False, "site"),
+        (Lead.ADDRESS, False, False, "participant"),
+        (Lead.ADDRESS, False, True, "participant"),
+        (Lead.PAGE, False, False, "site"),
+        (Lead.PAGE, True, False, "participant"),
+        (Lead.PAGE, False, True, "participant"),
+    ],
+)
+def test_the_choice_follows_from_what_led_there_last(lead: Lead, is_named: bool, is_astray: bool, party: str) -> None:
+    assert chosen_by(lead, is_named=is_named, is_astray=is_astray) == party
+
+
+def seen(*urls: str) -> Page:
+    tabs = tuple(Tab(index=place, title="", url=url) for place, url in enumerate(urls))
+    return Page(url=urls[0], title="", snapshot="", tabs=tabs)
+
+
+def test_it_is_back_only_when_every_tab_shows_the_tasks_site() -> None:
+    route = Route(HOME)
+    route.acts("browser_tabs", {"action": "new", "url": OTHER})
+    route.saw(seen(HOME, OTHER))
+    assert route.is_astray
+    route.saw(seen(HOME, "about:blank"))
+    assert route.is_astray
+    route.saw(seen(HOME, f"{HOME}cart"))
+    assert not route.is_astray
+
+
+def test_the_way_back_to_another_site_it_visited_is_its_own_choice_though_nothing_is_requested() -> None:
+    route = Route(HOME)
+    route.acts("browser_navigate", {"url": OTHER})
+    route.saw(seen(HOME))
+    route.acts("browser_navigate_back", {})
+    assert route.is_astray
+
+
+def test_the_way_back_to_a_redirect_behind_an_address_it_typed_is_its_own_choice() -> None:
+    route = Route(HOME)
+    route.acts("browser_navigate", {"url": f"{HOME}late"})
+    route.acts("browser_click", {})
+    route.acts("browser_navigate_back", {})
+    (navigation,) = route.went([Hop(url=OTHER)])
+    assert navigation.by == "participant"
+    assert route.is_astray
+
+
+def test_where_the_websites_own_address_leads_is_the_tasks_site() -> None:
+    route = Route("https://oldname.example/")
+    route.landed(seen(HOME))
+    assert not route.is_elsewhere(f"{HOME}cart")
+    assert route.is_elsewhere(OTHER)
+
+
+@pytest.mark.parametrize(
+    ("by", "urls", "is_off_site"),
+    [
+        ("site", (OTHER, HOME), False),
+        ("site", (HOME, OTHER), True),
+        ("participant", (OTHER, HOME), True),
+        ("participant", (HOME, HOME), False),
+    ],
+)
+def test_a_site_may_pass_visitors_through_another_one(by: str, urls: tuple[str, ...], is_off_site: bool) -> None:
+    route = Route(HOME)
+    route.acts("browser_click", {})
+    navigations = [Navigation.model_validate({"url": url, "by": by}) for url in urls]
+    assert route.left_site(navigations) == is_off_site
+
+
+def test_a_page_that_navigates_without_end_does_not_fill_the_record() -> None:
+    hops = tuple(Navigation(url=f"{HOME}{number}", by="site") for number in range(1000))
+    kept = recorded(hops)
+    assert len(kept) == 20
+    assert (kept[0], kept[-1]) == (hops[0], hops[-1])

@@ -1,0 +1,304 @@
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers_results import a_result, a_submission, a_verdict
+from judge.results.leaderboard import query_names, rows
+from shared.errors import ConfigError
+
+SHARED = Path(__file__).parents[4] / "shared" / "data"
+QUERIES = Path(__file__).parents[3] / "src" / "judge" / "results" / "queries"
+
+# The shapes in which leaderboard files of this field come: see each name.
+PUBLISHED: dict[str, Any] = {
+    "whole": {
+        "participants": {"white_agent": "w1"},
+        "results": [
+            {"winner": "white_agent", "detail": {"success_rate": 5.88, "successful_tasks": 16, "total_tasks": 17}}
+        ],
+    },
+    "rate as a whole number": {
+        "participants": {"white_agent": "w2"},
+        "results": [{"detail": {"success_rate": 50, "successful_tasks": 1, "total_tasks": 2, "tasks": []}}],
+    },
+    "another role": {
+        "participants": {"purple_agent": "p"},
+        "results": [
+            {"winner": "purple_agent", "detail": {"success_rate": 20.0, "successful_tasks": 1, "total_tasks": 5}}
+        ],
+    },
+    "two roles": {"participants": {"white_agent": "w3", "helper": "h"}, "results": [{"detail": {"success_rate": 1.0}}]},
+    "no results": {"participants": {"white_agent": "w4"}, "results": []},
+    "null results": {"participants": {"white_agent": "w5"}, "results": None},
+    "several results": {
+        "participants": {"white_agent": "w6"},
+        "results": [{"detail": {"success_rate": 70.0}}, {"detail": {"success_rate": 60.0}}],
+    },
+    "detail missing": {"participants": {"white_agent": "w7"}, "results": [{"winner": "white_agent"}]},
+    "more keys": {
+        "participants": {"white_agent": "w8"},
+        "results": [{"detail": {"success_rate": 8.0, "extra": {"deep": [1, "x"]}}, "time_used": 3}],
+        "meta": {"date": "2026-01-01"},
+    },
+    "no participants": {"results": [{"detail": {"success_rate": 9.0}}]},
+}
+
+
+COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete"]
+
+
+def write(folder: Path, documents: dict[str, Any]) -> list[Path]:
+    paths = []
+    for name, document in documents.items():
+        paths.append(folder / f"{name}.json")
+        paths[-1].write_text(json.dumps(document))
+    return paths
+
+
+def test_a_submission_is_one_row_with_whole_numbers_whole(tmp_path: Path) -> None:
+    files = write(tmp_path, {"ours": a_submission(a_result("a"), a_result("b", stop_reason="max_steps"))})
+    columns, found = rows(files)
+    assert columns == COLUMNS
+    assert found == [("id-1", 50.0, 1, 2, 50.0, True)]
+    assert [type(value) for value in found[0]] == [str, float, int, int, float, bool]
+
+
+def test_published_files_of_every_shape_are_read_alone(tmp_path: Path) -> None:
+    for path in write(tmp_path, PUBLISHED):
+        assert rows([path])[0] == COLUMNS
+
+
+CONTRACT = """
+SELECT t.participants.white_agent AS id, ROUND(unnest.detail.success_rate, 1) AS "Success Rate",
+       unnest.detail.successful_tasks AS "Completed", unnest.detail.total_tasks AS "# Tasks"
+FROM results t, UNNEST(t.results) ORDER BY "Success Rate" DESC;
+"""
+
+
+def test_the_query_of_existing_leaderboard_pages_gives_the_same_four_columns(tmp_path: Path) -> None:
+    files = write(tmp_path, {"whole": PUBLISHED["whole"], "ours": a_submission()})
+    (tmp_path / "page.sql").write_text(CONTRACT)
+    columns, found = rows(files, str(tmp_path / "page.sql"))
+    assert (columns, found) == (COLUMNS[:4], [("id-1", 100.0, 1, 1), ("w1", 5.9, 16, 17)])
+    assert [row[:4] for row in rows(files)[1]] == found
+
+
+def test_the_rows_are_those_of_the_page(tmp_path: Path) -> None:
+    """The page reads the files with DuckDB's own JSON reader; so does this test."""
+    files = write(tmp_path, PUBLISHED | {"ours": a_submission()})
+    with duckdb.connect() as page:
+        page.execute(
+            "CREATE TABLE results AS SELECT * FROM read_json_auto(?, union_by_name = true)", [list(map(str, files))]
+        )
+        expected = page.execute((QUERIES / "overall.sql").read_text()).fetchall()
+    found = rows(files)[1]
+    assert len(found) == 10
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+def test_our_results_leave_the_other_rows_as_they_were(tmp_path: Path) -> None:
+    before = write(tmp_path, PUBLISHED)
+    ours = write(tmp_path, {"ours": a_submission(a_result(verdict=a_verdict("failure")), provenance={"a": {"b": 1}})})
+    rest = rows(before)[1]
+    found = rows([*before, *ours])[1]
+    assert ("id-1", 0.0, 1, 1, 0.0, True) in found
+    assert sorted((row for row in found if row[0] != "id-1"), key=str) == sorted(rest, key=str)
+
+
+def test_the_published_example_and_ours_stand_side_by_side(tmp_path: Path) -> None:
+    example = SHARED / "leaderboard_results_example.json"
+    if not example.exists():
+        pytest.skip("the published example is not on this machine")
+    row = ("019bb40d-ac4e-7901-8643-78d487103077", 100.0, 3, 3, 100.0, True)
+    assert rows([example])[1] == [row]
+    ours = write(tmp_path, {"ours": a_submission(a_result(stop_reason="max_steps"))})
+    assert rows([example, *ours])[1] == [row, ("id-1", 0.0, 0, 1, 0.0, True)]
+
+
+def test_levels_are_rows_of_their_own_and_unscored_tasks_rate_nothing(tmp_path: Path) -> None:
+    results = [
+        a_result("a", level="hard"),
+        a_result("b", level="easy", stop_reason="max_steps"),
+        a_result("c", level="easy"),
+        a_result("d", level="easy", verdict=a_verdict("unscored")),
+        a_result("e", level=None, stop_reason="environment_fault"),
+    ]
+    columns, found = rows(write(tmp_path, {"ours": a_submission(*results)}), "by_level")
+    assert columns == ["id", "Level", "Success Rate", "Successes", "Scored", "# Tasks", *COLUMNS[-2:]]
+    assert found == [
+        ("id-1", "easy", 50.0, 1, 2, 3, 33.3, False),
+        ("id-1", "hard", 100.0, 1, 1, 1, 100.0, True),
+        ("id-1", "unknown", None, 0, 0, 1, 0.0, False),
+    ]
+
+
+def older(rate: float, *tasks: dict[str, Any]) -> dict[str, Any]:
+    """A published file from before there were verdicts."""
+    detail = {"success_rate": rate, "successful_tasks": 1, "total_tasks": len(tasks), "tasks": list(tasks)}
+    return {"participants": {"white_agent": "old"}, "results": [{"winner": "white_agent", "detail": detail}]}
+
+
+@pytest.mark.parametrize("key", ["success", "passed"])
+def test_older_files_tell_a_success_in_their_own_word(tmp_path: Path, key: str) -> None:
+    file = older(100 / 3, *({"level": "hard", key: done} for done in (True, False, False)))
+    assert rows(write(tmp_path, {"old": file}), "by_level")[1] == [("old", "hard", 33.3, 1, 3, 3, 33.3, True)]
+
+
+def test_older_tasks_that_do_not_make_up_their_files_rate_are_left_out_of_the_levels(tmp_path: Path) -> None:
+    ended = older(0.0, {"level": "easy", "success": True})
+    good = older(100.0, {"level": "easy", "success": True})
+    assert rows(write(tmp_path, {"ended": ended, "good": good}), "by_level")[1] == [
+        ("old", "easy", 100.0, 1, 1, 1, 100.0, True)
+    ]
+
+
+def test_the_platforms_own_joining_of_shards_is_read(tmp_path: Path) -> None:
+    shards = [a_submission(a_result(f"t{n}", level="easy")) for n in range(2)]
+    joined = {
+        "status": "completed",
+        "participants": {"green": "judge-1", "white_agent": "id-1"},
+        "results": [shard["results"][0] for shard in shards],
+    }
+    files = write(tmp_path, {"joined": joined})
+    assert rows(files, "by_level")[1] == [("id-1", "easy", 100.0, 2, 2, 2, 100.0, True)]
+    assert rows(files)[1] == [("id-1", 100.0, 1, 1, 100.0, True)] * 2
+
+
+@pytest.mark.parametrize("role", ["purple", "my agent", "агент", "a/b~c", "$.x", 'say "x"'])
+@pytest.mark.parametrize("name", query_names())
+def test_a_participant_under_any_role_has_its_id(tmp_path: Path, name: str, role: str) -> None:
+    files = write(tmp_path, {"ours": a_submission(role=role), "old": older(50.0)})
+    assert "id-1" in [row[0] for row in rows(files, name)[1]]
+
+
+@pytest.mark.parametrize("name", query_names())
+@pytest.mark.parametrize(
+    "documents", [{"old": older(100.0, {"level": "easy", "success": True})}, {"ours": a_submission()}]
+)
+def test_a_page_with_older_files_alone_or_ours_alone_runs_every_query(
+    tmp_path: Path, name: str, documents: dict[str, Any]
+) -> None:
+    files = write(tmp_path, documents)
+    with duckdb.connect() as page:
+        page.execute("CREATE TABLE results AS SELECT * FROM read_json_auto(?)", [list(map(str, files))])
+        found = page.execute((QUERIES / f"{name}.sql").read_text()).fetchall()
+    assert found == rows(files, name)[1]
+
+
+def test_cost_per_success_is_unknown_where_the_price_or_a_success_is_missing(tmp_path: Path) -> None:
+    files = write(
+        tmp_path,
+        {
+            "a": a_submission(a_result("a"), a_result("b", verdict=a_verdict("failure"))),
+            "b": a_submission(a_result(verdict=a_verdict(cost_usd=None)), participant_ids={"white_agent": "id-2"}),
+            "c": a_submission(a_result(stop_reason="max_steps"), participant_ids={"white_agent": "id-3"}),
+        },
+    )
+    assert rows(files, "cost_per_success")[1] == [
+        ("id-1", 0.5, 0.5, 1, 2, 2, True),
+        ("id-2", None, None, 1, 1, 1, True),
+        ("id-3", None, 0.0, 0, 1, 1, True),
+    ]
+
+
+@pytest.mark.parametrize("name", query_names())
+def test_every_bundled_query_reads_every_published_shape(tmp_path: Path, name: str) -> None:
+    for path in write(tmp_path, PUBLISHED | {"ours": a_submission()}):
+        assert rows([path], name)[0][0] == "id"
+
+
+def test_a_query_may_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text("SELECT COUNT(*) AS n FROM results")
+    assert rows(write(tmp_path, {"ours": a_submission()}), str(tmp_path / "q.sql")) == (["n"], [(1,)])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('{file}')",
+        "COPY results TO '{file}.out'",
+        "ATTACH '{file}.db'",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "SELECT nothing FROM results",
+        "not sql",
+    ],
+)
+def test_a_query_that_fails_or_reaches_outside_is_refused(tmp_path: Path, sql: str) -> None:
+    files = write(tmp_path, {"ours": a_submission()})
+    (tmp_path / "q.sql").write_text(sql.format(file=files[0]))
+    with pytest.raises(ConfigError, match=r"^query .*q\.sql: ") as caught:
+        rows(files, str(tmp_path / "q.sql"))
+    assert "\n" not in str(caught.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ours.json", "q.sql"]
+
+
+def test_an_unknown_query_names_the_bundled_ones() -> None:
+    with pytest.raises(ConfigError, match=r"'nope' is no bundled query .*known: overall, by_level, cost_per_success"):
+        rows([], "nope")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", "line 1, column 1: not JSON"),
+        ("[1]", "the submission is 1, not an object"),
+        ('{"participants": []}', "participants is a list of 0 entries, not an object"),
+        ('{"participants": {"white_agent": 3}}', "participants.white_agent is 3, not a text"),
+        ('{"results": {}}', "results is a table of 0 entries, not a list"),
+        ('{"results": ["x"]}', "results #1 is 'x', not an object"),
+        ('{"results": [{"detail": {"success_rate": "high"}}]}', "detail.success_rate is 'high', not a number"),
+        ('{"results": [{"detail": {"total_tasks": true}}]}', "detail.total_tasks is True, not a number"),
+        ('{"results": [{"detail": {"aborted_tasks": "0"}}]}', "detail.aborted_tasks is '0', not a number"),
+        ('{"results": [{"detail": {"is_complete": 1}}]}', "detail.is_complete is 1, not true or false"),
+        ('{"results": [{"detail": {"success_rate": NaN}}]}', "NaN is no JSON number"),
+        ('{"results": [{"detail": {"tasks": [1]}}]}', "detail.tasks #1 is 1, not an object"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path: Path, content: str, expected: str) -> None:
+    (tmp_path / "bad.json").write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        rows([tmp_path / "bad.json"])
+    assert str(caught.value).startswith(f"{tmp_path / 'bad.json'}: ")
+    assert expected in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.json: No such file"):
+        rows([tmp_path / "none.json"])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.text(max_size=5), JSON, max_size=3), st.sampled_from(["top", "detail", "task", "participants"])
+)
+def test_any_further_keys_give_the_row_or_a_named_refusal(extra: dict[str, Any], where: str) -> None:
+    submission = a_submission()
+    detail = submission["results"][0]["detail"]
+    places = {
+        "top": submission,
+        "detail": detail,
+        "task": detail["tasks"][0],
+        "participants": submission["participants"],
+    }
+    places[where].update({key: value for key, value in extra.items() if key not in places[where]})
+    with TemporaryDirectory() as folder:
+        files = write(Path(folder), {"odd": submission, "plain": PUBLISHED["whole"]})
+        try:
+            found = ("id-1", 100.0, 1, 1, 100.0, True) in rows(files)[1]
+        except ConfigError as error:
+            found = "odd.json: " in str(error) or "files do not go together" in str(error)
+    assert found

@@ -1,0 +1,104 @@
+"""A later verdict of a run's own judge goes into the run's results; nobody else's does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers_results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
+from judge.commands.verify import load_run
+from judge.judges.factory import code_checksum
+from judge.results.rejudged import take_over
+from judge.results.verify import verify_run
+from judge.store import RunStore
+from shared.errors import ConfigError
+
+# The offline judge has no prompts: its code stands for both.
+OWN = JUDGE.model_copy(update={"code_checksum": code_checksum(), "prompt_checksum": code_checksum()})
+UNSCORED = a_verdict("unscored", reason="the model is down", judge=OWN, key_points=(), image_judge_record=())
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    """A finished run: one success, one task that the judge model gave no verdict on, one that was aborted."""
+    return a_finished_run(
+        tmp_path,
+        a_result("t1", verdict=a_verdict(judge=OWN)),
+        a_result("t2", verdict=UNSCORED),
+        a_result("t3", "environment_fault", steps=(), error="gone", blame="browser"),
+    )
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def detail(store: RunStore) -> dict[str, Any]:
+    found: dict[str, Any] = read(store.folder / "results.json")["results"][0]["detail"]
+    return found
+
+
+def everything(store: RunStore) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(store.folder.rglob("*")) if path.is_file()}
+
+
+def test_a_verdict_on_an_unscored_task_is_counted(store: RunStore) -> None:
+    write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure", judge=OWN))
+    assert take_over(store) == ("t2",)
+    counts = detail(store)
+    assert (counts["success_rate"], counts["scored_tasks"], counts["unscored_tasks"]) == (50.0, 2, 0)
+    assert read(store.task("t2").folder / "result.json")["verdict"] == "failure"
+    assert read(store.folder / "run.json")["outcomes"]["unscored"] == 0
+
+
+def test_the_run_still_verifies(store: RunStore) -> None:
+    write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure", judge=OWN))
+    assert verify_run(load_run(store)).mismatches
+    take_over(store)
+    assert verify_run(load_run(store)).mismatches == ()
+
+
+def test_another_judges_verdict_changes_nothing(store: RunStore) -> None:
+    write_verdict_on(store.task("t2"), "rubric-9", a_verdict("success"))
+    before = everything(store)
+    assert take_over(store) == ()
+    assert everything(store) == before
+
+
+def test_tasks_without_news_keep_their_results_byte_for_byte(store: RunStore) -> None:
+    path = store.task("t1").folder / "result.json"
+    before = path.read_bytes()
+    write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure", judge=OWN))
+    take_over(store)
+    assert path.read_bytes() == before
+
+
+def test_an_aborted_task_stays_aborted_whatever_a_verdict_file_says(store: RunStore) -> None:
+    write_verdict_on(store.task("t3"), "webjudge-1", a_verdict("success"))
+    assert take_over(store) == ()
+    assert detail(store)["aborted_tasks"] == 1
+
+
+def test_what_a_kill_left_half_done_is_finished_by_the_next_call(store: RunStore) -> None:
+    submission = (store.folder / "results.json").read_bytes()
+    write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure", judge=OWN))
+    take_over(store)
+    (store.folder / "results.json").write_bytes(submission)
+    assert take_over(store) == ("t2",)
+    assert detail(store)["unscored_tasks"] == 0
+
+
+def test_a_run_that_is_not_finished_is_left_to_resume(store: RunStore) -> None:
+    (store.folder / "results.json").unlink()
+    write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure"))
+    before = everything(store)
+    assert take_over(store) == ()
+    assert everything(store) == before
+
+
+@pytest.mark.parametrize("broken", ["{}", "[]", "{", '{"results": [{"detail": {"tasks": [1]}}]}'])
+def test_a_submission_that_cannot_be_read_is_named(store: RunStore, broken: str) -> None:
+    (store.folder / "results.json").write_text(broken)
+    with pytest.raises(ConfigError, match=r"results\.json: the verdicts are kept"):
+        take_over(store)

@@ -1,0 +1,146 @@
+"""`wabe verify`: a run as it was written matches; every change to it is said."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from helpers_results import JUDGE, a_finished_run, a_result, a_verdict
+from judge.commands import verify
+from judge.commands.verify import load_run
+from judge.judges.factory import code_checksum
+from judge.results.verify import verify_run
+from judge.store import RunStore
+from shared.errors import ConfigError
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    """A finished run of three tasks: a success, a failure without a model, an abort."""
+    code = code_checksum()
+    judge = JUDGE.model_copy(update={"code_checksum": code, "prompt_checksum": code})
+    return a_finished_run(
+        tmp_path,
+        a_result("t1", verdict=a_verdict(judge=judge), versions={"browser": "Chromium 1"}),
+        a_result("t2", "max_steps", verdict=a_verdict("failure", judge=None)),
+        a_result("t3", "environment_fault", steps=(), error="gone", blame="browser"),
+    )
+
+
+def mismatches(store: RunStore) -> tuple[str, ...]:
+    return verify_run(load_run(store)).mismatches
+
+
+def change(path: Path, edit: Callable[[Any], Any]) -> None:
+    value = json.loads(path.read_text())
+    edit(value)
+    path.write_text(json.dumps(value))
+
+
+def detail(value: Any) -> Any:
+    return value["results"][0]["detail"]
+
+
+def test_a_run_as_it_was_written_matches(store: RunStore) -> None:
+    assert mismatches(store) == ()
+
+
+CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "rate": ("results.json", lambda v: detail(v).update(success_rate=99.0), "success_rate"),
+    "count": ("results.json", lambda v: detail(v).update(aborted_tasks=0), "aborted_tasks"),
+    "completeness": ("results.json", lambda v: detail(v).update(is_complete=True), "is_complete"),
+    "rate of all": ("results.json", lambda v: detail(v).pop("success_rate_of_all"), "success_rate_of_all"),
+    "interval": ("results.json", lambda v: detail(v).update(confidence_interval_95=[1, 2]), "confidence_interval_95"),
+    "level": ("results.json", lambda v: detail(v)["by_level"].clear(), "by_level"),
+    "cost": ("results.json", lambda v: detail(v).update(cost_usd=0), "cost_usd"),
+    "entry": ("results.json", lambda v: detail(v)["tasks"][1].update(success=True), "t2: success"),
+    "added": ("results.json", lambda v: detail(v)["tasks"][0].update(bonus=1), "t1: bonus"),
+    "dropped": ("results.json", lambda v: detail(v)["tasks"].pop(), "t3 is missing"),
+    "invented": ("results.json", lambda v: detail(v)["tasks"].append({"task_id": "t9"}), '"t9" has no files'),
+    "twice": ("results.json", lambda v: detail(v)["tasks"].append(detail(v)["tasks"][0]), "entries"),
+    "tasks": ("results.json", lambda v: detail(v)["provenance"].update(task_set_checksum="0"), "task_set_checksum"),
+    "config": ("results.json", lambda v: detail(v)["provenance"].update(config_checksum="0"), "config_checksum"),
+    "code": ("results.json", lambda v: detail(v)["provenance"].update(judge_code_checksum="0"), "judge_code_checksum"),
+    "prompts": ("results.json", lambda v: detail(v)["provenance"].update(prompt_checksum="0"), "prompt_checksum"),
+    "settings": ("run.json", lambda v: v["config"].update(max_steps=99), "config_checksum"),
+    "broken settings": ("run.json", lambda v: v["config"].update(max_steps=-1), "config"),
+    "verdict": ("results/t2/result.json", lambda v: v.update(verdict_of_judge="success"), "verdict of result.json"),
+    "instruction": ("results/t1/result.json", lambda v: v.update(task="Another"), "task_set_checksum"),
+    "action": ("results/t1/result.json", lambda v: v["steps"][0]["outcome"].update(line="<x> -> CLICK"), "step 0"),
+    "steps": ("results/t1/result.json", lambda v: v["steps"].pop(), "number of steps"),
+    "judge": ("results/t1/result.json", lambda v: v["judge"].update(code_checksum="0"), "judging code"),
+    "prompt set": ("results/t1/result.json", lambda v: v["judge"].update(prompt_checksum="0"), "prompt set"),
+    "unreadable": ("results/t1/result.json", lambda v: v.clear(), "results/t1/result.json"),
+    "key points": ("results/t1/result.json", lambda v: v["key_points"].pop(), "key_points"),
+    "scores": ("results/t1/result.json", lambda v: v["image_judge_record"][0].update(Score=5), "image_judge_record"),
+    "credit": ("run.json", lambda v: v["config"].update(participant_ids={"white_agent": "id-1"}), "participants"),
+    "winner": ("results.json", lambda v: v["results"][0].update(winner="another"), "winner"),
+    "verdict file": ("results/t1/verdicts/webjudge-1.json", lambda v: v.update(outcome="failure"), "verdict of"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_is_found_and_named(store: RunStore, name: str) -> None:
+    path, edit, said = CHANGES[name]
+    change(store.folder / path, edit)
+    assert any(said in mismatch for mismatch in mismatches(store)), mismatches(store)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "trajectory/step_000.jpg",
+        "snapshots/step_001.yaml",
+        "result.json",
+        "steps.jsonl",
+        "verdicts/webjudge-1.json",
+    ],
+)
+def test_a_missing_file_is_found(store: RunStore, name: str) -> None:
+    (store.folder / "results" / "t1" / name).unlink()
+    assert mismatches(store)
+
+
+def test_a_run_that_is_not_finished_does_not_match(store: RunStore) -> None:
+    (store.folder / "results.json").unlink()
+    assert any("not finished" in mismatch for mismatch in mismatches(store))
+
+
+def test_other_versions_are_a_note_and_no_mismatch(store: RunStore) -> None:
+    change(store.folder / "run.json", lambda v: v["packages"].update(mcp="0.0.1"))
+    findings = verify_run(load_run(store))
+    assert findings.mismatches == ()
+    assert any("mcp: made with 0.0.1" in note for note in findings.notes)
+
+
+def test_results_from_before_the_later_counts_match_without_them(store: RunStore) -> None:
+    def age(value: Any) -> None:
+        for counts in (detail(value), *detail(value)["by_level"].values()):
+            for key in ("completed_tasks", "success_rate_of_all", "is_complete"):
+                del counts[key]
+
+    change(store.folder / "results.json", age)
+    assert mismatches(store) == ()
+
+
+def test_a_folder_without_a_run_is_the_users_mistake(store: RunStore) -> None:
+    (store.folder / "run.json").unlink()
+    with pytest.raises(ConfigError, match=r"run\.json"):
+        load_run(store)
+
+
+def test_the_command_ends_with_1_when_something_does_not_match(store: RunStore, tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    verify.register(app)
+    arguments = ["verify", "run-1", "--output-dir", str(tmp_path)]
+    good = CliRunner().invoke(app, arguments)
+    assert (good.exit_code, "match" in good.output) == (0, True)
+    change(store.folder / "results.json", lambda v: detail(v).update(success_rate=99.0))
+    bad = CliRunner().invoke(app, arguments)
+    assert bad.exit_code == 1
+    assert "success_rate: 99.0 is stored, 50.0 comes out" in bad.output

@@ -1,0 +1,107 @@
+"""Progress in the terminal."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from judge.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from judge.runner.terminal import Progress
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def drawn(progress: Progress) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    with console.capture() as capture:
+        console.print(progress.render())
+    return capture.get()
+
+
+def watching(clock: Clock, *events: Event) -> Progress:
+    progress = Progress(Console(file=io.StringIO(), force_terminal=True, width=120), clock=clock)
+    for event in events:
+        progress(event)
+    return progress
+
+
+def test_a_running_task_shows_its_step_its_action_and_how_long_it_runs(clock: Clock) -> None:
+    progress = watching(
+        clock,
+        RunStarted(run_id="r", total=3),
+        TaskStarted(task_id="oak_desks", attempt=1, max_steps=12),
+        StepDone(task_id="oak_desks", step=4, max_steps=12, action="<Oak checkbox> -> CLICK"),
+    )
+    clock.now += 75
+    shown = drawn(progress)
+    assert "oak_desks" in shown
+    assert "4/12" in shown
+    assert "<Oak checkbox> -> CLICK" in shown
+    assert "1:15" in shown
+
+
+def test_a_second_attempt_and_judging_are_said(clock: Clock) -> None:
+    progress = watching(
+        clock,
+        RunStarted(run_id="r", total=1),
+        TaskStarted(task_id="t", attempt=1, max_steps=5),
+        TaskRetried(task_id="t", attempt=1, cause="the browser died"),
+    )
+    assert "trying again: the browser died" in drawn(progress)
+    progress(TaskStarted(task_id="t", attempt=2, max_steps=5))
+    progress(TaskJudging(task_id="t", steps=3))
+    shown = drawn(progress)
+    assert "t (attempt 2)" in shown
+    assert "judging" in shown
+
+
+def test_the_totals_count_every_outcome_and_tell_the_time_left(clock: Clock) -> None:
+    progress = watching(clock, RunStarted(run_id="r", total=10, kept=2))
+    clock.now += 60
+    for number, outcome in enumerate(("success", "failure", "unscored", "aborted")):
+        progress(TaskDone(task_id=f"t{number}", outcome=outcome, steps=1, reason="r"))
+    shown = drawn(progress)
+    assert "6 of 10 tasks" in shown
+    for outcome in ("1 success", "1 failure", "1 unscored", "1 aborted"):
+        assert outcome in shown
+    assert "about 1:00 left" in shown
+
+
+def test_a_task_that_is_done_leaves_the_table(clock: Clock) -> None:
+    progress = watching(
+        clock,
+        RunStarted(run_id="r", total=2),
+        TaskStarted(task_id="gone_soon", attempt=1, max_steps=5),
+        TaskDone(task_id="gone_soon", outcome="success", steps=2, reason="r"),
+    )
+    assert "gone_soon" not in drawn(progress)
+
+
+def test_markup_in_an_action_is_shown_and_not_obeyed(clock: Clock) -> None:
+    progress = watching(
+        clock,
+        TaskStarted(task_id="t", attempt=1, max_steps=5),
+        StepDone(task_id="t", step=1, max_steps=5, action="[red]not red[/red] [bold"),
+    )
+    assert "[red]not red[/red] [bold" in drawn(progress)
+
+
+def test_without_a_terminal_every_event_is_one_plain_line() -> None:
+    text = io.StringIO()
+    with Progress(Console(file=text, width=40)) as progress:
+        progress(TaskDone(task_id="t", outcome="failure", steps=2, reason="[bold]because[/bold] " * 10))
+        progress(RunDone(successes=0, scored=1, total=1))
+    lines = text.getvalue().splitlines()
+    assert lines[0].startswith("Task t: failure after 2 steps: [bold]because[/bold]")
+    assert len(lines) == 2

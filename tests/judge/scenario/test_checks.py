@@ -1,0 +1,131 @@
+from typing import Any
+
+import pytest
+import tomli
+
+from judge.scenario.checks import contradictions_of, read_allowed_sites, read_checks, warnings_of
+from judge.scenario.sources import tasks_toml
+from shared.errors import ConfigError
+from shared.models import Task
+
+MISTAKES: list[tuple[Any, str]] = [
+    ("x", "key 'checks': not a list"),
+    (["x"], "checks #1 is 'x', not a table"),
+    ([{"url": "/"}], "checks #1, key 'kind': missing (known: page, element, text, action, answer)"),
+    ([{"kind": "pages"}], "'pages' is not a kind of check (did you mean 'page'?)"),
+    ([{"kind": "request", "url": "/"}], "'request' is not supported by this version"),
+    ([{"kind": "probe", "expression": "1"}], "'probe' is not supported by this version"),
+    ([{"kind": "page"}], "checks #1: neither url nor title (add one of them)"),
+    ([{"kind": "page", "url": "done"}], "key 'url': column 1: neither a path nor an address"),
+    ([{"kind": "page", "url": "/a b"}], "key 'url': column 3: an address holds no blank"),
+    ([{"kind": "page", "url": 3}], "key 'url': 3: Input should be a valid string"),
+    ([{"kind": "page", "url": "/", "withn": "list"}], "key 'withn': unknown key"),
+    ([{"kind": "page", "url": "/", "within": "list"}], "key 'within': unknown key"),
+    ([{"kind": "page", "url": "/", "at": "start"}], "key 'at': 'start'"),
+    ([{"kind": "page", "url": "/", "not": "yes"}], "key 'not': 'yes'"),
+    ([{"kind": "element"}], "key 'element': "),
+    ([{"kind": "element", "element": []}], "key 'element': "),
+    (
+        [{"kind": "element", "element": 'buton "x"'}],
+        "key 'element': column 1: 'buton' is not a role (did you mean 'button'",
+    ),
+    (
+        [{"kind": "element", "element": ["link", 'link "x']}],
+        "element #2, key 'element': column 6: the name has no closing",
+    ),
+    ([{"kind": "element", "element": ["link"], "count": 1}], "key 'count': a list of elements cannot be counted"),
+    ([{"kind": "text", "contains": "x", "pattern": "y"}], "needs either contains or pattern"),
+    ([{"kind": "text", "pattern": "€(\\d+"}], "key 'pattern': column 2: missing )"),
+    ([{"kind": "text", "pattern": "(?=a)"}], "key 'pattern': column 1: look-around"),
+    ([{"kind": "text", "pattern": "€\\d+", "max": 3}], "key 'pattern': 0 groups"),
+    ([{"kind": "text", "pattern": "(\\d+)", "min": 4, "max": 3}], "key 'min': min 4 is larger than max 3"),
+    ([{"kind": "action", "line": []}], "key 'line': "),
+    ([{"kind": "answer", "contains": ["a"]}], "key 'contains': "),
+    ([{"kind": "answer", "type": "number"}], "key 'expected': missing"),
+    ([{"kind": "answer", "type": "number", "expected": "many"}], "key 'expected': 'many' is not of type number"),
+    ([{"kind": "answer", "contains": "a", "expected": 3}], "key 'expected': needs a type"),
+    ([{"kind": "answer", "type": "json", "schema": {"type": "strange"}}], "key 'schema': not a JSON schema"),
+    ([{"kind": "answer", "type": "json", "schema": {"items": {"$ref": "#"}}}], "key 'schema': $ref is not supported"),
+    ([{"any_of": [{"kind": "page"}]}], "checks #1, any_of #1: neither url nor title"),
+    ([{"any_of": []}], "key 'any_of': "),
+    ([{"any_of": [{"any_of": []}]}], "checks #1, any_of #1"),
+    ([{"kind": "page", "url": "/"}] * 51, "not a list of at most 50"),
+]
+
+
+def task(*checks: dict[str, Any], **fields: Any) -> Task:
+    return Task.model_validate(
+        {"task_id": "t", "website": "http://shop.test/", "task": "x", "checks": checks, **fields}
+    )
+
+
+@pytest.mark.parametrize(("checks", "said"), MISTAKES, ids=lambda value: str(value)[:50])
+def test_a_mistake_names_file_check_key_and_place(checks: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_checks(checks, "shop.toml", "[[tasks]] #3")
+    assert str(caught.value).startswith("shop.toml: [[tasks]] #3")
+    assert said in str(caught.value)
+    assert caught.value.remedy
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("entry", ["", "a b", "pay.test/x", "ftp://pay.test", 3, "http://user@pay.test"])
+def test_an_allowed_site_is_a_host_or_an_origin(entry: object) -> None:
+    with pytest.raises(ConfigError, match="allowed_sites"):
+        read_allowed_sites([entry], "shop.toml", "[[tasks]] #1")
+
+
+ODD: list[tuple[dict[str, Any], str]] = [
+    ({"kind": "text", "contains": "Order placed"}, "repeats typed text"),
+    ({"kind": "element", "element": "heading /placed/"}, "repeats typed text"),
+    ({"kind": "page", "title": "Order placed"}, "repeats typed text in its title"),
+    ({"kind": "action", "pattern": "Buy.*CLICK"}, "typed text could match"),
+    ({"kind": "page", "url": "http://pay.test/done"}, "allowed_sites"),
+    ({"kind": "answer", "contains": "x", "at": "any"}, "no meaning"),
+]
+
+
+@pytest.mark.parametrize(("check", "said"), ODD)
+def test_a_check_that_may_mislead_is_warned_of(check: dict[str, Any], said: str) -> None:
+    (warning,) = warnings_of(task(check))
+    assert said in warning
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"kind": "text", "contains": "Order placed", "within": "status"},
+        {"kind": "text", "contains": "Error", "not": True},
+        {"kind": "element", "element": 'button "Buy"'},
+        {"kind": "action", "pattern": "^<Buy button> -> CLICK"},
+        {"kind": "page", "url": "/done", "title": "Order placed"},
+    ],
+)
+def test_a_sound_check_is_not_warned_of(check: dict[str, Any]) -> None:
+    assert warnings_of(task(check)) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"kind": "element", "element": "alert"}, {"kind": "element", "element": "alert", "not": True}),
+        ({"kind": "page", "url": "/a"}, {"kind": "page", "url": "/b"}),
+        ({"kind": "answer", "type": "number", "expected": 1}, {"kind": "answer", "type": "number", "expected": 2}),
+    ],
+)
+def test_two_checks_that_nobody_can_pass_are_a_contradiction(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert len(contradictions_of(task(one, other))) == 1
+    assert contradictions_of(task(one, one)) == []
+
+
+def test_checks_survive_being_written_and_sent() -> None:
+    checks = [
+        {"kind": "page", "url": ["/a", "/b"], "not": True},
+        {"any_of": [{"kind": "element", "element": 'link "x"'}], "within": 'list "A \\"b\\""', "not": True},
+        {"kind": "answer", "type": "json", "schema": {"type": "object"}, "expected": {"n": [1, True, "é"]}},
+        {"kind": "text", "pattern": "€(\\d+)", "min": 1.5, "sorted": "ascending"},
+    ]
+    before = task(*checks, allowed_sites=["pay.test"])
+    assert Task.model_validate(before.model_dump(mode="json", exclude_defaults=True)) == before
+    (table,) = tomli.loads(tasks_toml([before]))["tasks"]
+    assert read_checks(table["checks"], "x", "y") == before.checks

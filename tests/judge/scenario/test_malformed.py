@@ -1,0 +1,136 @@
+from pathlib import Path
+
+import pytest
+
+from helpers_scenario import AGENTS, TASK
+from judge.scenario.toml import load_scenario, parse_scenario
+from shared.errors import ConfigError
+
+MALFORMED = {
+    "empty file": ("", "green_agent': missing"),
+    "not TOML": ("[green_agent\n", "line 1, column 13: not TOML"),
+    "value missing": ("a = \n", "line 1, column 5: not TOML: Invalid value"),
+    "key twice": ('a = 1\na = "x"\n', "line 2, column 8: not TOML: Cannot overwrite"),
+    "huge number": ("a = " + "1" * 5000, "not usable TOML"),
+    "nested too deeply": ("a = " + "[" * 50_000, "nested too deeply"),
+    "unknown table": ("[gren_agent]\n", "'gren_agent': unknown key (did you mean 'green_agent'?)"),
+    "green agent no table": ("green_agent = 3", "[green_agent] is 3, not a table"),
+    "no participants": ("[green_agent]\n" + TASK, "'participants': missing (add a [[participants]] table"),
+    "participants in one bracket": ('[green_agent]\n[participants]\nrole="p"\n' + TASK, "write [[participants]]"),
+    "participant without role": (
+        "[green_agent]\n[[participants]]\n" + TASK,
+        "[[participants]] #1, key 'role': missing",
+    ),
+    "role no text": ("[green_agent]\n[[participants]]\nrole = 3\n" + TASK, "key 'role': 3 is not a text"),
+    "role twice": (AGENTS + '[[participants]]\nrole = "p"\n' + TASK, "'p' is the name of two agents or sites"),
+    "unknown agent key": (AGENTS + 'endpont = "http://h:1"\n' + TASK, "did you mean 'endpoint'?"),
+    "endpoint without scheme": (AGENTS + 'endpoint = "127.0.0.1:9019"\n' + TASK, "does not begin with http://"),
+    "endpoint with ftp": (AGENTS + 'endpoint = "ftp://h:1"\n' + TASK, "does not begin with http://"),
+    "endpoint without host": (AGENTS + 'endpoint = "http://:80"\n' + TASK, "has no host"),
+    "endpoint with a wild port": (AGENTS + 'endpoint = "http://h:99999"\n' + TASK, "is not an address"),
+    "endpoint with password": (AGENTS + 'endpoint = "http://me:pw@h:1"\n' + TASK, "holds a user name or password"),
+    "endpoint with a query": (AGENTS + 'endpoint = "http://h:1/?a=b"\n' + TASK, "has a query"),
+    "cmd without endpoint": (AGENTS + 'cmd = "run"\n' + TASK, "key 'endpoint': missing"),
+    "cmd without port": (AGENTS + 'cmd = "run"\nendpoint = "http://h"\n' + TASK, "names no port"),
+    "cmd with open quote": (AGENTS + 'cmd = "run \'x"\nendpoint = "http://h:1"\n' + TASK, "no closing quotation"),
+    "cmd empty": (AGENTS + 'cmd = ""\nendpoint = "http://h:1"\n' + TASK, "key 'cmd': empty"),
+    "env no table": (AGENTS + 'env = "A=1"\n' + TASK, "key 'env': not a table"),
+    "env value no text": (AGENTS + "env = { A = 1 }\n" + TASK, "the variable 'A' is not a text"),
+    "shared port": (
+        '[green_agent]\nendpoint = "http://127.0.0.1:9"\n[[participants]]\nrole = "p"\n'
+        'endpoint = "http://localhost:9/"\n' + TASK,
+        "'p' and 'green_agent' share 'http://localhost:9/' (give each agent",
+    ),
+    "site without name": (AGENTS + '[[sites]]\nendpoint = "http://h:1"\n' + TASK, "[[sites]] #1, key 'name': missing"),
+    "site without endpoint": (AGENTS + '[[sites]]\nname = "s"\n' + TASK, "[[sites]] #1, key 'endpoint': missing"),
+    "site named like an agent": (
+        AGENTS + '[[sites]]\nname = "p"\nendpoint = "http://h:1"\n' + TASK,
+        "'p' is the name of two",
+    ),
+    "unknown config key": (
+        AGENTS + "[config]\nmax_step = 3\n" + TASK,
+        "[config], key 'max_step': unknown key (did you mean 'max_steps'?)",
+    ),
+    "config no table": ("config = 3\n" + AGENTS + TASK, "[config] is 3, not a table"),
+    "config value of another type": (
+        AGENTS + '[config]\nmax_steps = "15"\n' + TASK,
+        "key 'max_steps': '15': Input should be a valid integer",
+    ),
+    "config value out of range": (
+        AGENTS + "[config]\nmax_steps = 0\n" + TASK,
+        "key 'max_steps': 0: Input should be greater",
+    ),
+    "config truth for a number": (
+        AGENTS + "[config]\nmax_steps = true\n" + TASK,
+        "key 'max_steps': True is not expected",
+    ),
+    "config infinity": (AGENTS + "[config]\ntask_timeout_s = inf\n" + TASK, "inf is not a number to work with"),
+    "misspelt choice": (AGENTS + '[config]\njudge_method = "webjudg"\n' + TASK, "did you mean 'webjudge'?"),
+    "limits that do not nest": (
+        AGENTS + "[config]\nstep_timeout_s = 5000\n" + TASK,
+        "step_timeout_s must be less than task_timeout_s",
+    ),
+    "an attempt too short for its pauses": (
+        AGENTS + "[config]\nstep_delay = 60\nattempt_timeout_s = 2700\n" + TASK,
+        "attempt_timeout_s must be more than task_timeout_s plus max_steps times step_delay",
+    ),
+    "shard outside": (AGENTS + "[config]\nshard_index = 2\nnum_shards = 2\n" + TASK, "shard_index must be less"),
+    "no tasks": (AGENTS, "key 'tasks': missing"),
+    "tasks no list": ("tasks = 3\n" + AGENTS, "key 'tasks': 3 is not a list of tables"),
+    "task no table": ("tasks = [3]\n" + AGENTS, "[[tasks]] #1 is 3, not a table"),
+    "task without id": (
+        AGENTS + '[[tasks]]\nwebsite = "https://e.org"\ntask = "x"\n',
+        "[[tasks]] #1, key 'task_id': missing",
+    ),
+    "task id with a slash": (AGENTS + TASK.replace('"t"', '"../t"'), "'../t' is not usable"),
+    "task id twice": (AGENTS + TASK + TASK, "[[tasks]] #2, key 'task_id': 't' is already the id of #1"),
+    "task without website": (AGENTS + '[[tasks]]\ntask_id = "t"\ntask = "x"\n', "key 'website': missing"),
+    "website no address": (AGENTS + TASK.replace("https://example.org/", "example.org"), "does not begin with http://"),
+    "website a file": (
+        AGENTS + TASK.replace("https://example.org/", "file:///etc/passwd"),
+        "does not begin with http://",
+    ),
+    "task without words": (AGENTS + TASK.replace('"x"', '"  "'), "[[tasks]] #1, key 'task': empty"),
+    "task too long": (AGENTS + TASK.replace('"x"', '"' + "x" * 10_001 + '"'), "10001 characters, more than 10000"),
+    "task with control characters": (AGENTS + TASK.replace('"x"', '"a\\u0000b"'), "holds a character that is no text"),
+    "unknown level": (AGENTS + TASK + 'level = "esay"\n', "'esay' is not a level (did you mean 'easy'?)"),
+    "length no number": (AGENTS + TASK + 'reference_length = "4"\n', "'4' is not a whole number"),
+    "length zero": (AGENTS + TASK + "reference_length = 0\n", "0 is not a whole number"),
+    "key points no list": (AGENTS + TASK + 'key_points = "one"\n', "'one' is not a list"),
+    "key point empty": (AGENTS + TASK + 'key_points = [""]\n', "an entry is empty"),
+    "unknown task key": (AGENTS + TASK + 'lvl = "easy"\n', "[[tasks]] #1, key 'lvl': unknown key"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_scenario_gives_one_line_with_file_key_and_remedy(name: str) -> None:
+    content, expected = MALFORMED[name]
+    with pytest.raises(ConfigError) as caught:
+        parse_scenario(content.encode(), Path("s.toml"))
+    line = str(caught.value)
+    assert line.startswith("s.toml: ")
+    assert expected in line
+    assert caught.value.remedy
+    assert len(line) < 600
+    assert line.isprintable()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent\.toml: No such file or directory \(give the path"):
+        load_scenario(tmp_path / "absent.toml")
+
+
+def test_a_folder_is_no_scenario(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Is a directory"):
+        load_scenario(tmp_path)
+
+
+def test_bytes_that_are_no_text_name_their_line() -> None:
+    with pytest.raises(ConfigError, match="line 2: not UTF-8"):
+        parse_scenario(b"[green_agent]\n\xff\xfe", Path("s.toml"))
+
+
+def test_an_error_never_shows_a_secret_of_env() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_scenario((AGENTS + "env = { A = 123456789 }\n" + TASK).encode(), Path("s.toml"))
+    assert "123456789" not in str(caught.value)

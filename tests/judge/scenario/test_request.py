@@ -1,0 +1,220 @@
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers_scenario import AGENTS, GOOD, TASK, attempt
+from judge.scenario.toml import parse_request, parse_scenario, request_text
+from shared.errors import ConfigError
+from shared.models import Task
+
+
+def no_bundled(name: str) -> tuple[Task, ...]:
+    raise ConfigError(f"no bundled set {name[:40]!a}", remedy="known: demo")
+
+
+def two_tasks(name: str) -> tuple[Task, ...]:
+    return tuple(Task(task_id=f"{name}{n}", website="https://example.org/", task="x") for n in range(2))
+
+
+def request(config: object = None, **more: object) -> str:
+    body = {"participants": {"white_agent": "http://127.0.0.1:9019"}, **more}
+    return json.dumps(body if config is None else body | {"config": config})
+
+
+A_TASK = {"task_id": "t", "website": "https://example.org/", "task": "Do it."}
+
+
+def test_a_request_carries_its_tasks_in_config() -> None:
+    asked = parse_request(request({"max_steps": 4, "tasks": [A_TASK]}), no_bundled)
+    assert asked.participants == {"white_agent": "http://127.0.0.1:9019"}
+    assert asked.config.max_steps == 4
+    assert [task.task_id for task in asked.tasks] == ["t"]
+    assert asked.warnings == ()
+
+
+def test_a_request_may_carry_its_tasks_at_the_top() -> None:
+    assert parse_request(request({}, tasks=[A_TASK]), no_bundled).tasks[0].task == "Do it."
+
+
+def test_a_config_without_tasks_is_itself_one_task() -> None:
+    asked = parse_request(request({**A_TASK, "max_steps": 3}), no_bundled)
+    assert asked.tasks[0].task_id == "t"
+    assert asked.config.max_steps == 3
+    assert asked.warnings == ()
+
+
+def test_a_named_bundled_set_gives_the_tasks() -> None:
+    asked = parse_request(request({"scenario": "demo"}), two_tasks)
+    assert [task.task_id for task in asked.tasks] == ["demo0", "demo1"]
+    assert asked.config.scenario == "demo"
+
+
+def test_an_unknown_bundled_set_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no bundled set 'nope'"):
+        parse_request(request({"scenario": "nope"}), no_bundled)
+
+
+def test_unknown_keys_of_a_request_warn() -> None:
+    asked = parse_request(request({"max_step": 4, "tasks": [{**A_TASK, "extra": 1}]}, more=1), no_bundled)
+    assert len(asked.warnings) == 3
+    assert any("'max_step': unknown key, ignored (did you mean 'max_steps'?)" in line for line in asked.warnings)
+
+
+def test_a_request_with_very_many_unknown_keys_warns_a_bounded_number_of_times() -> None:
+    asked = parse_request(request({"tasks": [A_TASK], **{f"k{n}": n for n in range(500)}}), no_bundled)
+    assert len(asked.warnings) == 51
+
+
+def test_numbers_that_came_as_doubles_are_whole_numbers_again() -> None:
+    asked = parse_request(
+        request({"max_steps": 15.0, "shard_index": 1.0, "num_shards": 3.0, "tasks": [A_TASK]}), no_bundled
+    )
+    assert (asked.config.max_steps, asked.config.shard_index, asked.config.num_shards) == (15, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ({"shard_index": 1, "num_shards": 4, "num_instances": 30}, (1, 4, 30)),
+        ({"num_instances": 3.0}, (0, 1, 3)),
+        ({"shard_index": 1, "num_instances": 3}, (1, 3, None)),
+        ({}, (0, 1, None)),
+    ],
+)
+def test_instances_are_the_tasks_of_all_shards_and_count_shards_only_when_nothing_else_does(
+    given: dict[str, object], read: tuple[int, int, int | None]
+) -> None:
+    config = parse_request(request({**given, "tasks": [A_TASK]}), no_bundled).config
+    assert (config.shard_index, config.num_shards, config.num_instances) == read
+
+
+@pytest.mark.parametrize("role", ["white_agent", "my agent", "агент 7", "a/b", '{"x": 1}', "$.x"])
+def test_any_role_is_taken_with_the_address_that_a_gateway_makes_of_it(role: str) -> None:
+    body = {"participants": {role: f"http://127.0.0.1:8080/{role.partition('/')[0]}"}, "config": {"tasks": [A_TASK]}}
+    [(known, url)] = parse_request(json.dumps(body), no_bundled).participants.items()
+    assert known == role
+    assert " " not in url
+
+
+def test_a_space_in_a_host_is_still_a_mistake() -> None:
+    body = {"participants": {"p": "http://127.0.0.1 :8080/p"}, "config": {"tasks": [A_TASK]}}
+    with pytest.raises(ConfigError, match="has a space in it"):
+        parse_request(json.dumps(body), no_bundled)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "not JSON"),
+        ("hello", "not JSON: Expecting value at line 1, column 1: 'hello'"),
+        ("[]", "the message is a list of 0 entries, not a table"),
+        ("{}", "'participants': missing"),
+        ('{"participants": ["x"]}', "participants is a list"),
+        ('{"participants": {"p": 3}}', "3 is not a text"),
+        ('{"participants": {"p": "ftp://x"}}', "does not begin with http"),
+        ('{"participants": {"p": "http://h:1"}, "config": {"max_steps": NaN}}', "NaN is no JSON number"),
+        ('{"participants": {"p": "http://h:1"}, "config": {"task_timeout_s": 1e999}}', "no tasks"),
+        ("[" * 200_000, "nested too deeply"),
+        (request(), "no tasks"),
+        (request([1]), "config is a list of 1 entries"),
+        (request({"tasks": []}), "config.tasks is empty"),
+        (request({"tasks": {}}), "not a list of at most 1000 tasks"),
+        (request({"tasks": [A_TASK] * 1001}), "not a list of at most 1000 tasks"),
+        (request({"tasks": [A_TASK, A_TASK]}), "config.tasks #2, key 'task_id': 't' is already the id of #1"),
+        (request({"tasks": [A_TASK], "max_steps": -1}), "key 'max_steps': -1"),
+        (request({"tasks": [A_TASK], "judge_model": "\ud800"}), "holds a character that is no text"),
+        (request({"tasks": [{**A_TASK, "task": "\ud800"}]}), "holds a character that is no text"),
+        (request({"task_id": "t"}), "key 'website': missing"),
+    ],
+)
+def test_a_bad_request_is_one_line(text: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_request(text, no_bundled)
+    assert str(caught.value).startswith("assessment request: ")
+    assert expected in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_an_over_long_request_is_refused_unread() -> None:
+    with pytest.raises(ConfigError, match="8000001 characters"):
+        parse_request(" " * 8_000_001, no_bundled)
+
+
+def test_what_a_scenario_sends_is_what_the_judge_reads() -> None:
+    scenario = parse_scenario(GOOD.encode(), Path("s.toml"))
+    asked = parse_request(request_text(scenario), no_bundled)
+    assert asked.tasks == scenario.tasks
+    assert asked.warnings == ()
+    assert asked.config == scenario.config.model_copy(update={"participant_ids": {"white_agent": "id-1"}})
+
+
+def test_only_settings_that_differ_are_sent() -> None:
+    scenario = parse_scenario(GOOD.encode(), Path("s.toml"))
+    body = json.loads(request_text(scenario, tasks=scenario.tasks[:1]))
+    assert set(body["config"]) == {"max_steps", "participant_ids", "tasks"}
+    assert len(body["config"]["tasks"]) == 1
+
+
+def test_a_participant_without_endpoint_cannot_be_asked() -> None:
+    scenario = parse_scenario((AGENTS + TASK).encode(), Path("s.toml"))
+    with pytest.raises(ConfigError, match="participant 'p' has no endpoint"):
+        request_text(scenario)
+
+
+KEYS = [
+    "green_agent",
+    "participants",
+    "sites",
+    "config",
+    "tasks",
+    "role",
+    "endpoint",
+    "cmd",
+    "env",
+    "task_id",
+    "website",
+]
+KEYS += [
+    "task",
+    "level",
+    "reference_length",
+    "key_points",
+    "max_steps",
+    "judge_method",
+    "scenario",
+    "x\n",
+    "participant_ids",
+]
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=12),
+    st.sampled_from(["http://h:1", "https://[", "http://\ud800", "easy", "t", "http://h:0x1/"]),
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), inner, max_size=5)
+    ),
+    max_leaves=12,
+)
+TABLES = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6)
+
+
+@given(TABLES)
+def test_any_json_is_read_or_refused(value: object) -> None:
+    for body in (value, {"participants": {"p": "http://h:1"}, "config": value}):
+        _, complaint = attempt(partial(parse_request, json.dumps(body), no_bundled))
+        assert complaint.isprintable()
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_as_a_request_or_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_request(text, no_bundled)

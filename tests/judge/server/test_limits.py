@@ -1,0 +1,38 @@
+"""What one judge takes on, and which settings of a request are not a stranger's to make."""
+
+import pytest
+
+from judge.config import RunConfig
+from judge.server.limits import ServiceLimits, settings_of_the_host
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, ()),
+        ({"max_steps": 3, "judge_model": "offline"}, ()),
+        ({"browser_path": "/bin/sh"}, ("browser_path",)),
+        ({"judge_base_url": "http://collector.test/"}, ("judge_base_url",)),
+        ({"run_id": "20260101-1", "prompts": "/etc"}, ("prompts", "run_id")),
+    ],
+)
+def test_settings_that_reach_the_judges_own_machine_are_told_apart(
+    changes: dict[str, object], found: tuple[str, ...]
+) -> None:
+    assert settings_of_the_host(RunConfig.model_validate(changes)) == found
+
+
+@pytest.mark.parametrize(
+    ("allowed", "url", "is_allowed"),
+    [
+        ((), "http://anywhere.test:1/", True),
+        (("agents.test",), "http://agents.test:9019/", True),
+        (("agents.test:9019",), "http://agents.test:9019/", True),
+        (("agents.test:9019",), "http://agents.test:22/", False),
+        (("agents.test",), "http://agents.test.evil.test/", False),
+        (("agents.test",), "http://evil.test/?agents.test", False),
+        (("agents.test",), "http://agents.test@evil.test/", False),
+    ],
+)
+def test_only_listed_participants_are_dialled(allowed: tuple[str, ...], url: str, is_allowed: bool) -> None:
+    assert ServiceLimits(allowed_participants=allowed).allows(url) is is_allowed

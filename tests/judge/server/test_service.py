@@ -1,0 +1,108 @@
+"""What the judge does with a request, as far as that goes without a browser."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.server.limits import ServiceLimits
+from judge.server.service import JudgeService, ServiceParts
+from shared.a2a.turn import Turn
+from shared.settings import Settings
+from shared.task_sets import task_sets_folder
+
+
+class Ends:
+    """A sink that keeps what an assessment comes to."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, Any]] = []
+
+    async def annotate(self, metadata: Mapping[str, str]) -> None:
+        pass
+
+    async def update(self, text: str) -> None:
+        pass
+
+    async def artifact(self, name: str, texts: list[str]) -> None:
+        self.said.append((name, texts))
+
+    async def complete(self, text: str | None = None) -> None:
+        self.said.append(("completed", text))
+
+    async def fail(self, text: str) -> None:
+        self.said.append(("failed", text))
+
+    async def reject(self, text: str) -> None:
+        self.said.append(("rejected", text))
+
+    async def reply(self, text: str) -> None:
+        self.said.append(("reply", text))
+
+
+async def asked(folder: Path, config: dict[str, Any], settings: Settings | None = None) -> list[tuple[str, Any]]:
+    """How the judge ends a request with this `config`."""
+    # A file that can be run stands for the browser, which no request here comes to need.
+    known = (settings or Settings()).model_copy(update={"browser_path": sys.executable})
+    parts = ServiceParts(
+        settings=known,
+        output_dir=folder,
+        scenarios=task_sets_folder(known),
+        watch=lambda *_: lambda _: None,
+        wrap_model=lambda model: model,
+        limits=ServiceLimits(),
+    )
+    text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": {"judge_model": "offline", **config}})
+    ends = Ends()
+    await JudgeService(parts).execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    return ends.said
+
+
+def tasks(count: int) -> list[dict[str, str]]:
+    return [{"task_id": f"t{n}", "website": "https://shop.test/", "task": "Look."} for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"tasks": tasks(1), "shard_index": 1, "num_shards": 2},
+        {"tasks": tasks(4), "shard_index": 1, "num_shards": 2, "num_instances": 1},
+    ],
+)
+async def test_a_shard_that_is_left_without_a_task_is_completed_with_none(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    (_, [prose, result]), (end, _) = await asked(tmp_path, config)
+    assert end == "completed"
+    assert json.loads(result)["detail"]["total_tasks"] == 0
+    assert prose.startswith("p: ")
+
+
+@pytest.mark.parametrize(
+    ("model", "why"), [("gpt-4", "unknown judge model 'gpt-4'"), ("openai:o4-mini", "set OPENAI_API_KEY")]
+)
+async def test_a_judge_model_that_cannot_be_asked_is_refused_before_anything_begins(
+    tmp_path: Path, model: str, why: str
+) -> None:
+    [(end, said)] = await asked(tmp_path, {"tasks": tasks(1), "judge_model": model})
+    assert end == "rejected"
+    assert why in said
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_task_set_is_looked_up_where_the_judge_keeps_them(tmp_path: Path) -> None:
+    [(end, said)] = await asked(tmp_path, {"scenario": "live"}, Settings(scenarios=str(tmp_path)))
+    assert end == "rejected"
+    assert "one of: none here" in said
+
+
+async def test_each_bundled_task_set_can_be_asked_for(tmp_path: Path) -> None:
+    names = [path.name for path in task_sets_folder(Settings()).iterdir() if (path / "scenario.toml").is_file()]
+    found = [
+        await asked(tmp_path, {"scenario": name, "shard_index": 999, "num_shards": 1000}) for name in sorted(names)
+    ]
+    assert [said[-1][0] for said in found] == ["completed"] * len(names)
+    assert {"demo", "docs", "live"} <= set(names)

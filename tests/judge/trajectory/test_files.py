@@ -1,0 +1,138 @@
+"""Reading trajectories: our own and the Online-Mind2Web layouts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.store import load_trajectory
+from judge.trajectory.files import read_steps
+from shared.errors import TrajectoryError
+from shared.models import Action, Outcome, Step
+
+
+def write(folder: Path, result: Any, images: tuple[str, ...] = ()) -> Path:
+    (folder / "trajectory").mkdir(parents=True, exist_ok=True)
+    text = result if isinstance(result, str) else json.dumps(result)
+    (folder / "result.json").write_text(text)
+    for name in images:
+        (folder / "trajectory" / name).write_bytes(b"img")
+    return folder
+
+
+def own(**changes: Any) -> dict[str, Any]:
+    step = Step(
+        index=0,
+        url="u",
+        title="t",
+        screenshot="trajectory/step_000.jpg",
+        action=Action(tool="browser_click", thought="click it"),
+        outcome=Outcome(ok=True, line="<Go button> -> CLICK"),
+    )
+    steps = [step.model_dump(mode="json")]
+    base = {"schema_version": "wabe-1", "task": "do it", "task_id": "t1", "steps": steps, "stop_reason": "finished"}
+    return {**base, **changes}
+
+
+V2_STEPS = [
+    {"step": 0, "screenshot": "0.png", "action": "<a> -> CLICK", "thought": "hm", "url": "u"},
+    {"step": 1, "screenshot": "1.png", "action": "TASK_COMPLETE -> ANSWER: 42", "thought": None, "url": "u"},
+]
+V2 = {
+    "schema_version": "online-mind2web-v2",
+    "task": "do it",
+    "task_id": "t2",
+    "agent_final_answer": "42",
+    "reference_length": 3,
+    "action_history": V2_STEPS,
+}
+
+
+def test_our_own_folder_reads_back_with_facts_from_its_steps(tmp_path: Path) -> None:
+    trajectory = load_trajectory(write(tmp_path, own(), ("step_000.jpg",)))
+    assert trajectory.action_history == ("<Go button> -> CLICK",)
+    assert trajectory.screenshots == (tmp_path / "trajectory" / "step_000.jpg",)
+    assert trajectory.stop_reason == "finished"
+
+
+def test_v1_images_are_sorted_by_number_and_not_by_name(tmp_path: Path) -> None:
+    result = {"task": "do it", "action_history": ["a"], "thoughts": ["t"], "final_result_response": "done"}
+    names = ("10_shot.png", "9_shot.png", "100_shot.png", "note.txt", "cover.png")
+    trajectory = load_trajectory(write(tmp_path / "abc", result, names))
+    assert [path.name for path in trajectory.screenshots] == ["9_shot.png", "10_shot.png", "100_shot.png"]
+    assert trajectory.task.task_id == "abc"
+    assert trajectory.final_answer == "done"
+
+
+def test_v1_actions_told_as_objects_are_read_without_what_was_thought(tmp_path: Path) -> None:
+    actions = [{"action": "<a> -> CLICK", "thought": "SECRET"}, {"thought": "SECRET"}, "<b> -> CLICK", None]
+    trajectory = load_trajectory(write(tmp_path / "abc", {"task": "do it", "action_history": actions}, ("0.png",)))
+    assert trajectory.action_history == ("<a> -> CLICK", "<b> -> CLICK")
+
+
+def test_v2_is_known_by_its_steps_where_it_is_not_said(tmp_path: Path) -> None:
+    result = {key: value for key, value in V2.items() if key != "schema_version"}
+    trajectory = load_trajectory(write(tmp_path, result, ("0.png", "1.png")))
+    assert trajectory.action_history == ("<a> -> CLICK",)
+    assert trajectory.final_answer == "42"
+
+
+def test_v2_leaves_out_the_last_action_which_is_the_agents_claim(tmp_path: Path) -> None:
+    trajectory = load_trajectory(write(tmp_path, V2, ("0.png", "1.png")))
+    assert trajectory.action_history == ("<a> -> CLICK",)
+    assert len(trajectory.screenshots) == 2
+    assert trajectory.final_answer == "42"
+
+
+@pytest.mark.parametrize(
+    ("result", "complaint"),
+    [
+        ("{", "result.json: not JSON"),
+        ("[1]", "a JSON object is expected"),
+        ({"action_history": []}, "'task' is missing"),
+        ({"task": "x", "action_history": "a"}, "'action_history' is no list"),
+        (own(steps=None), "'steps' is missing"),
+        (own(steps=[{"index": "no"}]), "'steps'"),
+        (own(stop_reason="because"), "no stop reason"),
+        (own(task_id="../x"), "task_id"),
+        (V2 | {"action_history": [{"action": "a"}]}, r"action_history\[0\].screenshot"),
+        (V2 | {"action_history": [V2_STEPS[0] | {"screenshot": "../../etc/x.png"}]}, "outside its folder"),
+        (V2 | {"action_history": [V2_STEPS[0] | {"screenshot": "gone.png"}]}, "gone.png: no such file"),
+        (V2 | {"action_history": V2_STEPS[:1], "agent_final_answer": 42}, "'agent_final_answer' is no text"),
+    ],
+)
+def test_a_broken_folder_is_one_error_that_names_file_and_fault(tmp_path: Path, result: Any, complaint: str) -> None:
+    with pytest.raises(TrajectoryError, match=complaint):
+        load_trajectory(write(tmp_path, result, ("step_000.jpg", "0.png")))
+
+
+def test_a_folder_without_a_result_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TrajectoryError, match="no such file"):
+        load_trajectory(tmp_path / "nothing")
+
+
+@given(text=st.one_of(st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps)))
+def test_no_result_file_raises_anything_but_the_typed_error(tmp_path_factory: Any, text: str) -> None:
+    folder = tmp_path_factory.mktemp("t")
+    (folder / "trajectory").mkdir()
+    (folder / "result.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(TrajectoryError):
+        load_trajectory(folder)
+
+
+def test_a_torn_last_line_of_the_steps_is_left_out(tmp_path: Path) -> None:
+    line = Step(index=0, url="u", title="t").model_dump_json()
+    path = tmp_path / "steps.jsonl"
+    path.write_text(f"{line}\n{line[:30]}")
+    assert len(read_steps(path)) == 1
+
+
+def test_a_damaged_line_in_the_middle_of_the_steps_is_an_error(tmp_path: Path) -> None:
+    line = Step(index=0, url="u", title="t").model_dump_json()
+    path = tmp_path / "steps.jsonl"
+    path.write_text(f"{line[:30]}\n{line}\n")
+    with pytest.raises(TrajectoryError, match="line 1"):
+        read_steps(path)

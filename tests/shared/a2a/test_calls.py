@@ -1,0 +1,26 @@
+"""Where an agent is called, given what its card says."""
+
+import pytest
+
+from shared.a2a.calls import Interface, choose_interface
+
+
+@pytest.mark.parametrize(
+    ("named", "dialled", "called"),
+    [
+        ("http://127.0.0.1:9019/", "http://127.0.0.1:9019", "http://127.0.0.1:9019/"),
+        ("http://0.0.0.0:9009/rpc", "http://agent:9019/", "http://agent:9019/rpc"),
+        ("https://agent.test", "http://agent:9019", "http://agent:9019/"),
+        # The platform's gateway: one path for each role, before the agent's own.
+        ("http://purple:9009/", "http://gateway:8080/white_agent", "http://gateway:8080/white_agent"),
+        ("http://purple:9009/rpc", "http://gateway:8080/white_agent", "http://gateway:8080/white_agent/rpc"),
+        ("http://purple:9009/a2a/", "http://gateway:8080/my%20agent/", "http://gateway:8080/my%20agent/a2a/"),
+        ("/rpc", "http://gateway:8080/white_agent", "http://gateway:8080/rpc"),
+        # A card that the gateway has rewritten, or an agent that knows of its path.
+        ("http://gateway:80/white_agent/rpc", "http://gateway:80/white_agent", "http://gateway/white_agent/rpc"),
+        ("http://agent.test/one/rpc", "http://127.0.0.1:8080/one", "http://127.0.0.1:8080/one/rpc"),
+        ("http://agent.test/one", "http://127.0.0.1:8080/one/", "http://127.0.0.1:8080/one"),
+    ],
+)
+def test_the_dialled_host_is_called_at_the_path_that_the_card_means(named: str, dialled: str, called: str) -> None:
+    assert choose_interface([Interface(named, "JSONRPC", "1.0")], dialled).url == called

@@ -1,0 +1,141 @@
+"""Replies kept and single flight."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from helpers_scripted_model import ScriptedModel
+from shared.errors import ModelUnavailable
+from shared.llm.cache import CachedModel, request_key
+from shared.llm.model import ImagePart, ModelRequest
+
+ASK = ModelRequest(system="s", parts=("p",))
+
+
+def cached(model: ScriptedModel, folder: Path | None, namespace: str = "n") -> CachedModel:
+    return CachedModel(model, namespace=namespace, folder=folder)
+
+
+def files(folder: Path, pattern: str) -> list[Path]:
+    return list(folder.rglob(pattern))
+
+
+@pytest.fixture(params=["memory", "disk"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    return tmp_path if request.param == "disk" else None
+
+
+async def test_the_same_request_is_asked_once(folder: Path | None) -> None:
+    model = ScriptedModel(lambda _: "reply")
+    cache = cached(model, folder)
+    replies = [await cache.complete(ASK) for _ in range(3)]
+    assert len(model.requests) == 1
+    assert replies[0] == replies[2]
+
+
+async def test_requests_under_way_are_shared(folder: Path | None) -> None:
+    model = ScriptedModel(lambda _: "reply")
+    cache = cached(model, folder)
+    await asyncio.gather(*(cache.complete(ASK) for _ in range(20)))
+    assert len(model.requests) == 1
+
+
+async def test_kept_replies_outlive_the_process(tmp_path: Path) -> None:
+    first, second = ScriptedModel(lambda _: "one"), ScriptedModel(lambda _: "two")
+    reply = await cached(first, tmp_path).complete(ASK)
+    assert await cached(second, tmp_path).complete(ASK) == reply
+    assert second.requests == []
+
+
+async def test_an_error_reaches_everyone_who_waits_and_is_not_kept(folder: Path | None) -> None:
+    answers = iter([ModelUnavailable("down"), "reply"])
+    cache = cached(ScriptedModel(lambda _: next(answers)), folder)
+    results = await asyncio.gather(cache.complete(ASK), cache.complete(ASK), return_exceptions=True)
+    assert [type(result) for result in results] == [ModelUnavailable, ModelUnavailable]
+    assert (await cache.complete(ASK)).text == "reply"
+
+
+async def test_a_caller_that_goes_away_does_not_end_the_call(folder: Path | None) -> None:
+    model = ScriptedModel(lambda _: "reply")
+    model.gate = asyncio.Event()
+    cache = cached(model, folder)
+    leaving = asyncio.create_task(cache.complete(ASK))
+    while not model.requests:
+        await asyncio.sleep(0)
+    leaving.cancel()
+    staying = asyncio.create_task(cache.complete(ASK))
+    await asyncio.sleep(0)
+    model.gate.set()
+    assert (await staying).text == "reply"
+    assert len(model.requests) == 1
+
+
+async def test_a_discarded_reply_is_asked_for_again(folder: Path | None) -> None:
+    model = ScriptedModel(lambda _: "reply")
+    cache = cached(model, folder)
+    await cache.complete(ASK)
+    cache.discard(ASK)
+    await cache.complete(ASK)
+    assert len(model.requests) == 2
+
+
+async def test_a_damaged_file_counts_as_absent_and_is_replaced(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda _: "reply")
+    cache = cached(model, tmp_path)
+    await cache.complete(ASK)
+    (file,) = files(tmp_path, "*.json")
+    file.write_bytes(file.read_bytes()[:10])
+    assert (await cache.complete(ASK)).text == "reply"
+    assert (await cached(ScriptedModel(lambda _: "x"), tmp_path).complete(ASK)).text == "reply"
+
+
+async def test_nothing_half_written_is_left_in_the_folder(tmp_path: Path) -> None:
+    await cached(ScriptedModel(lambda _: "reply"), tmp_path).complete(ASK)
+    assert files(tmp_path, "*.part") == []
+
+
+async def test_where_nothing_can_be_written_replies_are_kept_in_memory_and_it_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("no folder can be here")
+    model = ScriptedModel(lambda _: "reply")
+    cache = cached(model, tmp_path / "file")
+    assert [(await cache.complete(ASK)).text for _ in range(2)] == ["reply", "reply"]
+    assert len(model.requests) == 1
+    assert "in memory only" in caplog.text
+    cache.discard(ASK)
+    await cache.complete(ASK)
+    assert len(model.requests) == 2
+
+
+async def test_closing_ends_calls_under_way(folder: Path | None) -> None:
+    model = ScriptedModel(lambda _: "reply")
+    model.gate = asyncio.Event()
+    cache = cached(model, folder)
+    waiting = asyncio.create_task(cache.complete(ASK))
+    while not model.requests:
+        await asyncio.sleep(0)
+    await cache.aclose()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert model.closed
+
+
+def test_the_key_covers_model_prompt_set_and_everything_said() -> None:
+    image = ImagePart(data=b"1")
+    requests = [
+        ASK,
+        ModelRequest(system="t", parts=("p",)),
+        ModelRequest(system="s", parts=("p", "q")),
+        ModelRequest(system="s", parts=("pq",)),
+        ModelRequest(system="s", parts=("p", image)),
+        ModelRequest(system="s", parts=("p", ImagePart(data=b"2"))),
+        ModelRequest(system="s", parts=("p", ImagePart(data=b"1", media_type="image/png"))),
+        ModelRequest(system="s", parts=("p",), temperature=1.0),
+        ModelRequest(system="s", parts=("p",), seed=1),
+        ModelRequest(system="s", parts=("p",), max_output_tokens=5),
+    ]
+    keys = {request_key("m", "n", request) for request in requests}
+    keys |= {request_key("m2", "n", ASK), request_key("m", "n2", ASK)}
+    assert len(keys) == len(requests) + 2
