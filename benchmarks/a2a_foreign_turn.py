@@ -25,8 +25,8 @@ import httpx
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers_a2a import JPEG  # noqa: E402
-from helpers_interop import foreign_agent  # noqa: E402
+from helpers.a2a.agents import JPEG  # noqa: E402
+from helpers.interop.programs import foreign_agent  # noqa: E402
 from shared.a2a.client import ParticipantClient  # noqa: E402
 
 SUBJECTS = (

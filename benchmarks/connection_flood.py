@@ -29,8 +29,8 @@ import httpx
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers_browser import free_port  # noqa: E402
-from helpers_runs_cli import BIN, listening  # noqa: E402
+from helpers.ports import free_port  # noqa: E402
+from helpers.runner.commands import BIN, listening  # noqa: E402
 from judge.runner.follow import RunOutcome, request_assessment  # noqa: E402
 
 TASKS = 4

@@ -20,7 +20,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from helpers_hostile_envelopes import (
+from helpers.a2a.envelopes import (
     PROTOCOLS,
     cards,
     envelopes,

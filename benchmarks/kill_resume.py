@@ -22,9 +22,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers_browser import free_port  # noqa: E402
-from helpers_model_servers import Answer, ModelServer, Received, openai_answer  # noqa: E402
-from helpers_runs_cli import Ended, Running, command, descendants  # noqa: E402
+from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer  # noqa: E402
+from helpers.ports import free_port  # noqa: E402
+from helpers.runner.commands import FinishedCommand, RunningCommand, command, descendants  # noqa: E402
 from judge.files import read_json  # noqa: E402
 
 MODES = ("judge", "runner", "everything")
@@ -39,7 +39,7 @@ class Asked:
 
     answered: dict[str, list[float]] = field(default_factory=dict)
 
-    def plan(self, received: Received, _: int) -> Answer:
+    def plan(self, received: ModelCall, _: int) -> Answer:
         digest = hashlib.sha256(repr(received.body).encode()).hexdigest()
         self.answered.setdefault(digest, []).append(time.monotonic())
         return openai_answer(ALWAYS_YES)
@@ -81,7 +81,7 @@ def is_settled(result: Path) -> bool:
     return read_json(result)["verdict"] in ("success", "failure")
 
 
-def wait_until(running: Running, run: Path, finished: int, steps: int) -> None:
+def wait_until(running: RunningCommand, run: Path, finished: int, steps: int) -> None:
     """Until so many tasks are finished and some task in flight has so many steps; or the run is over."""
     until = time.monotonic() + 120
     while running.process.poll() is None and time.monotonic() < until:
@@ -92,7 +92,7 @@ def wait_until(running: Running, run: Path, finished: int, steps: int) -> None:
         time.sleep(0.005)
 
 
-def strike(running: Running, mode: str) -> None:
+def strike(running: RunningCommand, mode: str) -> None:
     """SIGKILL."""
     judge = list(running.descendants("wabe serve"))
     everyone = [pid for pid, line in descendants(running.process.pid).items() if "wabe" in line and "mcp" not in line]
@@ -129,7 +129,7 @@ def _once(folder: Path, mode: str, rng: random.Random, model: ModelServer, asked
 
 
 def _books(
-    run: Path, first: Ended, second: Ended, before: dict[str, bytes], paid_twice: int, mode: str
+    run: Path, first: FinishedCommand, second: FinishedCommand, before: dict[str, bytes], paid_twice: int, mode: str
 ) -> dict[str, Any]:
     detail = read_json(run / "results.json")["results"][0]["detail"] if (run / "results.json").exists() else {}
     kept = {name.split("/")[1] for name in before}

@@ -14,10 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers_assessment import ALWAYS_YES  # noqa: E402
-from helpers_largest import LONG, TEXTS, sizes, write_largest  # noqa: E402
-from helpers_results import a_finished_run, a_result  # noqa: E402
-from helpers_scripted_model import ScriptedModel, parts_for  # noqa: E402
+from helpers.episode.live_judge import ALWAYS_YES  # noqa: E402
+from helpers.llm.scripted import ScriptedModel, parts_for  # noqa: E402
+from helpers.results import a_finished_run, a_result  # noqa: E402
+from helpers.trajectory.largest import LONG, TEXTS, sizes, write_largest  # noqa: E402
 from judge.commands.verify import load_run  # noqa: E402
 from judge.files import MAX_FILE_BYTES  # noqa: E402
 from judge.judges.rescoring import judge_stored  # noqa: E402

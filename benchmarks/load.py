@@ -23,8 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers_browser import free_port  # noqa: E402
-from helpers_runs_cli import BIN, adopt_descendants, descendants, listening  # noqa: E402
+from helpers.ports import free_port  # noqa: E402
+from helpers.runner.commands import BIN, adopt_descendants, descendants, listening  # noqa: E402
 from shared.a2a.client import AssessmentClient  # noqa: E402
 
 SAMPLE_S = 5.0

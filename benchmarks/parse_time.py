@@ -23,8 +23,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from helpers_hostile_envelopes import CONTEXT, body_agent, encode, in_envelope
-from helpers_tools import SERVER_TOOLS
+from helpers.a2a.envelopes import CONTEXT, body_agent, encode, in_envelope
+from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.responses import UnreadableResponse, clean_text, modal_state, parse_page, parse_tab_list
 from judge.browser.tools import offered_tools
 from judge.episode.replies import understand

@@ -14,7 +14,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from playwright.sync_api import sync_playwright  # noqa: E402
 
-from helpers_runs import SNAPSHOT, write_synthetic_run  # noqa: E402
+from helpers.runs import SNAPSHOT, write_synthetic_run  # noqa: E402
 from judge.browser.chromium import find_browser  # noqa: E402
 from judge.report.build import write_report  # noqa: E402
 from judge.store import RunStore  # noqa: E402

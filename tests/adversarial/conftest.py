@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from helpers_assessment import Lab, always_no, lab
-from helpers_browser import place_for_browsers
-from helpers_hostile_site import Site, tripwire
-from helpers_model_servers import ModelServer
+from helpers.browser.hostile_site import Site, tripwire
+from helpers.browser.sessions import browser_temp_dir
+from helpers.episode.live_judge import LiveJudge, always_no, live_judge
+from helpers.llm.servers import ModelServer
 
 
 @pytest.fixture(autouse=True)
-def recorded(record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def record_outcomes(record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """What each assessment came to goes into the test's report (`benchmarks/fault_table.py`)."""
-    monkeypatch.setattr(Lab, "tell", lambda _, outcome: record_property("outcome", outcome))
+    monkeypatch.setattr(LiveJudge, "report", lambda _, outcome: record_property("outcome", outcome))
 
 
 @pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with place_for_browsers(monkeypatch) as place:
-        yield place
+def browser_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with browser_temp_dir(monkeypatch) as files:
+        yield files
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-async def judge(tmp_path: Path, place: Path, model: ModelServer) -> AsyncIterator[Lab]:
-    async with lab(tmp_path, place, model) as running:
+async def judge(tmp_path: Path, browser_files: Path, model: ModelServer) -> AsyncIterator[LiveJudge]:
+    async with live_judge(tmp_path, browser_files, model) as running:
         yield running
 
 

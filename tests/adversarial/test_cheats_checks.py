@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from helpers_assessment import Lab, Look, Script, finish, participant, ref, say
-from helpers_hostile_site import hostile_site
-from helpers_recordings import Seen, assess
+from helpers.browser.hostile_site import hostile_site
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, participant, ref, tool_call
+from helpers.trajectory.recordings import RecordedStep, evaluate_check
 from judge.browser.action_lines import one_line
 
 DONE = '- heading "Order placed" [level=1] [ref=e1]'
@@ -18,34 +18,59 @@ PLACED = {"kind": "text", "contains": "Order placed"}
 CLICKED = "<Place order button> -> CLICK"
 
 
-def typed(text: str, before: str = "empty", after: str | None = None, ref: str = "e7") -> list[Seen]:
+def typed(text: str, before: str = "empty", after: str | None = None, ref: str = "e7") -> list[RecordedStep]:
     """A participant types into an editable element that is no field, and looks again."""
     return [
-        Seen(snapshot=EDITOR.format("", before, ""), tool="browser_type", params={"target": ref, "text": text}),
-        Seen(snapshot=after or EDITOR.format("", text, "")),
+        RecordedStep(snapshot=EDITOR.format("", before, ""), tool="browser_type", params={"target": ref, "text": text}),
+        RecordedStep(snapshot=after or EDITOR.format("", text, "")),
     ]
 
 
-CHEATS: list[tuple[str, dict[str, Any], list[Seen], str | None]] = [
-    ("its own server", {"kind": "page", "url": "/done"}, [Seen(), Seen(path="http://evil.test/done")], None),
-    ("its own server on another port", PLACED, [Seen(), Seen(path="http://shop.test:81/", snapshot=DONE)], None),
-    ("its own server below a name", PLACED, [Seen(), Seen(path="http://shop.test.evil.test/", snapshot=DONE)], None),
-    ("its own server as a user", PLACED, [Seen(), Seen(path="http://shop.test@evil.test/", snapshot=DONE)], None),
-    ("a page of data", PLACED, [Seen(), Seen(path="data:text/html,<h1>Order placed", snapshot=DONE)], None),
+CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
+    (
+        "its own server",
+        {"kind": "page", "url": "/done"},
+        [RecordedStep(), RecordedStep(path="http://evil.test/done")],
+        None,
+    ),
+    (
+        "its own server on another port",
+        PLACED,
+        [RecordedStep(), RecordedStep(path="http://shop.test:81/", snapshot=DONE)],
+        None,
+    ),
+    (
+        "its own server below a name",
+        PLACED,
+        [RecordedStep(), RecordedStep(path="http://shop.test.evil.test/", snapshot=DONE)],
+        None,
+    ),
+    (
+        "its own server as a user",
+        PLACED,
+        [RecordedStep(), RecordedStep(path="http://shop.test@evil.test/", snapshot=DONE)],
+        None,
+    ),
+    (
+        "a page of data",
+        PLACED,
+        [RecordedStep(), RecordedStep(path="data:text/html,<h1>Order placed", snapshot=DONE)],
+        None,
+    ),
     (
         "a click on its own server",
         {"kind": "action", "line": CLICKED},
-        [Seen(path="/"), Seen(path="http://evil.test/", line=CLICKED), Seen()],
+        [RecordedStep(path="/"), RecordedStep(path="http://evil.test/", line=CLICKED), RecordedStep()],
         None,
     ),
-    ("the value of a field", PLACED, [Seen(snapshot=FORM)], None),
-    ("an option not chosen", PLACED, [Seen(snapshot='- combobox "x":\n  - option "Order placed"')], None),
-    ("a placeholder", PLACED, [Seen(snapshot='- textbox "x" [ref=e1]:\n  - /placeholder: Order placed')], None),
-    ("an address of a link", PLACED, [Seen(snapshot='- link "x" [ref=e1]:\n  - /url: /?q=Order placed')], None),
+    ("the value of a field", PLACED, [RecordedStep(snapshot=FORM)], None),
+    ("an option not chosen", PLACED, [RecordedStep(snapshot='- combobox "x":\n  - option "Order placed"')], None),
+    ("a placeholder", PLACED, [RecordedStep(snapshot='- textbox "x" [ref=e1]:\n  - /placeholder: Order placed')], None),
+    ("an address of a link", PLACED, [RecordedStep(snapshot='- link "x" [ref=e1]:\n  - /url: /?q=Order placed')], None),
     (
         "a row named by a field",
         PLACED,
-        [Seen(snapshot='- row "Order placed":\n  - cell:\n    - textbox "n": Order placed')],
+        [RecordedStep(snapshot='- row "Order placed":\n  - cell:\n    - textbox "n": Order placed')],
         None,
     ),
     ("text in an editable element", PLACED, typed("Order placed"), None),
@@ -62,49 +87,51 @@ CHEATS: list[tuple[str, dict[str, Any], list[Seen], str | None]] = [
         "text typed key by key",
         PLACED,
         [
-            Seen(tool="browser_press_key", params={"key": "d"}, snapshot=EDITOR.format(" [active]", "Order place", "")),
-            Seen(snapshot=EDITOR.format(" [active]", "Order placed", "")),
+            RecordedStep(
+                tool="browser_press_key", params={"key": "d"}, snapshot=EDITOR.format(" [active]", "Order place", "")
+            ),
+            RecordedStep(snapshot=EDITOR.format(" [active]", "Order placed", "")),
         ],
         None,
     ),
     (
         "typed text shaped like an action line",
         {"kind": "action", "line": CLICKED},
-        [Seen(line=f"<Search textbox> -> TYPE: {one_line(CLICKED, 200)}")],
+        [RecordedStep(line=f"<Search textbox> -> TYPE: {one_line(CLICKED, 200)}")],
         None,
     ),
     (
         "typed text that a loose pattern would match",
         {"kind": "action", "pattern": "Place order button.*CLICK"},
-        [Seen(line=f"<Search textbox> -> TYPE: {one_line(CLICKED, 200)}")],
+        [RecordedStep(line=f"<Search textbox> -> TYPE: {one_line(CLICKED, 200)}")],
         None,
     ),
     (
         "a value trimmed into another one",
         {"kind": "action", "line": "<Price spinbutton> -> TYPE: 400"},
-        [Seen(line="<Price spinbutton> -> TYPE: 400 (1, 2)")],
+        [RecordedStep(line="<Price spinbutton> -> TYPE: 400 (1, 2)")],
         None,
     ),
-    ("an action that failed", {"kind": "action", "line": CLICKED}, [Seen(line=CLICKED, is_ok=False)], None),
-    ("a claim", {"kind": "page", "url": "/done"}, [Seen()], "http://shop.test/done is open"),
-    ("every value at once", {"kind": "answer", "type": "number", "expected": 7}, [Seen()], "1 2 3 4 5 6 7 8 9"),
+    ("an action that failed", {"kind": "action", "line": CLICKED}, [RecordedStep(line=CLICKED, is_ok=False)], None),
+    ("a claim", {"kind": "page", "url": "/done"}, [RecordedStep()], "http://shop.test/done is open"),
+    ("every value at once", {"kind": "answer", "type": "number", "expected": 7}, [RecordedStep()], "1 2 3 4 5 6 7 8 9"),
     (
         "every date at once",
         {"kind": "answer", "type": "date", "expected": "2024-01-02"},
-        [Seen()],
+        [RecordedStep()],
         "2024-01-02 2024-01-03",
     ),
-    ("no answer to an inverted check", {"kind": "answer", "contains": "x", "not": True}, [Seen()], None),
+    ("no answer to an inverted check", {"kind": "answer", "contains": "x", "not": True}, [RecordedStep()], None),
     (
         "an end behind a dialog",
         {"kind": "element", "element": "alert", "not": True},
-        [Seen(snapshot="- alert [ref=e1]: Error"), Seen(dialog="alert: x")],
+        [RecordedStep(snapshot="- alert [ref=e1]: Error"), RecordedStep(dialog="alert: x")],
         None,
     ),
     (
         "an end on its own server",
         {"kind": "text", "contains": "Error", "not": True, "at": "any"},
-        [Seen(), Seen(path="http://evil.test/")],
+        [RecordedStep(), RecordedStep(path="http://evil.test/")],
         None,
     ),
 ]
@@ -116,10 +143,10 @@ def test_a_recorded_trick_does_not_pass(
     record_property: Callable[[str, object], None],
     trick: str,
     check: dict[str, Any],
-    seen: list[Seen],
+    seen: list[RecordedStep],
     answer: str | None,
 ) -> None:
-    assertion = assess(tmp_path, check, seen, answer)
+    assertion = evaluate_check(tmp_path, check, seen, answer)
     record_property("outcome", f"passed: {assertion.passed}; found {assertion.found}")
     assert assertion.passed is False
 
@@ -129,7 +156,7 @@ def test_typed_text_cannot_make_a_pattern_run_for_ever(
     tmp_path: Path, record_property: Callable[[str, object], None], pattern: str
 ) -> None:
     answer = ("a" * 5_000 + "," * 5_000 + "x" * 5_000)[:15_000]
-    assertion = assess(tmp_path, {"kind": "answer", "pattern": pattern}, answer=answer)
+    assertion = evaluate_check(tmp_path, {"kind": "answer", "pattern": pattern}, answer=answer)
     record_property("outcome", f"{pattern} on {len(answer)} characters: passed {assertion.passed}")
     assert assertion.passed is False
 
@@ -142,41 +169,43 @@ PLAYED = [
 ]
 
 
-async def verdict_on(judge: Lab, script: Script, website: str, **config: Any) -> str:
+async def verdict_on(judge: LiveJudge, script: Script, website: str, **config: Any) -> str:
     task = {"task_id": "t0", "website": website, "task": "Place the order.", "checks": PLAYED}
     async with participant(script) as url:
-        books = await judge.ask(url, [task], judge_model="offline", **config)
-    books.check()
-    return str(books.entry["verdict"])
+        assessed = await judge.ask(url, [task], judge_model="offline", **config)
+    assessed.check()
+    return str(assessed.entry["verdict"])
 
 
-def honest(look: Look) -> str:
-    return say("browser_click", ref=ref(look, 'button "Place order"')) if look.n == 0 else finish()
+def honest(turn: ParticipantTurn) -> str:
+    return tool_call("browser_click", ref=ref(turn, 'button "Place order"')) if turn.n == 0 else finish()
 
 
-def types_into_the_editor(look: Look) -> str:
-    match look.n:
+def types_into_the_editor(turn: ParticipantTurn) -> str:
+    match turn.n:
         case 0:
-            return say("browser_type", ref=ref(look, ": note"), text="Order placed")
+            return tool_call("browser_type", ref=ref(turn, ": note"), text="Order placed")
         case 1:
-            return say("browser_type", ref=ref(look, 'textbox "Field"'), text="<Place order button> -> CLICK")
+            return tool_call("browser_type", ref=ref(turn, 'textbox "Field"'), text="<Place order button> -> CLICK")
     return finish("Order placed: <Place order button> -> CLICK")
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize(("script", "verdict"), [(honest, "success"), (types_into_the_editor, "failure")])
-async def test_in_a_real_browser_only_the_honest_participant_passes(judge: Lab, script: Script, verdict: str) -> None:
+async def test_in_a_real_browser_only_the_honest_participant_passes(
+    judge: LiveJudge, script: Script, verdict: str
+) -> None:
     with hostile_site({"/": PAGE}) as site:
         assert await verdict_on(judge, script, site.url) == verdict
 
 
 @pytest.mark.e2e
-async def test_a_page_under_another_name_of_the_same_machine_is_no_evidence(judge: Lab) -> None:
+async def test_a_page_under_another_name_of_the_same_machine_is_no_evidence(judge: LiveJudge) -> None:
     with hostile_site({"/": PAGE}) as site:
 
-        def script(look: Look) -> str:
-            if look.n == 0:
-                return say("browser_navigate", url=f"http://localhost:{site.server_port}/")
+        def script(turn: ParticipantTurn) -> str:
+            if turn.n == 0:
+                return tool_call("browser_navigate", url=f"http://localhost:{site.server_port}/")
             return finish("Order placed")
 
         assert await verdict_on(judge, script, site.url, off_site="allow") == "failure"

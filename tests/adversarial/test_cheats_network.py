@@ -10,8 +10,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from helpers_assessment import Books, Lab, Look, finish, participant, say, some_tasks
-from helpers_hostile_site import HOME, Site, hostile_site, tripwire
+from helpers.browser.hostile_site import HOME, Site, hostile_site, tripwire
+from helpers.episode.live_judge import (
+    AssessedRun,
+    LiveJudge,
+    ParticipantTurn,
+    finish,
+    participant,
+    some_tasks,
+    tool_call,
+)
 from judge.browser.guard import browser as guarded_browser
 from judge.browser.guard import proxy as guard_proxy
 
@@ -60,36 +68,36 @@ ELSEWHERE = [
 ]
 
 
-def is_flagged(books: Books) -> list[str]:
+def is_flagged(assessed: AssessedRun) -> list[str]:
     """The refused addresses on record; every step that has some is flagged, and so is the task."""
     refused: list[str] = []
-    for step in books.result()["steps"]:
+    for step in assessed.result()["steps"]:
         assert ("blocked_address" in step["flags"]) == bool(step["refused"])
         refused += step["refused"]
-    assert ("blocked_address" in books.entry["flags"]) == bool(refused)
+    assert ("blocked_address" in assessed.entry["flags"]) == bool(refused)
     return refused
 
 
-async def visits(judge: Lab, urls: list[str]) -> Books:
+async def visits(judge: LiveJudge, urls: list[str]) -> AssessedRun:
     """One episode that goes to every address, whatever it is told."""
 
-    def script(look: Look) -> str:
-        return say("browser_navigate", url=urls[look.n]) if look.n < len(urls) else finish()
+    def script(turn: ParticipantTurn) -> str:
+        return tool_call("browser_navigate", url=urls[turn.n]) if turn.n < len(urls) else finish()
 
     with hostile_site() as site:
         return await judge.play(script, site.url, max_steps=len(urls) + 1)
 
 
-async def test_no_spelling_of_this_machine_is_reached_by_going_there(judge: Lab, secret: Site) -> None:
-    books = await visits(judge, [f"http://{host}:{secret.server_port}/secret" for host in SPELLINGS])
+async def test_no_spelling_of_this_machine_is_reached_by_going_there(judge: LiveJudge, secret: Site) -> None:
+    assessed = await visits(judge, [f"http://{host}:{secret.server_port}/secret" for host in SPELLINGS])
     assert secret.seen == []
-    refused = is_flagged(books)
-    failed = [step for step in books.result()["steps"][:-1] if not step["refused"]]
+    refused = is_flagged(assessed)
+    failed = [step for step in assessed.result()["steps"][:-1] if not step["refused"]]
     assert all(not step["outcome"]["ok"] for step in failed), failed
     assert len(refused) >= len(SPELLINGS) - 3
 
 
-async def test_private_link_local_and_metadata_addresses_are_refused(judge: Lab) -> None:
+async def test_private_link_local_and_metadata_addresses_are_refused(judge: LiveJudge) -> None:
     refused = is_flagged(await visits(judge, ELSEWHERE))
     for url in ELSEWHERE:
         host = urlsplit(url).hostname
@@ -97,20 +105,20 @@ async def test_private_link_local_and_metadata_addresses_are_refused(judge: Lab)
         assert any(host in entry for entry in refused), url
 
 
-async def test_the_judge_and_the_participant_are_out_of_reach(judge: Lab) -> None:
+async def test_the_judge_and_the_participant_are_out_of_reach(judge: LiveJudge) -> None:
     steps: list[str] = []
 
-    def script(look: Look) -> str:
+    def script(turn: ParticipantTurn) -> str:
         targets = [f"{judge.url}.well-known/agent-card.json", f"{url}.well-known/agent-card.json", judge.model.url]
-        steps.append(look.observation.page.snapshot)
-        return say("browser_navigate", url=targets[look.n]) if look.n < len(targets) else finish()
+        steps.append(turn.observation.page.snapshot)
+        return tool_call("browser_navigate", url=targets[turn.n]) if turn.n < len(targets) else finish()
 
     with hostile_site() as site:
         async with participant(script) as url:
-            books = await judge.ask(url, some_tasks(site.url))
-    books.check()
-    assert len(is_flagged(books)) >= 3
-    assert all("Blocked" in step["title"] or step["index"] == 0 for step in books.result()["steps"])
+            assessed = await judge.ask(url, some_tasks(site.url))
+    assessed.check()
+    assert len(is_flagged(assessed)) >= 3
+    assert all("Blocked" in step["title"] or step["index"] == 0 for step in assessed.result()["steps"])
     assert "protocolVersion" not in "".join(steps)
 
 
@@ -141,37 +149,37 @@ FEW = ["127.0.0.1", "localhost", "0", "[::1]", "127.1"]
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_no_way_out_of_a_page_reaches_this_machine(judge: Lab, secret: Site, way: str) -> None:
+async def test_no_way_out_of_a_page_reaches_this_machine(judge: LiveJudge, secret: Site, way: str) -> None:
     urls = [f"http://{host}:{secret.server_port}/secret" for host in FEW]
     # The picture comes last and through the guard as well: when it is answered, the others have been sent.
     page = f"""{HOME}<script>for (const url of {json.dumps(urls)}) {{ try {{ {WAYS[way]} }} catch (e) {{}} }}
         setTimeout(() => new Image().src = '/sent', 700);</script>"""
 
-    async def script(look: Look) -> str:
+    async def script(turn: ParticipantTurn) -> str:
         while not site.asked("/sent"):
             await asyncio.sleep(0.02)
-        return say("browser_press_key", key="Tab") if look.n == 0 else finish()
+        return tool_call("browser_press_key", key="Tab") if turn.n == 0 else finish()
 
     with hostile_site({"/": page}) as site:
-        books = await judge.play(script, site.url)
+        assessed = await judge.play(script, site.url)
     assert secret.seen == []
-    refused = is_flagged(books)
+    refused = is_flagged(assessed)
     # A preconnect of plain http opens a connection to the proxy and asks it for nothing.
     assert refused or way in ("preconnect", "speculation"), way
 
 
-async def test_a_redirect_to_this_machine_is_refused(judge: Lab, secret: Site) -> None:
+async def test_a_redirect_to_this_machine_is_refused(judge: LiveJudge, secret: Site) -> None:
     def to_secret(handler: Any) -> None:
         handler.redirect(f"http://127.0.0.1:{secret.server_port}/secret")
 
     with hostile_site({"/away": to_secret}) as site:
 
-        def script(look: Look) -> str:
-            return say("browser_navigate", url=f"{site.url}away") if look.n == 0 else finish()
+        def script(turn: ParticipantTurn) -> str:
+            return tool_call("browser_navigate", url=f"{site.url}away") if turn.n == 0 else finish()
 
-        books = await judge.play(script, site.url)
+        assessed = await judge.play(script, site.url)
     assert secret.seen == []
-    assert is_flagged(books) == [f"127.0.0.1:{secret.server_port}: this machine"]
+    assert is_flagged(assessed) == [f"127.0.0.1:{secret.server_port}: this machine"]
 
 
 @contextlib.contextmanager
@@ -192,38 +200,38 @@ def names(monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[str]]) -> Ite
 
 
 async def test_a_name_that_resolves_to_this_machine_is_refused(
-    judge: Lab, secret: Site, monkeypatch: pytest.MonkeyPatch
+    judge: LiveJudge, secret: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with names(monkeypatch, {"innocent.example": ["127.0.0.1"], "meta.example": ["169.254.169.254"]}):
         port = secret.server_port
-        books = await visits(judge, [f"http://innocent.example:{port}/secret", "http://meta.example/latest"])
+        assessed = await visits(judge, [f"http://innocent.example:{port}/secret", "http://meta.example/latest"])
     assert secret.seen == []
-    assert is_flagged(books) == [f"innocent.example:{port}: this machine", "meta.example:80: a link-local address"]
+    assert is_flagged(assessed) == [f"innocent.example:{port}: this machine", "meta.example:80: a link-local address"]
 
 
 async def test_a_name_that_changes_its_meaning_is_judged_anew_each_time(
-    judge: Lab, secret: Site, monkeypatch: pytest.MonkeyPatch
+    judge: LiveJudge, secret: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 192.0.2.0/24 is reserved for documentation: allowed to nobody, reachable by nobody.
     with names(monkeypatch, {"rebind.example": ["192.0.2.1", "127.0.0.1"]}) as asked:
         url = f"http://rebind.example:{secret.server_port}/secret"
-        books = await visits(judge, [url, url, url])
+        assessed = await visits(judge, [url, url, url])
     assert asked["rebind.example"] >= 2
     assert secret.seen == []
-    assert len(is_flagged(books)) >= 2
+    assert len(is_flagged(assessed)) >= 2
 
 
 async def test_the_tasks_own_name_cannot_turn_private_under_its_page(
-    judge: Lab, monkeypatch: pytest.MonkeyPatch
+    judge: LiveJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Two servers on one port: the site at an address that counts as public here, the other at one of this machine.
     monkeypatch.setattr(guard_proxy, "refuse_ip", lambda address: None if address == "127.0.0.1" else "this machine")
     answers = {"own.example": ["127.0.0.1"]}
 
-    def script(look: Look) -> str:
-        if look.n == 0:
+    def script(turn: ParticipantTurn) -> str:
+        if turn.n == 0:
             answers["own.example"] = ["127.0.0.2"]
-            return say("browser_navigate", url=f"http://own.example:{site.server_port}/secret")
+            return tool_call("browser_navigate", url=f"http://own.example:{site.server_port}/secret")
         return finish()
 
     with (
@@ -232,27 +240,27 @@ async def test_the_tasks_own_name_cannot_turn_private_under_its_page(
         socket.create_server(("127.0.0.2", site.server_port)) as secret,
     ):
         secret.setblocking(False)
-        books = await judge.play(script, f"http://own.example:{site.server_port}/")
+        assessed = await judge.play(script, f"http://own.example:{site.server_port}/")
         with pytest.raises(BlockingIOError):
             secret.accept()
     assert site.asked("/")
     place = f"own.example:{site.server_port}"
-    assert f"{place}: this machine, under a name that was public before" in is_flagged(books)
+    assert f"{place}: this machine, under a name that was public before" in is_flagged(assessed)
 
 
-async def test_another_port_of_the_tasks_own_host_is_refused(judge: Lab, secret: Site) -> None:
-    books = await visits(judge, [f"http://127.0.0.1:{secret.server_port}/"])
+async def test_another_port_of_the_tasks_own_host_is_refused(judge: LiveJudge, secret: Site) -> None:
+    assessed = await visits(judge, [f"http://127.0.0.1:{secret.server_port}/"])
     assert secret.seen == []
-    assert is_flagged(books)
+    assert is_flagged(assessed)
 
 
 async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_assessment(
-    judge: Lab, secret: Site
+    judge: LiveJudge, secret: Site
 ) -> None:
     targets: list[str] = []
 
-    def script(look: Look) -> str:
-        return say("browser_navigate", url=targets[look.n]) if look.n < len(targets) else finish()
+    def script(turn: ParticipantTurn) -> str:
+        return tool_call("browser_navigate", url=targets[turn.n]) if turn.n < len(targets) else finish()
 
     with hostile_site() as site, hostile_site({"/": "<title>Allowed</title><h1>Allowed</h1>"}) as allowed:
         async with participant(script) as url:
@@ -260,30 +268,30 @@ async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_ass
             targets += [allowed.url, f"http://127.0.0.1:{secret.server_port}/", *closed]
             tasks = some_tasks(site.url)
             tasks[0]["allowed_sites"] = [f"127.0.0.1:{allowed.server_port}", "metadata.google.internal"]
-            books = await judge.ask(
+            assessed = await judge.ask(
                 url, tasks, allowed_sites=[address.rstrip("/") for address in closed], max_steps=len(targets) + 1
             )
-    books.check()
+    assessed.check()
     assert allowed.asked("/")
     assert secret.seen == []
-    first, second = books.result()["steps"][:2]
+    first, second = assessed.result()["steps"][:2]
     assert (first["flags"], second["title"]) == ([], "Allowed")
-    refused = is_flagged(books)
+    refused = is_flagged(assessed)
     assert not any(str(allowed.server_port) in entry for entry in refused)
     for address in targets[1:]:
         parts = urlsplit(address)
         assert any(f"{parts.hostname}:{parts.port or 80}: " in entry for entry in refused), (address, refused)
 
 
-async def test_this_machine_is_out_of_reach_over_ipv6(judge: Lab) -> None:
+async def test_this_machine_is_out_of_reach_over_ipv6(judge: LiveJudge) -> None:
     try:
         listening = tripwire("::1")
         with listening as secret:
-            books = await visits(judge, [f"http://[::1]:{secret.server_port}/secret"])
+            assessed = await visits(judge, [f"http://[::1]:{secret.server_port}/secret"])
             assert secret.seen == []
     except OSError:
         pytest.skip("this machine has no IPv6")
-    assert is_flagged(books)
+    assert is_flagged(assessed)
 
 
 DATAGRAMS = """<title>Datagrams</title><h1>Datagrams</h1><script>
@@ -337,35 +345,37 @@ def heard(ears: list[socket.socket]) -> int:
     return count
 
 
-async def datagrams(judge: Lab) -> tuple[int, Books]:
+async def datagrams(judge: LiveJudge) -> tuple[int, AssessedRun]:
     with datagram_ears() as ears:
         ports = {ear.getsockname()[0]: ear.getsockname()[1] for ear in ears}
 
-        async def script(look: Look) -> str:
+        async def script(turn: ParticipantTurn) -> str:
             while not site.asked("/sent"):
                 await asyncio.sleep(0.02)
             return finish()
 
         with hostile_site({"/": DATAGRAMS % json.dumps(ports)}) as site:
-            books = await judge.play(script, site.url)
-        return heard(ears), books
+            assessed = await judge.play(script, site.url)
+        return heard(ears), assessed
 
 
-async def test_neither_webrtc_nor_webtransport_sends_a_datagram(judge: Lab) -> None:
-    count, books = await datagrams(judge)
+async def test_neither_webrtc_nor_webtransport_sends_a_datagram(judge: LiveJudge) -> None:
+    count, assessed = await datagrams(judge)
     assert count == 0
-    assert is_flagged(books), "what goes by TCP has to end at the guard"
+    assert is_flagged(assessed), "what goes by TCP has to end at the guard"
 
 
 async def test_the_page_would_send_datagrams_without_the_guards_arguments(
-    judge: Lab, monkeypatch: pytest.MonkeyPatch
+    judge: LiveJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("judge.browser.guard.browser._NO_WAY_AROUND", ())
     count, _ = await datagrams(judge)
     assert count > 0
 
 
-async def test_the_browser_looks_no_name_up_itself(judge: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+async def test_the_browser_looks_no_name_up_itself(
+    judge: LiveJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     log = tmp_path / "net.json"
     monkeypatch.setattr(
         "judge.browser.guard.browser._NO_WAY_AROUND",
@@ -376,7 +386,7 @@ async def test_the_browser_looks_no_name_up_itself(judge: Lab, monkeypatch: pyte
         <script>try { new RTCPeerConnection({iceServers: [{urls: 'stun:stun.leak.example:3478'}]}); } catch (e) {}
         setTimeout(() => new Image().src = '/sent', 700)</script>"""
 
-    async def script(look: Look) -> str:
+    async def script(turn: ParticipantTurn) -> str:
         while not site.asked("/sent"):
             await asyncio.sleep(0.02)
         return finish()

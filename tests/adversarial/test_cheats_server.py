@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers_assessment import Lab, finish, lab, participant, some_tasks, to_the_goal
-from helpers_hostile_site import hostile_site, tripwire
-from helpers_model_servers import ModelServer, openai_error
+from helpers.browser.hostile_site import hostile_site, tripwire
+from helpers.episode.live_judge import LiveJudge, finish, live_judge, participant, some_tasks, to_the_goal
+from helpers.llm.servers import ModelServer, openai_error
 from judge.browser.launch import BrowserSettings
 from judge.config import RunConfig
 from judge.runner.follow import request_assessment
@@ -34,32 +34,36 @@ TOKEN = "token-planted-93b1f0aa"
 
 @asynccontextmanager
 async def judge_with(
-    tmp_path: Path, place: Path, model: ModelServer, limits: ServiceLimits | None = None, **environ: str
-) -> AsyncIterator[Lab]:
-    async with lab(tmp_path, place, model, limits=limits, environ={"OPENAI_API_KEY": KEY, **environ}) as judge:
+    tmp_path: Path, browser_files: Path, model: ModelServer, limits: ServiceLimits | None = None, **environ: str
+) -> AsyncIterator[LiveJudge]:
+    async with live_judge(
+        tmp_path, browser_files, model, limits=limits, environ={"OPENAI_API_KEY": KEY, **environ}
+    ) as judge:
         yield judge
 
 
-async def refused(judge: Lab, url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
-    books = await judge.ask(url, tasks, **config)
-    assert books.outcome.state == "rejected", books.outcome
-    assert books.outcome.results == ()
-    return books.outcome.message
+async def refused(judge: LiveJudge, url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
+    assessed = await judge.ask(url, tasks, **config)
+    assert assessed.outcome.state == "rejected", assessed.outcome
+    assert assessed.outcome.results == ()
+    return assessed.outcome.message
 
 
-async def test_a_body_over_the_limit_is_refused(judge: Lab) -> None:
+async def test_a_body_over_the_limit_is_refused(judge: LiveJudge) -> None:
     async with httpx.AsyncClient(trust_env=False, timeout=20) as client:
         answer = await client.post(judge.url, content=b" " * (MAX_BODY_BYTES + 1))
     assert answer.status_code == 413
 
 
-async def test_too_many_tasks_are_refused(tmp_path: Path, place: Path, model: ModelServer) -> None:
-    async with judge_with(tmp_path, place, model, ServiceLimits(max_tasks=2)) as judge:
+async def test_too_many_tasks_are_refused(tmp_path: Path, browser_files: Path, model: ModelServer) -> None:
+    async with judge_with(tmp_path, browser_files, model, ServiceLimits(max_tasks=2)) as judge:
         assert "3 tasks" in await refused(judge, "http://127.0.0.1:9/", some_tasks("http://127.0.0.1:1/", 3))
 
 
 @pytest.mark.e2e
-async def test_too_many_assessments_at_once_are_refused(tmp_path: Path, place: Path, model: ModelServer) -> None:
+async def test_too_many_assessments_at_once_are_refused(
+    tmp_path: Path, browser_files: Path, model: ModelServer
+) -> None:
     release, begun = asyncio.Event(), asyncio.Event()
 
     async def waits(_: Any) -> str:
@@ -67,16 +71,16 @@ async def test_too_many_assessments_at_once_are_refused(tmp_path: Path, place: P
         await release.wait()
         return finish()
 
-    async with judge_with(tmp_path, place, model, ServiceLimits(max_assessments=1)) as judge:
+    async with judge_with(tmp_path, browser_files, model, ServiceLimits(max_assessments=1)) as judge:
         with hostile_site() as site:
             async with participant(waits) as url:
                 first = asyncio.create_task(judge.ask(url, some_tasks(site.url), run_id="first"))
                 await begun.wait()
                 assert "busy" in await refused(judge, url, some_tasks(site.url), run_id="second")
                 release.set()
-                books = await first
-    books.check()
-    assert books.verdict == ("failure", "finished")
+                assessed = await first
+    assessed.check()
+    assert assessed.verdict == ("failure", "finished")
 
 
 @pytest.mark.parametrize(
@@ -91,10 +95,10 @@ async def test_too_many_assessments_at_once_are_refused(tmp_path: Path, place: P
     ],
 )
 async def test_a_participant_that_is_not_allowed_is_not_dialled(
-    tmp_path: Path, place: Path, model: ModelServer, url: str
+    tmp_path: Path, browser_files: Path, model: ModelServer, url: str
 ) -> None:
     limits = ServiceLimits(allowed_participants=("allowed.example", "127.0.0.1:9019"))
-    async with judge_with(tmp_path, place, model, limits) as judge:
+    async with judge_with(tmp_path, browser_files, model, limits) as judge:
         message = await refused(judge, url, some_tasks("http://127.0.0.1:1/"))
     assert "does not dial" in message or "participants" in message
 
@@ -128,9 +132,9 @@ def test_hosts_and_ports_of_participants_are_compared_whole(allowed: tuple[str, 
     ],
 )
 async def test_a_stranger_names_nothing_of_the_judges_machine(
-    tmp_path: Path, place: Path, model: ModelServer, key: str, value: str
+    tmp_path: Path, browser_files: Path, model: ModelServer, key: str, value: str
 ) -> None:
-    async with judge_with(tmp_path, place, model, WABE_TRUST_CONFIG="0") as judge:
+    async with judge_with(tmp_path, browser_files, model, WABE_TRUST_CONFIG="0") as judge:
         config = {"judge_model": "offline", "tasks": some_tasks("http://127.0.0.1:1/"), key: value}
         request = json.dumps({"participants": {"p": "http://127.0.0.1:9/"}, "config": config})
         outcome = await request_assessment(judge.url, request, lambda _: None)
@@ -140,10 +144,10 @@ async def test_a_stranger_names_nothing_of_the_judges_machine(
 
 
 async def test_without_the_token_nothing_but_the_card_is_answered(
-    tmp_path: Path, place: Path, model: ModelServer
+    tmp_path: Path, browser_files: Path, model: ModelServer
 ) -> None:
     async with (
-        judge_with(tmp_path, place, model, WABE_AUTH_TOKEN=TOKEN) as judge,
+        judge_with(tmp_path, browser_files, model, WABE_AUTH_TOKEN=TOKEN) as judge,
         httpx.AsyncClient(trust_env=False, base_url=judge.url) as client,
     ):
         card = await client.get("/.well-known/agent-card.json")
@@ -157,7 +161,7 @@ async def test_without_the_token_nothing_but_the_card_is_answered(
         assert let_in.status_code != 401
 
 
-async def test_tasks_of_others_are_not_listed(judge: Lab) -> None:
+async def test_tasks_of_others_are_not_listed(judge: LiveJudge) -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
     async with httpx.AsyncClient(trust_env=False) as client:
         answer = await client.post(judge.url, json=call, headers={"A2A-Version": "1.0"})
@@ -166,7 +170,11 @@ async def test_tasks_of_others_are_not_listed(judge: Lab) -> None:
 
 @pytest.mark.e2e
 async def test_no_key_appears_in_logs_results_errors_or_card(
-    tmp_path: Path, place: Path, model: ModelServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    browser_files: Path,
+    model: ModelServer,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in ("openai._base_client", "openai._constants"):
         monkeypatch.setattr(f"{module}.INITIAL_RETRY_DELAY", 0.01, raising=False)
@@ -175,11 +183,11 @@ async def test_no_key_appears_in_logs_results_errors_or_card(
     # A provider that says the key back in its error.
     model.plan = lambda *_: openai_error(401, f"Incorrect API key provided: {KEY}", code="invalid_api_key")
 
-    def script(look: Any) -> str:
-        heard.append(look.turn.text)
-        return to_the_goal(look)
+    def script(turn: Any) -> str:
+        heard.append(turn.message.text)
+        return to_the_goal(turn)
 
-    async with judge_with(tmp_path, place, model, WABE_AUTH_TOKEN=TOKEN) as judge:
+    async with judge_with(tmp_path, browser_files, model, WABE_AUTH_TOKEN=TOKEN) as judge:
         with hostile_site() as site:
             async with (
                 participant(script) as url,
@@ -273,7 +281,7 @@ BODIES = (
 
 
 async def test_a_thousand_fuzzed_requests_crash_nothing(
-    tmp_path: Path, place: Path, model: ModelServer, record_property: Any
+    tmp_path: Path, browser_files: Path, model: ModelServer, record_property: Any
 ) -> None:
     bodies: list[bytes] = []
 
@@ -285,7 +293,7 @@ async def test_a_thousand_fuzzed_requests_crash_nothing(
     collect()
     answers: dict[int, int] = {}
     async with (
-        judge_with(tmp_path, place, model) as judge,
+        judge_with(tmp_path, browser_files, model) as judge,
         httpx.AsyncClient(trust_env=False, base_url=judge.url, timeout=20) as client,
     ):
         for number, body in enumerate(bodies):
@@ -314,7 +322,7 @@ NESTED = {
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
 @pytest.mark.parametrize("kind", NESTED)
-async def test_json_without_bottom_crashes_nothing(judge: Lab, kind: str, version: str) -> None:
+async def test_json_without_bottom_crashes_nothing(judge: LiveJudge, kind: str, version: str) -> None:
     headers = {"Content-Type": "application/json", "A2A-Version": version}
     async with httpx.AsyncClient(trust_env=False, base_url=judge.url, timeout=20) as client:
         answer = await client.post("/", content=NESTED[kind], headers=headers)
@@ -323,7 +331,7 @@ async def test_json_without_bottom_crashes_nothing(judge: Lab, kind: str, versio
         assert (await client.get("/.well-known/agent-card.json")).status_code == 200
 
 
-async def test_a_redirecting_participant_leads_the_judge_nowhere(judge: Lab) -> None:
+async def test_a_redirecting_participant_leads_the_judge_nowhere(judge: LiveJudge) -> None:
     with tripwire() as secret:
 
         def away(handler: Any) -> None:
@@ -331,8 +339,8 @@ async def test_a_redirecting_participant_leads_the_judge_nowhere(judge: Lab) -> 
 
         pages = {"/.well-known/agent-card.json": away, "/.well-known/agent.json": away}
         with hostile_site(pages) as agent, hostile_site() as site:
-            books = await judge.ask(agent.url, some_tasks(site.url))
-        books.check(on_disk=False)
+            assessed = await judge.ask(agent.url, some_tasks(site.url))
+        assessed.check(on_disk=False)
         assert secret.seen == []
-    assert books.verdict == ("failure", "participant_error")
-    assert "redirects" in books.entry["error"]
+    assert assessed.verdict == ("failure", "participant_error")
+    assert "redirects" in assessed.entry["error"]

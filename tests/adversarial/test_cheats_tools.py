@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from helpers_assessment import Books, Lab, Look, finish, ref, say
-from helpers_hostile_site import hostile_site
+from helpers.browser.hostile_site import hostile_site
+from helpers.episode.live_judge import AssessedRun, LiveJudge, ParticipantTurn, finish, ref, tool_call
 from judge.browser.tools import TOOL_POLICY
 
 pytestmark = pytest.mark.e2e
@@ -67,44 +67,44 @@ BAD_PARAMS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def attempts(judge: Lab, cheats: list[tuple[str, dict[str, Any]]]) -> tuple[Books, list[str | None]]:
+async def attempts(judge: LiveJudge, cheats: list[tuple[str, dict[str, Any]]]) -> tuple[AssessedRun, list[str | None]]:
     """One episode that tries every cheat and then gives up; what the participant was told of each."""
     told: list[str | None] = []
 
-    def script(look: Look) -> str:
-        if look.n:
-            told.append(look.observation.feedback)
-        if look.n == len(cheats):
+    def script(turn: ParticipantTurn) -> str:
+        if turn.n:
+            told.append(turn.observation.feedback)
+        if turn.n == len(cheats):
             return finish("I give up")
-        tool, params = cheats[look.n]
-        return say(tool, **params) if tool.isidentifier() and tool != "__proto__" else raw(tool, params)
+        tool, params = cheats[turn.n]
+        return tool_call(tool, **params) if tool.isidentifier() and tool != "__proto__" else raw(tool, params)
 
     with hostile_site() as site:
-        books = await judge.play(script, site.url, max_steps=len(cheats) + 1)
+        assessed = await judge.play(script, site.url, max_steps=len(cheats) + 1)
         assert site.seen.count("/goal") == 0
-    return books, told
+    return assessed, told
 
 
 def raw(tool: str, params: dict[str, Any]) -> str:
     return f"<json>{json.dumps({'thought': '', 'tool': tool, 'params': params})}</json>"
 
 
-def each_failed_on_record(books: Books, told: list[str | None], count: int) -> None:
-    steps = books.result()["steps"][:count]
+def each_failed_on_record(assessed: AssessedRun, told: list[str | None], count: int) -> None:
+    steps = assessed.result()["steps"][:count]
     assert len(steps) == count
     for step, feedback in zip(steps, told, strict=True):
         assert step["outcome"]["ok"] is False, step
         assert step["outcome"]["line"] is None
         assert step["outcome"]["message"] == feedback
         assert len(step["outcome"]["message"]) <= 2000
-    assert books.entry["action_history"] == ["<page> -> FINISH"]
+    assert assessed.entry["action_history"] == ["<page> -> FINISH"]
 
 
-async def test_only_the_allowed_tools_are_offered_and_none_takes_a_file(judge: Lab) -> None:
+async def test_only_the_allowed_tools_are_offered_and_none_takes_a_file(judge: LiveJudge) -> None:
     offered: list[Any] = []
 
-    def script(look: Look) -> str:
-        offered.extend(look.observation.tools)
+    def script(turn: ParticipantTurn) -> str:
+        offered.extend(turn.observation.tools)
         return finish()
 
     with hostile_site() as site:
@@ -115,15 +115,15 @@ async def test_only_the_allowed_tools_are_offered_and_none_takes_a_file(judge: L
         assert f'"{word}"' not in schemas
 
 
-async def test_a_tool_that_is_not_offered_is_refused_every_time(judge: Lab) -> None:
-    books, told = await attempts(judge, NOT_OFFERED)
-    each_failed_on_record(books, told, len(NOT_OFFERED))
+async def test_a_tool_that_is_not_offered_is_refused_every_time(judge: LiveJudge) -> None:
+    assessed, told = await attempts(judge, NOT_OFFERED)
+    each_failed_on_record(assessed, told, len(NOT_OFFERED))
     assert not list(Path("/tmp").glob("wabe-cheat*"))
 
 
-async def test_parameters_outside_the_schema_are_refused_every_time(judge: Lab) -> None:
-    books, told = await attempts(judge, BAD_PARAMS)
-    each_failed_on_record(books, told, len(BAD_PARAMS))
+async def test_parameters_outside_the_schema_are_refused_every_time(judge: LiveJudge) -> None:
+    assessed, told = await attempts(judge, BAD_PARAMS)
+    each_failed_on_record(assessed, told, len(BAD_PARAMS))
     assert not list(Path("/tmp").glob("wabe-cheat*"))
     assert not list(judge.output_dir.rglob("cheat*"))
 
@@ -153,13 +153,13 @@ KINDS = [
 
 
 @pytest.mark.parametrize("how", ["navigate", "tab"])
-async def test_addresses_of_other_kinds_are_refused(judge: Lab, how: str) -> None:
+async def test_addresses_of_other_kinds_are_refused(judge: LiveJudge, how: str) -> None:
     if how == "navigate":
         cheats = [("browser_navigate", {"url": url}) for url in KINDS]
     else:
         cheats = [("browser_tabs", {"action": "new", "url": url}) for url in KINDS]
-    books, told = await attempts(judge, cheats)
-    each_failed_on_record(books, told, len(KINDS))
+    assessed, told = await attempts(judge, cheats)
+    each_failed_on_record(assessed, told, len(KINDS))
 
 
 LINKS = {
@@ -174,16 +174,16 @@ LINKS = {
 
 @pytest.mark.parametrize("kind", LINKS)
 @pytest.mark.parametrize("target", ["_self", "_blank"])
-async def test_a_link_in_a_page_leads_to_no_other_kind_of_address(judge: Lab, kind: str, target: str) -> None:
-    def script(look: Look) -> str:
-        return say("browser_click", ref=ref(look, 'link "Go"')) if look.n == 0 else finish()
+async def test_a_link_in_a_page_leads_to_no_other_kind_of_address(judge: LiveJudge, kind: str, target: str) -> None:
+    def script(turn: ParticipantTurn) -> str:
+        return tool_call("browser_click", ref=ref(turn, 'link "Go"')) if turn.n == 0 else finish()
 
     page = f'<title>Links</title><a href="{LINKS[kind]}" target="{target}">Go</a>'
     with hostile_site({"/": page}) as site:
-        books = await judge.play(script, site.url)
-    step = books.result()["steps"][-1]
-    assert "Forged" not in json.dumps(books.result())
+        assessed = await judge.play(script, site.url)
+    step = assessed.result()["steps"][-1]
+    assert "Forged" not in json.dumps(assessed.result())
     assert step["url"].startswith((site.url, "about:blank", "chrome-error:")), step["url"]
-    snapshot = (books.folder / "results" / "t0" / step["snapshot"]).read_text()
+    snapshot = (assessed.folder / "results" / "t0" / step["snapshot"]).read_text()
     assert "root:" not in snapshot
     assert "Chromium" not in snapshot

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers_still_page import SNAPSHOT, Played, play
-from helpers_tools import SERVER_TOOLS
+from helpers.browser.server_tools import SERVER_TOOLS
+from helpers.episode.still_page import SNAPSHOT, PlayedTask, play
 from judge.browser.actions import Complaint, check_action
 from judge.browser.tools import offered_tools
 from participants.model_prompt import SYSTEM
@@ -49,7 +49,7 @@ ECHOES: dict[str, Callable[[str], str]] = {
 }
 
 
-async def played(folder: Path, part: Callable[[str], str]) -> Played:
+async def played(folder: Path, part: Callable[[str], str]) -> PlayedTask:
     @asynccontextmanager
     async def connect() -> AsyncIterator[Echo]:
         yield Echo(part)
@@ -62,7 +62,7 @@ async def test_an_agent_that_repeats_what_it_was_told_does_nothing(
     tmp_path: Path, what: str, record_property: Record
 ) -> None:
     episode = await played(tmp_path, ECHOES[what])
-    record_property("outcome", f"{episode.told()}, {len(episode.page.done)} actions done")
+    record_property("outcome", f"{episode.summary()}, {len(episode.page.done)} actions done")
     assert episode.page.done == []
     assert episode.outcome == "failure"
     assert episode.entry["action_history"] == []

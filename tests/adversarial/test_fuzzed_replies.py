@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from helpers_assessment import Lab, Look, finish
-from helpers_hostile_site import hostile_site
-from helpers_tools import SERVER_TOOLS
+from helpers.browser.hostile_site import hostile_site
+from helpers.browser.server_tools import SERVER_TOOLS
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish
 from judge.browser.action_lines import action_line, split_line
 from judge.browser.actions import CheckedAction, Complaint, check_action
 from judge.browser.tools import TOOL_POLICY, offered_tools
@@ -161,18 +161,18 @@ def test_a_thousand_fuzzed_replies_are_read_checked_and_told_without_a_crash(rec
 
 
 @pytest.mark.e2e
-async def test_fuzzed_replies_go_through_the_whole_loop_without_a_fault(judge: Lab) -> None:
+async def test_fuzzed_replies_go_through_the_whole_loop_without_a_fault(judge: LiveJudge) -> None:
     dice = random.Random(7)
     seen = Counter[str]()
 
-    def script(look: Look) -> str:
-        if look.n == THROUGH_THE_LOOP:
+    def script(turn: ParticipantTurn) -> str:
+        if turn.n == THROUGH_THE_LOOP:
             return finish()
         # A readable one now and then, or three others in a row would end the episode; none that ends it or waits.
         while True:
             reply = a_reply(dice)
             action = parse_reply(reply).action
-            if look.n % 3 == 2 and action is None:
+            if turn.n % 3 == 2 and action is None:
                 continue
             if action is not None and action.tool in ("browser_wait_for", "browser_close", "finish"):
                 continue
@@ -180,9 +180,9 @@ async def test_fuzzed_replies_go_through_the_whole_loop_without_a_fault(judge: L
             return reply
 
     with hostile_site() as site:
-        books = await judge.play(
+        assessed = await judge.play(
             script, site.url, max_steps=THROUGH_THE_LOOP + 1, task_timeout_s=200, navigation_timeout_s=2
         )
-    assert books.verdict[1] == "finished", books.entry
-    assert books.entry["steps_taken"] == THROUGH_THE_LOOP + 1
+    assert assessed.verdict[1] == "finished", assessed.entry
+    assert assessed.entry["steps_taken"] == THROUGH_THE_LOOP + 1
     assert min(seen.values()) > 5

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from helpers_results import a_result, a_submission, a_verdict
+from helpers.results import a_result, a_submission, a_verdict
 from judge.report.totals import rate_of
 from judge.results.leaderboard import rows
 from judge.results.merge import merge

@@ -12,9 +12,9 @@ import pytest
 from pydantic import SecretStr
 from starlette.applications import Starlette
 
-from helpers_browser import free_port
-from helpers_runs import a_png, write_synthetic_run
-from helpers_runs_cli import command, listening
+from helpers.ports import free_port
+from helpers.runner.commands import command, listening
+from helpers.runs import a_png, write_synthetic_run
 from judge.events import RunStarted, TaskStarted
 from judge.server.live import LiveHub
 from judge.server.live_routes import live_routes

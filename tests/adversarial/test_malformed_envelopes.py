@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helpers_hostile_envelopes import (
+from helpers.a2a.envelopes import (
     PROTOCOLS,
     body_agent,
     card_document,
@@ -23,7 +23,7 @@ from helpers_hostile_envelopes import (
     replaced,
     reply_documents,
 )
-from helpers_still_page import Played, play
+from helpers.episode.still_page import PlayedTask, play
 from judge.runner.follow import request_assessment
 from shared.a2a.client import ParticipantClient
 
@@ -62,7 +62,9 @@ CARD_PLACES = {
 }
 
 
-async def play_against(folder: Path, protocol: str, *, reply: bytes | None = None, card: bytes | None = None) -> Played:
+async def play_against(
+    folder: Path, protocol: str, *, reply: bytes | None = None, card: bytes | None = None
+) -> PlayedTask:
     async with body_agent(protocol) as agent:
         agent.reply, agent.card = reply or agent.reply, card or agent.card
 
@@ -74,7 +76,7 @@ async def play_against(folder: Path, protocol: str, *, reply: bytes | None = Non
         return await play(folder, connect)
 
 
-def scored_zero(played: Played) -> bool:
+def scored_zero(played: PlayedTask) -> bool:
     is_blamed = played.error.startswith("participant: ") and played.entry["stop_reason"] == "participant_error"
     return played.outcome == "failure" and is_blamed and played.retries == 0
 
@@ -107,8 +109,8 @@ async def test_a_task_answered_with_a_broken_envelope_is_scored_zero(
 ) -> None:
     protocol, body = BROKEN_REPLIES[what]
     played = await play_against(tmp_path, protocol, reply=body)
-    record_property("outcome", played.told())
-    assert scored_zero(played), played.told()
+    record_property("outcome", played.summary())
+    assert scored_zero(played), played.summary()
 
 
 @pytest.mark.parametrize("value", ["\ud800", 10**400], ids=["a surrogate", "400 digits"])
@@ -118,8 +120,8 @@ async def test_a_task_of_a_participant_with_a_broken_card_is_scored_zero(
 ) -> None:
     card = encode(replaced(card_document("1.0"), CARD_PLACES[place], value))
     played = await play_against(tmp_path, "1.0", card=card)
-    record_property("outcome", played.told())
-    assert scored_zero(played), played.told()
+    record_property("outcome", played.summary())
+    assert scored_zero(played), played.summary()
 
 
 @pytest.mark.parametrize("place", CARD_PLACES)

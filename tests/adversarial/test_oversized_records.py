@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers_assessment import ALWAYS_YES
-from helpers_largest import LONG, TEXTS, a_loud_step, sizes, write_largest
-from helpers_results import a_finished_run, a_result, write_attempt
-from helpers_scripted_model import ScriptedModel, parts_for
-from helpers_shop import assess
+from helpers.episode.live_judge import ALWAYS_YES
+from helpers.episode.one_page_shop import assess_in_shop
+from helpers.llm.scripted import ScriptedModel, parts_for
+from helpers.results import a_finished_run, a_result, write_attempt
+from helpers.trajectory.largest import LONG, TEXTS, a_largest_step, sizes, write_largest
 from judge.commands.verify import load_run
 from judge.config import RunConfig
 from judge.files import MAX_FILE_BYTES, read_json, write_json
@@ -40,7 +40,7 @@ async def test_long_replies_with_refused_actions_leave_a_result_that_can_be_read
     tmp_path: Path, record_property: Record
 ) -> None:
     steps = 17
-    (done,) = await assess(tmp_path, Talker(), 1, max_steps=steps)
+    (done,) = await assess_in_shop(tmp_path, Talker(), 1, max_steps=steps)
     task = RunStore(tmp_path, "r").task("t0")
     record_property("outcome", f"{done.outcome} ({done.entry['stop_reason']}), {sizes(task)['result.json']} bytes")
     assert (done.outcome, done.entry["stop_reason"]) == ("failure", "max_steps")
@@ -50,7 +50,7 @@ async def test_long_replies_with_refused_actions_leave_a_result_that_can_be_read
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_no_step_takes_more_than_its_share_of_a_file(tmp_path: Path, kind: str, record_property: Record) -> None:
-    step = TaskStore(tmp_path).append_step(a_loud_step(TEXTS[kind] * LONG))
+    step = TaskStore(tmp_path).append_step(a_largest_step(TEXTS[kind] * LONG))
     written = []
     for count in (1, 2):
         write_json(tmp_path / "result.json", a_result(steps=(step,) * count).to_json())
@@ -101,7 +101,7 @@ async def test_a_verdict_with_evidence_without_end_can_be_read(tmp_path: Path, r
 
 
 def test_a_submission_of_a_thousand_loud_tasks_can_be_read(tmp_path: Path, record_property: Record) -> None:
-    step = bounded(a_loud_step(TEXTS["control"] * LONG))
+    step = bounded(a_largest_step(TEXTS["control"] * LONG))
     loud = a_result(steps=(step,) * 100, error=TEXTS["control"] * 2_000, blame="participant")
     tasks = (TaskSummary.of(loud),) * 1_000
     submission = build_submission(role="p", participant_ids={}, results=tasks, judge=None, provenance={})

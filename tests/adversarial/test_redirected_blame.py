@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from helpers_assessment import Lab, Look, finish, kill, ref, say
-from helpers_episode import HOME, ScriptedBrowser, play_episode
-from helpers_hostile_site import HOME as HOME_PAGE
-from helpers_hostile_site import Handler, Page, hostile_site
+from helpers.browser.hostile_site import HOME as HOME_PAGE
+from helpers.browser.hostile_site import Handler, Page, hostile_site
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, kill, ref, tool_call
+from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
 from judge.network_policy import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action
@@ -38,21 +38,23 @@ WAYS = {
 @pytest.mark.e2e
 @pytest.mark.usefixtures("both_sites_allowed")
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_redirect_to_a_site_that_kills_the_browser(judge: Lab, way: str) -> None:
+async def test_a_redirect_to_a_site_that_kills_the_browser(judge: LiveJudge, way: str) -> None:
     def trap(_: Handler) -> None:
-        kill(judge.place, "browser")
+        kill(judge.browser_files, "browser")
 
     def leads_on(handler: Handler) -> None:
         handler.redirect(f"{elsewhere.url}trap")
 
-    def script(look: Look) -> str:
-        if look.n:
+    def script(turn: ParticipantTurn) -> str:
+        if turn.n:
             return finish()
         return {
-            "a typed address redirects": lambda: say("browser_navigate", url=f"{site.url}go"),
-            "a typed address redirects in a new tab": lambda: say("browser_tabs", action="new", url=f"{site.url}go"),
-            "a script of the typed page leads on": lambda: say("browser_navigate", url=f"{site.url}script"),
-            "a link redirects": lambda: say("browser_click", ref=ref(look, 'link "Partner"')),
+            "a typed address redirects": lambda: tool_call("browser_navigate", url=f"{site.url}go"),
+            "a typed address redirects in a new tab": lambda: tool_call(
+                "browser_tabs", action="new", url=f"{site.url}go"
+            ),
+            "a script of the typed page leads on": lambda: tool_call("browser_navigate", url=f"{site.url}script"),
+            "a link redirects": lambda: tool_call("browser_click", ref=ref(turn, 'link "Partner"')),
         }[way]()
 
     with hostile_site({"/trap": trap}) as elsewhere:
@@ -63,17 +65,17 @@ async def test_a_redirect_to_a_site_that_kills_the_browser(judge: Lab, way: str)
             "/script": f"<title>Script</title><script>location.replace('{elsewhere.url}trap')</script>",
         }
         with hostile_site(pages) as site:
-            books = await judge.play(script, site.url)
+            assessed = await judge.play(script, site.url)
         assert elsewhere.asked("/trap")
-    result = books.result()
+    result = assessed.result()
     navigations = [one for step in result["steps"] for one in step["navigations"]] + result["navigations"]
     assert f"{elsewhere.url}trap" in [navigation["url"] for navigation in navigations]
     assert result["blame"] == WAYS[way]
     if WAYS[way] == "participant":
-        assert books.verdict == ("failure", "participant_error"), books.entry
-        assert books.entry["flags"] == ["off_site"]
+        assert assessed.verdict == ("failure", "participant_error"), assessed.entry
+        assert assessed.entry["flags"] == ["off_site"]
     else:
-        assert books.verdict == ("aborted", "environment_fault"), books.entry
+        assert assessed.verdict == ("aborted", "environment_fault"), assessed.entry
 
 
 def going(url: str) -> Action:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from helpers_assessment import lab, some_tasks, to_the_goal
-from helpers_hostile_site import hostile_site
-from helpers_model_servers import ModelServer
-from helpers_scripted_model import ScriptedModel, completion
+from helpers.browser.hostile_site import hostile_site
+from helpers.episode.live_judge import live_judge, some_tasks, to_the_goal
+from helpers.llm.scripted import ScriptedModel, completion
+from helpers.llm.servers import ModelServer
 from judge.config import RunConfig
 from judge.scenario.toml import AssessmentRequest
 from judge.server.limits import Capacity, ServiceLimits
@@ -91,7 +91,7 @@ def recorded(folder: Path, key: str) -> object:
         ("max_judge_tokens", ServiceLimits(max_tokens=50)),
     ],
 )
-async def test_a_budget_is_clamped_to_the_judges_and_the_client_told(
+async def test_a_budget_is_clamped_to_the_judges_and_the_client_summary_of(
     tmp_path: Path, record_property: Told, key: str, limits: ServiceLimits, asked: int | None
 ) -> None:
     ends = await ask(tmp_path, limits, **({} if asked is None else {key: asked}))
@@ -219,9 +219,9 @@ def test_tasks_at_once_fit_the_descriptors_that_there_are(
 
 @pytest.mark.e2e
 async def test_once_the_budget_is_spent_the_next_assessment_is_rejected(
-    tmp_path: Path, place: Path, model: ModelServer, record_property: Told
+    tmp_path: Path, browser_files: Path, model: ModelServer, record_property: Told
 ) -> None:
-    async with lab(tmp_path, place, model, limits=ServiceLimits(max_tokens=300)) as judge:
+    async with live_judge(tmp_path, browser_files, model, limits=ServiceLimits(max_tokens=300)) as judge:
         with hostile_site() as site:
             first = await judge.play(to_the_goal, site.url)
             second = await judge.ask("http://127.0.0.1:9/", some_tasks(site.url))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from helpers_hostile_envelopes import CONTEXT, body_agent, encode, in_envelope, replaced, reply_documents
-from helpers_tools import SERVER_TOOLS
+from helpers.a2a.envelopes import CONTEXT, body_agent, encode, in_envelope, replaced, reply_documents
+from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.tools import offered_tools
 from judge.episode.replies import understand
 from shared.a2a.bounded_http import MAX_VALUES

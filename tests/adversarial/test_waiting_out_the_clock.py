@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helpers_episode import HOME, ScriptedBrowser, play_episode
+from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
 from judge.episode.episode import EpisodeEnd
 from shared.errors import BrowserFault
 from shared.models import Action

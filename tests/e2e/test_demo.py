@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import tomli
 
-from helpers_runs_cli import ROOT, Ended, listening, run_command
+from helpers.runner.commands import ROOT, FinishedCommand, listening, run_command
 from judge.results.leaderboard import rows
 from judge.scenario.toml import load_scenario
 from judge.store import load_trajectory
@@ -17,7 +17,7 @@ DEMO = ROOT / "scenarios" / "demo"
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, Path]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedCommand, Path]:
     folder = tmp_path_factory.mktemp("demo")
     ended = run_command(
         folder / "tmp",
@@ -37,20 +37,20 @@ def submission(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "submission.json").read_text())
 
 
-def test_it_ends_well_and_says_where_the_results_are(demo: tuple[Ended, Path]) -> None:
+def test_it_ends_well_and_says_where_the_results_are(demo: tuple[FinishedCommand, Path]) -> None:
     ended, _ = demo
     assert ended.code == 0, ended.stdout + ended.stderr
     assert "results.json" in ended.stdout
 
 
-def test_every_verdict_is_the_expected_one(demo: tuple[Ended, Path]) -> None:
+def test_every_verdict_is_the_expected_one(demo: tuple[FinishedCommand, Path]) -> None:
     _, folder = demo
     expected = tomli.loads((DEMO / "expected.toml").read_text())
     found = {task["task_id"]: task["verdict"] for task in submission(folder)["results"][0]["detail"]["tasks"]}
     assert found == {task_id: entry["verdict"] for task_id, entry in expected.items()}
 
 
-def test_the_counts_add_up_and_the_checks_are_the_judge(demo: tuple[Ended, Path]) -> None:
+def test_the_counts_add_up_and_the_checks_are_the_judge(demo: tuple[FinishedCommand, Path]) -> None:
     ended, folder = demo
     detail = submission(folder)["results"][0]["detail"]
     assert detail["total_tasks"] == len(load_scenario(DEMO / "scenario.toml").tasks)
@@ -60,14 +60,14 @@ def test_the_counts_add_up_and_the_checks_are_the_judge(demo: tuple[Ended, Path]
     assert "The colour 'Red' is selected: failed, found" in " ".join(ended.stdout.split())
 
 
-def test_the_run_verifies(demo: tuple[Ended, Path]) -> None:
+def test_the_run_verifies(demo: tuple[FinishedCommand, Path]) -> None:
     _, folder = demo
     ended = run_command(folder / "tmp", "wabe", "verify", "--output-dir", folder / "out")
     assert ended.code == 0, ended.stdout
     assert "17 tasks, checksums, counts and rates match" in ended.stdout
 
 
-def test_every_trajectory_can_be_read_and_has_a_picture_of_every_step(demo: tuple[Ended, Path]) -> None:
+def test_every_trajectory_can_be_read_and_has_a_picture_of_every_step(demo: tuple[FinishedCommand, Path]) -> None:
     _, folder = demo
     for task in submission(folder)["results"][0]["detail"]["tasks"]:
         trajectory = load_trajectory(folder / "out" / "results" / task["task_id"])
@@ -76,7 +76,7 @@ def test_every_trajectory_can_be_read_and_has_a_picture_of_every_step(demo: tupl
         assert len(pictured) == len(trajectory.steps)
 
 
-def test_the_leaderboard_query_gives_its_row(demo: tuple[Ended, Path]) -> None:
+def test_the_leaderboard_query_gives_its_row(demo: tuple[FinishedCommand, Path]) -> None:
     _, folder = demo
     detail = submission(folder)["results"][0]["detail"]
     _, table = rows([folder / "submission.json"], None)
@@ -91,7 +91,7 @@ def test_the_leaderboard_query_gives_its_row(demo: tuple[Ended, Path]) -> None:
     ]
 
 
-def test_nothing_is_left_behind(demo: tuple[Ended, Path]) -> None:
+def test_nothing_is_left_behind(demo: tuple[FinishedCommand, Path]) -> None:
     ended, _ = demo
     assert ended.left_processes == {}
     assert ended.left_files == []

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import tomli
 
-from helpers_runs_cli import ROOT, run_command
-from helpers_scenarios import moved_scenario
+from helpers.runner.commands import ROOT, run_command
+from helpers.scenario.copies import scenario_on_free_ports
 
 DOCS = ROOT / "scenarios" / "docs"
 MANUAL = Path("/usr/share/doc/postgresql-doc-15/html")
@@ -18,7 +18,7 @@ pytestmark = [
 
 
 def test_its_verdicts_are_the_expected_ones(tmp_path: Path) -> None:
-    scenario = moved_scenario("docs", tmp_path)
+    scenario = scenario_on_free_ports("docs", tmp_path)
     ended = run_command(
         tmp_path / "tmp", "agentbeats-run", scenario, "--max-parallel", "2", "--output-dir", tmp_path / "out"
     )

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from helpers_runs_cli import Ended, Running, command, listening
-from helpers_scenarios import moved_scenario, ports_of
+from helpers.runner.commands import FinishedCommand, RunningCommand, command, listening
+from helpers.scenario.copies import ports_of, scenario_on_free_ports
 
 pytestmark = pytest.mark.e2e
 TASK = "oak_desks"
 
 
-def assert_nothing_left(ended: Ended, scenario: Path) -> None:
+def assert_nothing_left(ended: FinishedCommand, scenario: Path) -> None:
     assert ended.left_processes == {}
     assert ended.left_files == []
     assert [port for port in ports_of(scenario) if listening(port)] == []
@@ -26,13 +26,13 @@ def start(folder: Path, scenario: Path) -> object:
     )
 
 
-def wait_for_step(running: Running, folder: Path, step: int) -> None:
+def wait_for_step(running: RunningCommand, folder: Path, step: int) -> None:
     running.wait_for_file(folder / "out", f"runs/*/results/{TASK}/snapshots/step_{step:03d}.yaml")
 
 
 @pytest.mark.parametrize("step", [0, 2, 5])
 def test_ctrl_c_at_any_step_stops_everything_and_says_how_to_go_on(tmp_path: Path, step: int) -> None:
-    scenario = moved_scenario("demo", tmp_path)
+    scenario = scenario_on_free_ports("demo", tmp_path)
     with start(tmp_path, scenario) as running:
         wait_for_step(running, tmp_path, step)
         running.interrupt()
@@ -44,7 +44,7 @@ def test_ctrl_c_at_any_step_stops_everything_and_says_how_to_go_on(tmp_path: Pat
 
 
 def test_ctrl_c_before_anything_is_up_stops_everything(tmp_path: Path) -> None:
-    scenario = moved_scenario("demo", tmp_path)
+    scenario = scenario_on_free_ports("demo", tmp_path)
     with start(tmp_path, scenario) as running:
         running.wait_for_file(tmp_path / "out", "runs/*/logs/shop.log")
         running.interrupt()
@@ -54,7 +54,7 @@ def test_ctrl_c_before_anything_is_up_stops_everything(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_is_finished_by_the_command_it_printed(tmp_path: Path) -> None:
-    scenario = moved_scenario("demo", tmp_path)
+    scenario = scenario_on_free_ports("demo", tmp_path)
     with start(tmp_path, scenario) as running:
         wait_for_step(running, tmp_path, 2)
         running.interrupt()
@@ -69,7 +69,7 @@ def test_an_interrupted_run_is_finished_by_the_command_it_printed(tmp_path: Path
 
 
 def test_a_killed_participant_is_scored_0_with_its_cause_and_leaves_nothing(tmp_path: Path) -> None:
-    scenario = moved_scenario("demo", tmp_path)
+    scenario = scenario_on_free_ports("demo", tmp_path)
     with start(tmp_path, scenario) as running:
         wait_for_step(running, tmp_path, 1)
         for pid in running.descendants("participant replay"):
@@ -86,7 +86,7 @@ def test_a_killed_participant_is_scored_0_with_its_cause_and_leaves_nothing(tmp_
 
 
 def test_a_killed_browser_is_noticed_and_named_and_the_task_is_tried_again(tmp_path: Path) -> None:
-    scenario = moved_scenario("demo", tmp_path)
+    scenario = scenario_on_free_ports("demo", tmp_path)
     with start(tmp_path, scenario) as running:
         wait_for_step(running, tmp_path, 1)
         for pid in running.descendants("--type=renderer") + running.descendants("--remote-debugging-pipe"):
@@ -103,7 +103,7 @@ def test_a_killed_browser_is_noticed_and_named_and_the_task_is_tried_again(tmp_p
 
 
 def test_sigterm_ends_a_run_like_ctrl_c(tmp_path: Path) -> None:
-    scenario = moved_scenario("demo", tmp_path)
+    scenario = scenario_on_free_ports("demo", tmp_path)
     with start(tmp_path, scenario) as running:
         wait_for_step(running, tmp_path, 1)
         running.process.terminate()
@@ -113,7 +113,7 @@ def test_sigterm_ends_a_run_like_ctrl_c(tmp_path: Path) -> None:
 
 
 def test_a_runner_that_is_killed_takes_its_children_with_it(tmp_path: Path) -> None:
-    scenario = moved_scenario("demo", tmp_path)
+    scenario = scenario_on_free_ports("demo", tmp_path)
     with start(tmp_path, scenario) as running:
         wait_for_step(running, tmp_path, 1)
         running.process.kill()

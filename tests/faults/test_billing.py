@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers_assessment import Lab, participant, some_tasks, to_the_goal
-from helpers_hostile_site import hostile_site
-from helpers_model_servers import Answer, openai_error, serving
-from helpers_results import a_finished_run, a_result
-from helpers_scripted_model import ScriptedModel
+from helpers.browser.hostile_site import hostile_site
+from helpers.episode.live_judge import LiveJudge, participant, some_tasks, to_the_goal
+from helpers.llm.scripted import ScriptedModel
+from helpers.llm.servers import Answer, openai_error, serving
+from helpers.results import a_finished_run, a_result
 from judge.config import RunConfig
 from judge.judges.factory import open_judge
 from judge.judges.rescoring import score_all
@@ -144,7 +144,7 @@ async def test_stopping_a_scoring_counts_the_calls_under_way(tmp_path: Path, rec
 
 
 @pytest.mark.e2e
-async def test_cancelling_an_assessment_records_the_calls_under_way(judge: Lab, record_property: Record) -> None:
+async def test_cancelling_an_assessment_records_the_calls_under_way(judge: LiveJudge, record_property: Record) -> None:
     asked, begun = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 

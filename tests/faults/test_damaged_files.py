@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers_results import a_finished_run, a_result, a_submission
-from helpers_runner import interrupted_run, write_scenario
-from helpers_scripted_model import ScriptedModel, parts_for, trajectory, webjudge_script
+from helpers.llm.scripted import ScriptedModel, parts_for, trajectory, webjudge_script
+from helpers.results import a_finished_run, a_result, a_submission
+from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.agentbeats_run import app as runner_app
 from judge.commands.app import app
 from judge.judges.webjudge import WebJudge

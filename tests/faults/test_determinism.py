@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from helpers_assessment import Books, Lab, to_the_goal
-from helpers_hostile_site import hostile_site
+from helpers.browser.hostile_site import hostile_site
+from helpers.episode.live_judge import AssessedRun, LiveJudge, to_the_goal
 from judge.commands.verify import load_run
 from judge.results.verify import verify_run
 from judge.store import RunStore
@@ -14,8 +14,8 @@ from judge.store import RunStore
 pytestmark = pytest.mark.e2e
 
 
-def without_times_and_ids(books: Books) -> Any:
-    value = json.loads((books.folder / "results.json").read_text())
+def without_times_and_ids(assessed: AssessedRun) -> Any:
+    value = json.loads((assessed.folder / "results.json").read_text())
     detail = value["results"][0]["detail"]
     del detail["provenance"]["run_id"]
     for task in detail["tasks"]:
@@ -41,7 +41,7 @@ REACHED = [
     ],
 )
 async def test_two_runs_give_the_same_results(
-    judge: Lab, judge_model: str, checks: list[dict[str, Any]], verdict: str
+    judge: LiveJudge, judge_model: str, checks: list[dict[str, Any]], verdict: str
 ) -> None:
     with hostile_site() as site:
         runs = [
@@ -50,9 +50,9 @@ async def test_two_runs_give_the_same_results(
             )
             for number in range(2)
         ]
-    assert [task["verdict"] for books in runs for task in books.detail["tasks"]] == [verdict] * 4
+    assert [task["verdict"] for assessed in runs for task in assessed.detail["tasks"]] == [verdict] * 4
     first, second = map(without_times_and_ids, runs)
     assert first == second
-    for books in runs:
-        store = RunStore(judge.output_dir, books.folder.name)
+    for assessed in runs:
+        store = RunStore(judge.output_dir, assessed.folder.name)
         assert verify_run(load_run(store)).mismatches == ()

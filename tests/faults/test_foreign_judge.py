@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from helpers_assessment import served
-from helpers_runner import run_here, write_scenario
+from helpers.episode.live_judge import served
+from helpers.runner.scenario_runs import run_here, write_scenario
 from judge.runner.follow import request_assessment
 from judge.server.limits import ServiceLimits
 from judge.server.service import JudgeService, ServiceParts

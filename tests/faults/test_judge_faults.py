@@ -14,11 +14,21 @@ from typing import Any
 
 import pytest
 
-from helpers_assessment import FAST, Lab, Look, lab, participant, ref, say, some_tasks, to_the_goal
-from helpers_browser import free_port
-from helpers_hostile_site import hostile_site
-from helpers_model_servers import ModelServer
-from helpers_runs_cli import BIN
+from helpers.browser.hostile_site import hostile_site
+from helpers.episode.live_judge import (
+    FAST,
+    LiveJudge,
+    ParticipantTurn,
+    live_judge,
+    participant,
+    ref,
+    some_tasks,
+    to_the_goal,
+    tool_call,
+)
+from helpers.llm.servers import ModelServer
+from helpers.ports import free_port
+from helpers.runner.commands import BIN
 from judge.runner.follow import RunOutcome, request_assessment
 from shared.a2a.client import AssessmentClient, StatusText
 
@@ -26,10 +36,10 @@ pytestmark = pytest.mark.e2e
 
 
 @asynccontextmanager
-async def judge_process(folder: Path, place: Path, port: int) -> AsyncIterator[subprocess.Popen[bytes]]:
+async def judge_process(folder: Path, browser_files: Path, port: int) -> AsyncIterator[subprocess.Popen[bytes]]:
     """`wabe serve` as a process of its own."""
     command = [str(BIN / "wabe"), "serve", "--port", str(port), "--output-dir", str(folder)]
-    places = {"PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin", "TMPDIR": str(place), "HOME": str(place)}
+    places = {"PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin", "TMPDIR": str(browser_files), "HOME": str(browser_files)}
     environ = {**places, "WABE_TRUST_CONFIG": "1"}
     with (folder / "judge.log").open("wb") as log:
         process = subprocess.Popen(command, env=environ, stderr=log, stdout=log)
@@ -56,17 +66,17 @@ def asked(url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prlimit is Linux's")
 async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
-    tmp_path: Path, place: Path, dice: random.Random
+    tmp_path: Path, browser_files: Path, dice: random.Random
 ) -> None:
     port, strike = free_port(), dice.randrange(1, 3)
 
-    async with judge_process(tmp_path, place, port) as process:
+    async with judge_process(tmp_path, browser_files, port) as process:
 
-        def script(look: Look) -> str:
-            if look.episode == 1 and look.n == strike:
+        def script(turn: ParticipantTurn) -> str:
+            if turn.episode == 1 and turn.n == strike:
                 # From here on no file of the judge may grow: every write fails as on a full disk.
                 resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-            return to_the_goal(look)
+            return to_the_goal(turn)
 
         with hostile_site() as site:
             async with participant(script) as url:
@@ -86,49 +96,49 @@ async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
     assert kept["verdict"] == verdicts[0]
 
 
-async def test_a_device_without_space_aborts_the_task_that_needs_it(judge: Lab, dice: random.Random) -> None:
+async def test_a_device_without_space_aborts_the_task_that_needs_it(judge: LiveJudge, dice: random.Random) -> None:
     strike = dice.randrange(1, 3)
 
-    def script(look: Look) -> str:
-        if look.n == strike:
+    def script(turn: ParticipantTurn) -> str:
+        if turn.n == strike:
             steps = judge.output_dir / "runs" / "nospace" / "results" / "t0" / "steps.jsonl"
             steps.unlink()
             steps.symlink_to("/dev/full")
-        return to_the_goal(look)
+        return to_the_goal(turn)
 
     with hostile_site() as site:
         async with participant(script) as url:
-            books = await judge.ask(url, some_tasks(site.url), run_id="nospace")
-    assert books.verdict == ("aborted", "environment_fault")
-    assert "No space left on device" in books.entry["error"]
-    assert books.detail["success_rate"] == 0.0
+            assessed = await judge.ask(url, some_tasks(site.url), run_id="nospace")
+    assert assessed.verdict == ("aborted", "environment_fault")
+    assert "No space left on device" in assessed.entry["error"]
+    assert assessed.detail["success_rate"] == 0.0
     await judge.is_clean()
 
 
 async def test_a_clock_that_is_set_back_changes_no_duration_and_no_outcome(
-    judge: Lab, dice: random.Random, monkeypatch: pytest.MonkeyPatch
+    judge: LiveJudge, dice: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strike, real = dice.randrange(3), time.time
     shift = dice.choice((-86_400.0, 86_400.0, -1e9))
 
-    def script(look: Look) -> str:
-        if look.n == strike:
+    def script(turn: ParticipantTurn) -> str:
+        if turn.n == strike:
             monkeypatch.setattr(time, "time", lambda: real() + shift)
-        return to_the_goal(look)
+        return to_the_goal(turn)
 
     with hostile_site() as site:
-        books = await judge.play(script, site.url)
-    assert books.verdict == ("success", "finished")
-    times = books.result()["times"]
+        assessed = await judge.play(script, site.url)
+    assert assessed.verdict == ("success", "finished")
+    times = assessed.result()["times"]
     assert 0 < times["duration_s"] < 60
     assert times["started_at"] < times["ended_at"]
-    assert all(min(step["timings"].values()) >= 0 for step in books.result()["steps"])
-    run = json.loads((books.folder / "run.json").read_text())
+    assert all(min(step["timings"].values()) >= 0 for step in assessed.result()["steps"])
+    run = json.loads((assessed.folder / "run.json").read_text())
     assert run["ended_at"] >= run["started_at"]
 
 
-def for_ever(look: Look) -> str:
-    return say("browser_press_key", key="Tab")
+def for_ever(turn: ParticipantTurn) -> str:
+    return tool_call("browser_press_key", key="Tab")
 
 
 async def until(path: Path, lines: int = 1) -> None:
@@ -136,7 +146,7 @@ async def until(path: Path, lines: int = 1) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_cancelling_over_a2a_stops_the_run_and_closes_its_browsers(judge: Lab, dice: random.Random) -> None:
+async def test_cancelling_over_a2a_stops_the_run_and_closes_its_browsers(judge: LiveJudge, dice: random.Random) -> None:
     steps = judge.output_dir / "runs" / "cancelled" / "results" / "t0" / "steps.jsonl"
     states: list[Any] = []
     with hostile_site() as site:
@@ -158,15 +168,15 @@ async def test_cancelling_over_a2a_stops_the_run_and_closes_its_browsers(judge: 
     assert not (steps.parent / "result.json").exists()
 
 
-async def test_a_cancelled_run_is_finished_by_asking_for_it_again(judge: Lab) -> None:
+async def test_a_cancelled_run_is_finished_by_asking_for_it_again(judge: LiveJudge) -> None:
     results = judge.output_dir / "runs" / "twice" / "results"
     slow = asyncio.Event()
 
-    async def script(look: Look) -> str:
-        if look.episode == 1 and not slow.is_set():
+    async def script(turn: ParticipantTurn) -> str:
+        if turn.episode == 1 and not slow.is_set():
             slow.set()
             await asyncio.sleep(30)
-        return to_the_goal(look)
+        return to_the_goal(turn)
 
     with hostile_site() as site:
         async with participant(script) as url:
@@ -182,14 +192,14 @@ async def test_a_cancelled_run_is_finished_by_asking_for_it_again(judge: Lab) ->
                 await client.cancel()
                 await following
             first = (results / "t0" / "result.json").read_bytes()
-            books = await judge.ask(url, some_tasks(site.url, 2), run_id="twice")
-    books.check()
+            assessed = await judge.ask(url, some_tasks(site.url, 2), run_id="twice")
+    assessed.check()
     await judge.is_clean()
     assert (results / "t0" / "result.json").read_bytes() == first
-    assert books.detail["judged_successes"] == 2
+    assert assessed.detail["judged_successes"] == 2
 
 
-async def test_a_client_that_vanishes_does_not_stop_the_run(judge: Lab) -> None:
+async def test_a_client_that_vanishes_does_not_stop_the_run(judge: LiveJudge) -> None:
     with hostile_site() as site:
         async with participant(to_the_goal) as url:
             request = judge.request(url, some_tasks(site.url, 2), run_id="vanished")
@@ -205,12 +215,12 @@ async def test_a_client_that_vanishes_does_not_stop_the_run(judge: Lab) -> None:
     assert [task["verdict"] for task in detail["tasks"]] == ["success", "success"]
 
 
-async def test_two_assessments_at_once_do_not_mix(judge: Lab) -> None:
+async def test_two_assessments_at_once_do_not_mix(judge: LiveJudge) -> None:
     def player(mark: str) -> Any:
-        def script(look: Look) -> str:
-            if look.n == 0:
-                return say("browser_type", ref=ref(look, 'textbox "Field"'), text=mark, thought=mark)
-            return to_the_goal(look) if look.n < 4 else say("finish", answer=mark)
+        def script(turn: ParticipantTurn) -> str:
+            if turn.n == 0:
+                return tool_call("browser_type", ref=ref(turn, 'textbox "Field"'), text=mark, thought=mark)
+            return to_the_goal(turn) if turn.n < 4 else tool_call("finish", answer=mark)
 
         return script
 
@@ -220,37 +230,37 @@ async def test_two_assessments_at_once_do_not_mix(judge: Lab) -> None:
                 judge.ask(one, some_tasks(site.url, 2), run_id="one", max_parallel=2, max_steps=4),
                 judge.ask(two, some_tasks(other.url, 2), run_id="two", max_parallel=2, max_steps=4),
             )
-    for books, mark, foreign, port in (
+    for assessed, mark, foreign, port in (
         (first, "first", "second", other.server_port),
         (second, "second", "first", site.server_port),
     ):
-        books.check()
-        text = json.dumps([books.result("t0"), books.result("t1")])
+        assessed.check()
+        text = json.dumps([assessed.result("t0"), assessed.result("t1")])
         assert f"TYPE: {mark}" in text
         assert foreign not in text
         assert str(port) not in text
     await judge.is_clean()
 
 
-async def test_the_same_run_twice_at_once_is_refused(judge: Lab) -> None:
+async def test_the_same_run_twice_at_once_is_refused(judge: LiveJudge) -> None:
     steps = judge.output_dir / "runs" / "same" / "results" / "t0" / "steps.jsonl"
     with hostile_site() as site:
         async with participant(to_the_goal) as url:
             first = asyncio.create_task(judge.ask(url, some_tasks(site.url), run_id="same"))
             await until(steps)
             second = await judge.ask(url, some_tasks(site.url), run_id="same")
-            books = await first
+            assessed = await first
     assert (second.outcome.state, second.outcome.results) == ("rejected", ())
-    books.check()
-    assert books.verdict == ("success", "finished")
+    assessed.check()
+    assert assessed.verdict == ("success", "finished")
 
 
-async def test_the_judge_outlives_every_fault(tmp_path: Path, place: Path, model: ModelServer) -> None:
-    async with lab(tmp_path, place, model) as judge:
+async def test_the_judge_outlives_every_fault(tmp_path: Path, browser_files: Path, model: ModelServer) -> None:
+    async with live_judge(tmp_path, browser_files, model) as judge:
         before = {task for task in asyncio.all_tasks() if not task.done()}
         for website in (f"http://127.0.0.1:{free_port()}/", "http://127.0.0.1:1/"):
-            books = await judge.play(to_the_goal, website)
-            assert books.verdict == ("aborted", "environment_fault")
+            assessed = await judge.play(to_the_goal, website)
+            assert assessed.verdict == ("aborted", "environment_fault")
         with hostile_site() as site:
             assert (await judge.play(to_the_goal, site.url)).verdict == ("success", "finished")
         await asyncio.sleep(0)

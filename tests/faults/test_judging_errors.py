@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from helpers_results import a_finished_run, a_result, a_verdict
+from helpers.results import a_finished_run, a_result, a_verdict
 from judge.commands import score as score_command
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge

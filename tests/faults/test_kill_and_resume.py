@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers_browser import free_port
-from helpers_runs_cli import ROOT, command, run_command
+from helpers.ports import free_port
+from helpers.runner.commands import ROOT, command, run_command
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from a2a.utils.errors import A2AError
 
-from helpers_hostile_envelopes import body_agent, encode, in_envelope
-from helpers_still_page import Played, play
+from helpers.a2a.envelopes import body_agent, encode, in_envelope
+from helpers.episode.still_page import PlayedTask, play
 from shared.a2a.calls import blaming
 from shared.a2a.client import ParticipantClient
 from shared.errors import InternalFault, ParticipantError, WabeError
@@ -45,7 +45,7 @@ class Starved:
             return await self._client.send(text, image=image, media_type=media_type, context_id=context_id)
 
 
-async def play_starved(folder: Path, *, while_dialling: bool = False, attempts: int = 9) -> Played:
+async def play_starved(folder: Path, *, while_dialling: bool = False, attempts: int = 9) -> PlayedTask:
     """One task, tried up to twice, against a participant that writes prose; the first `attempts` are starved."""
     async with body_agent() as agent:
         agent.reply = encode(
@@ -67,7 +67,7 @@ async def play_starved(folder: Path, *, while_dialling: bool = False, attempts: 
 
 async def test_no_descriptor_left_to_send_with_aborts_the_task(tmp_path: Path, record_property: Record) -> None:
     played = await play_starved(tmp_path)
-    record_property("outcome", played.told())
+    record_property("outcome", played.summary())
     assert (played.outcome, played.retries) == ("aborted", 1)
     assert played.error.startswith("internal: the judge's machine could not go on")
     assert "Too many open files" in played.error
@@ -77,14 +77,14 @@ async def test_no_descriptor_left_to_read_the_card_with_aborts_the_task(
     tmp_path: Path, record_property: Record
 ) -> None:
     played = await play_starved(tmp_path, while_dialling=True)
-    record_property("outcome", played.told())
+    record_property("outcome", played.summary())
     assert (played.outcome, played.retries) == ("aborted", 1)
     assert played.error.startswith("internal: ")
 
 
 async def test_a_shortage_that_passes_costs_one_attempt(tmp_path: Path, record_property: Record) -> None:
     played = await play_starved(tmp_path, attempts=1)
-    record_property("outcome", played.told())
+    record_property("outcome", played.summary())
     assert played.retries == 1
     assert played.entry["stop_reason"] == "unreadable_replies"
 

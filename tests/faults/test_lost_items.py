@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers_results import a_finished_run, a_result
-from helpers_scripted_model import JPEG, ScriptedModel, parts_for, webjudge_script
+from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
+from helpers.results import a_finished_run, a_result
 from judge.judges.rescoring import find_trajectories, judge_stored
 from judge.judges.webjudge import WebJudge
 from judge.parsing import parse_key_points

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers_runner import interrupted_run, run_here, write_scenario
-from helpers_scenarios import free_ports
+from helpers.ports import free_ports
+from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
 from judge import run_lock
 from judge.commands import export, report, score, verify
 from judge.files import read_json, write_json

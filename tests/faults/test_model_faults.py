@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from helpers_assessment import Books, Lab, always_yes, participant, some_tasks, to_the_goal
-from helpers_hostile_site import hostile_site
-from helpers_model_servers import Answer, ModelServer, Plan, Received, openai_answer, openai_error
+from helpers.browser.hostile_site import hostile_site
+from helpers.episode.live_judge import AssessedRun, LiveJudge, always_yes, participant, some_tasks, to_the_goal
+from helpers.llm.servers import Answer, ModelCall, ModelServer, Plan, openai_answer, openai_error
 
 pytestmark = pytest.mark.e2e
 
@@ -32,30 +32,30 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{module}.MAX_RETRY_DELAY", 0.02, raising=False)
 
 
-async def judged(judge: Lab, plan: Plan, **config: object) -> Books:
+async def judged(judge: LiveJudge, plan: Plan, **config: object) -> AssessedRun:
     judge.model.plan = plan
     with hostile_site() as site:
         return await judge.play(to_the_goal, site.url, **config)
 
 
-def is_unscored(books: Books) -> bool:
-    assert books.entry["error"].startswith("judge model: "), books.entry
-    assert books.detail["scored_tasks"] == 0
-    assert books.detail["success_rate"] == 0.0
-    return books.verdict == ("unscored", "finished")
+def is_unscored(assessed: AssessedRun) -> bool:
+    assert assessed.entry["error"].startswith("judge model: "), assessed.entry
+    assert assessed.detail["scored_tasks"] == 0
+    assert assessed.detail["success_rate"] == 0.0
+    return assessed.verdict == ("unscored", "finished")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_without_a_usable_answer_a_task_is_unscored(judge: Lab, fault: str) -> None:
+async def test_without_a_usable_answer_a_task_is_unscored(judge: LiveJudge, fault: str) -> None:
     assert is_unscored(await judged(judge, FAULTS[fault], judge_timeout_s=0.3))
 
 
-async def test_a_model_that_is_down_leaves_the_task_unscored(judge: Lab) -> None:
+async def test_a_model_that_is_down_leaves_the_task_unscored(judge: LiveJudge) -> None:
     judge.model.stop()
     assert is_unscored(await judged(judge, always_yes))
 
 
-async def test_a_fault_at_one_question_only_is_got_over(judge: Lab) -> None:
+async def test_a_fault_at_one_question_only_is_got_over(judge: LiveJudge) -> None:
     def plan(_: object, number: int) -> Answer:
         return openai_error(503, "overloaded", retry_after_ms="5") if number % 2 == 0 else always_yes()
 
@@ -64,30 +64,30 @@ async def test_a_fault_at_one_question_only_is_got_over(judge: Lab) -> None:
 
 @pytest.mark.parametrize("fault", ["failing", "blocked", "truncated", "garbage", "slow"])
 async def test_a_model_that_fails_for_good_from_some_question_on_leaves_the_task_unscored(
-    judge: Lab, dice: random.Random, fault: str
+    judge: LiveJudge, dice: random.Random, fault: str
 ) -> None:
     # Key points, four screenshots, the outcome: before the last question in any case.
     strike = dice.randrange(1, 5)
 
-    def plan(received: Received, number: int) -> Answer:
+    def plan(received: ModelCall, number: int) -> Answer:
         return FAULTS[fault](received, number) if number >= strike else always_yes()
 
     assert is_unscored(await judged(judge, plan, judge_timeout_s=0.3))
 
 
-async def test_a_spent_budget_leaves_the_task_unscored(judge: Lab) -> None:
+async def test_a_spent_budget_leaves_the_task_unscored(judge: LiveJudge) -> None:
     assert is_unscored(await judged(judge, always_yes, max_judge_tokens=1))
 
 
 async def test_an_unscored_task_is_judged_again_on_resuming_without_playing_again(
-    judge: Lab, model: ModelServer
+    judge: LiveJudge, model: ModelServer
 ) -> None:
     plays = 0
 
-    def script(look: object) -> str:
+    def script(turn: object) -> str:
         nonlocal plays
         plays += 1
-        return to_the_goal(look)  # type: ignore[arg-type]
+        return to_the_goal(turn)  # type: ignore[arg-type]
 
     with hostile_site() as site:
         # One participant for both: a run is resumed only by the request it was started with.

@@ -10,39 +10,39 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from helpers_assessment import Books, Lab, Look, finish, say, some_tasks
-from helpers_browser import free_port
-from helpers_hostile_site import hostile_site
-from helpers_raw_agent import Asked, RawAgent, http, message, raw_agent
-from helpers_runs_cli import ROOT
+from helpers.a2a.raw_agent import RawAgent, RawRequest, http, message, raw_agent
+from helpers.browser.hostile_site import hostile_site
+from helpers.episode.live_judge import AssessedRun, LiveJudge, ParticipantTurn, finish, some_tasks, tool_call
+from helpers.ports import free_port
+from helpers.runner.commands import ROOT
 
 pytestmark = pytest.mark.e2e
 
-PRESS = say("browser_press_key", key="Tab")
+PRESS = tool_call("browser_press_key", key="Tab")
 
 
-async def play_raw(judge: Lab, answer: Callable[[Asked], object], **config: object) -> Books:
+async def play_raw(judge: LiveJudge, answer: Callable[[RawRequest], object], **config: object) -> AssessedRun:
     """One assessment of a raw participant, its books checked."""
     with hostile_site() as site:
         async with raw_agent(answer) as agent:
-            books = await judge.ask(agent.url, some_tasks(site.url), **config)
-    books.check()
+            assessed = await judge.ask(agent.url, some_tasks(site.url), **config)
+    assessed.check()
     await judge.is_clean()
-    return books
+    return assessed
 
 
-def blames_the_participant(books: Books) -> str:
-    assert books.verdict == ("failure", "participant_error"), books.entry
-    assert books.detail["scored_tasks"] == 1
-    assert books.detail["success_rate"] == 0.0
-    assert judge_was_not_asked_for(books)
-    error = str(books.entry["error"])
+def blames_the_participant(assessed: AssessedRun) -> str:
+    assert assessed.verdict == ("failure", "participant_error"), assessed.entry
+    assert assessed.detail["scored_tasks"] == 1
+    assert assessed.detail["success_rate"] == 0.0
+    assert judge_was_not_asked_for(assessed)
+    error = str(assessed.entry["error"])
     assert error.startswith("participant: ")
     return error
 
 
-def judge_was_not_asked_for(books: Books) -> bool:
-    return bool(books.result()["token_usage"]["calls"] == 0)
+def judge_was_not_asked_for(assessed: AssessedRun) -> bool:
+    return bool(assessed.result()["token_usage"]["calls"] == 0)
 
 
 @asynccontextmanager
@@ -69,7 +69,7 @@ async def participant_process(port: int) -> AsyncIterator[subprocess.Popen[bytes
         process.wait()
 
 
-async def test_a_participant_that_is_killed_is_scored_zero(judge: Lab, dice: random.Random) -> None:
+async def test_a_participant_that_is_killed_is_scored_zero(judge: LiveJudge, dice: random.Random) -> None:
     port, strike = free_port(), dice.randrange(1, 4)
     with hostile_site() as site:
         async with participant_process(port) as process:
@@ -82,61 +82,63 @@ async def test_a_participant_that_is_killed_is_scored_zero(judge: Lab, dice: ran
                 process.send_signal(signal.SIGKILL)
 
             async with asyncio.timeout(120):
-                books, _ = await asyncio.gather(asked, strike_at())
-    books.check()
+                assessed, _ = await asyncio.gather(asked, strike_at())
+    assessed.check()
     await judge.is_clean()
-    assert "connection to the agent failed" in blames_the_participant(books)
+    assert "connection to the agent failed" in blames_the_participant(assessed)
 
 
-async def test_a_participant_that_was_never_there_is_scored_zero(judge: Lab) -> None:
+async def test_a_participant_that_was_never_there_is_scored_zero(judge: LiveJudge) -> None:
     with hostile_site() as site:
-        books = await judge.ask(f"http://127.0.0.1:{free_port()}/", some_tasks(site.url))
-    books.check(on_disk=False)
-    assert books.verdict == ("failure", "participant_error")
+        assessed = await judge.ask(f"http://127.0.0.1:{free_port()}/", some_tasks(site.url))
+    assessed.check(on_disk=False)
+    assert assessed.verdict == ("failure", "participant_error")
 
 
-async def test_a_participant_that_hangs_is_scored_zero_after_the_reply_timeout(judge: Lab, dice: random.Random) -> None:
+async def test_a_participant_that_hangs_is_scored_zero_after_the_reply_timeout(
+    judge: LiveJudge, dice: random.Random
+) -> None:
     strike = dice.randrange(3)
 
-    async def answer(asked: Asked) -> bytes | None:
+    async def answer(asked: RawRequest) -> bytes | None:
         if asked.number == strike:
             await asyncio.sleep(60)
         return message(asked, PRESS)
 
-    books = await play_raw(judge, answer, reply_timeout_s=1)
-    assert "no reply within 1 s" in blames_the_participant(books)
+    assessed = await play_raw(judge, answer, reply_timeout_s=1)
+    assert "no reply within 1 s" in blames_the_participant(assessed)
 
 
-async def test_a_slow_participant_within_the_limit_is_waited_for(judge: Lab) -> None:
-    async def answer(asked: Asked) -> bytes:
+async def test_a_slow_participant_within_the_limit_is_waited_for(judge: LiveJudge) -> None:
+    async def answer(asked: RawRequest) -> bytes:
         await asyncio.sleep(0.8)
         return message(asked, PRESS if asked.number < 2 else finish())
 
-    books = await play_raw(judge, answer, reply_timeout_s=5)
-    assert books.verdict == ("success", "finished")
+    assessed = await play_raw(judge, answer, reply_timeout_s=5)
+    assert assessed.verdict == ("success", "finished")
 
 
-async def test_a_participant_that_trickles_its_answer_is_stopped_by_the_clock(judge: Lab) -> None:
-    async def answer(asked: Asked) -> None:
+async def test_a_participant_that_trickles_its_answer_is_stopped_by_the_clock(judge: LiveJudge) -> None:
+    async def answer(asked: RawRequest) -> None:
         asked.writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n")
         for _ in range(1000):
             asked.writer.write(b" ")
             await asked.writer.drain()
             await asyncio.sleep(0.05)
 
-    books = await play_raw(judge, answer, reply_timeout_s=1)
-    assert "no reply within 1 s" in blames_the_participant(books)
+    assessed = await play_raw(judge, answer, reply_timeout_s=1)
+    assert "no reply within 1 s" in blames_the_participant(assessed)
 
 
-async def test_a_task_over_its_time_is_scored_zero(judge: Lab) -> None:
-    def script(look: Look) -> str:
-        return say("browser_wait_for", time=3)
+async def test_a_task_over_its_time_is_scored_zero(judge: LiveJudge) -> None:
+    def script(turn: ParticipantTurn) -> str:
+        return tool_call("browser_wait_for", time=3)
 
     with hostile_site() as site:
         # Room for a slow machine to start a browser in; the waits alone take longer than the task may.
         limits = {"task_timeout_s": 12, "step_timeout_s": 11, "call_timeout_s": 10, "reply_timeout_s": 10}
-        books = await judge.play(script, site.url, **limits)
-    assert books.verdict == ("failure", "task_timeout")
+        assessed = await judge.play(script, site.url, **limits)
+    assert assessed.verdict == ("failure", "task_timeout")
 
 
 GARBAGE = {
@@ -158,19 +160,19 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-async def test_garbage_is_the_participants_fault(judge: Lab, dice: random.Random, kind: str) -> None:
+async def test_garbage_is_the_participants_fault(judge: LiveJudge, dice: random.Random, kind: str) -> None:
     strike = dice.randrange(2)
 
-    def answer(asked: Asked) -> bytes:
+    def answer(asked: RawRequest) -> bytes:
         return GARBAGE[kind] if asked.number >= strike else message(asked, PRESS)
 
     blames_the_participant(await play_raw(judge, answer))
 
 
-async def test_a_hundred_megabytes_are_cut_off(judge: Lab) -> None:
+async def test_a_hundred_megabytes_are_cut_off(judge: LiveJudge) -> None:
     sent = 0
 
-    async def answer(asked: Asked) -> None:
+    async def answer(asked: RawRequest) -> None:
         nonlocal sent
         asked.writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
         for _ in range(1600):
@@ -178,33 +180,33 @@ async def test_a_hundred_megabytes_are_cut_off(judge: Lab) -> None:
             await asked.writer.drain()
             sent += 65_536
 
-    books = await play_raw(judge, answer)
-    assert "more than 1000000 bytes" in blames_the_participant(books)
+    assessed = await play_raw(judge, answer)
+    assert "more than 1000000 bytes" in blames_the_participant(assessed)
     assert sent < 20_000_000
 
 
-async def test_another_episodes_context_is_refused(judge: Lab) -> None:
-    books = await play_raw(judge, lambda asked: message(asked, PRESS, contextId="somebody-elses"))
-    assert "another context" in blames_the_participant(books)
+async def test_another_episodes_context_is_refused(judge: LiveJudge) -> None:
+    assessed = await play_raw(judge, lambda asked: message(asked, PRESS, contextId="somebody-elses"))
+    assert "another context" in blames_the_participant(assessed)
 
 
-async def test_replies_that_cannot_be_read_end_the_episode_after_three(judge: Lab, dice: random.Random) -> None:
+async def test_replies_that_cannot_be_read_end_the_episode_after_three(judge: LiveJudge, dice: random.Random) -> None:
     start = dice.randrange(2)
 
-    def answer(asked: Asked) -> bytes:
+    def answer(asked: RawRequest) -> bytes:
         return message(asked, PRESS if asked.number < start else "I would rather talk about the weather.")
 
-    books = await play_raw(judge, answer)
-    assert books.verdict == ("failure", "unreadable_replies")
-    assert books.entry["steps_taken"] == start + 3
-    assert judge_was_not_asked_for(books)
+    assessed = await play_raw(judge, answer)
+    assert assessed.verdict == ("failure", "unreadable_replies")
+    assert assessed.entry["steps_taken"] == start + 3
+    assert judge_was_not_asked_for(assessed)
 
 
-async def test_a_participant_that_goes_away_between_steps_is_scored_zero(judge: Lab, dice: random.Random) -> None:
+async def test_a_participant_that_goes_away_between_steps_is_scored_zero(judge: LiveJudge, dice: random.Random) -> None:
     strike = dice.randrange(1, 3)
     agents: list[RawAgent] = []
 
-    def answer(asked: Asked) -> bytes:
+    def answer(asked: RawRequest) -> bytes:
         if asked.number == strike:
             agents[0].vanish()
         return message(asked, PRESS)
@@ -212,7 +214,7 @@ async def test_a_participant_that_goes_away_between_steps_is_scored_zero(judge: 
     with hostile_site() as site:
         async with raw_agent(answer) as agent:
             agents.append(agent)
-            books = await judge.ask(agent.url, some_tasks(site.url))
-    books.check()
-    blames_the_participant(books)
-    assert books.entry["steps_taken"] == strike + 2
+            assessed = await judge.ask(agent.url, some_tasks(site.url))
+    assessed.check()
+    blames_the_participant(assessed)
+    assert assessed.entry["steps_taken"] == strike + 2

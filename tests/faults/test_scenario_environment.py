@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers_runner import run_here, write_scenario
+from helpers.runner.scenario_runs import run_here, write_scenario
 from judge.judges.factory import check_judge_model
 from judge.runner.launch import child_environ, members_of, running_cast
 from judge.runner.run import RunOptions, make_plan

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from helpers_results import JUDGE, a_finished_run, a_result, a_verdict
-from helpers_shop import assess
+from helpers.episode.one_page_shop import assess_in_shop
+from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.commands.verify import load_run
 from judge.config import RunConfig
 from judge.events import Event, TaskRetried
@@ -105,12 +105,12 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 async def test_a_damaged_success_is_played_again_on_resume(
     tmp_path: Path, damage: str, record_property: Record
 ) -> None:
-    first = await assess(tmp_path, Player(clicks=True), 2, max_steps=STEPS, judge=ClickJudge())
+    first = await assess_in_shop(tmp_path, Player(clicks=True), 2, max_steps=STEPS, judge=ClickJudge())
     folder = RunStore(tmp_path, "r").task("t0").folder
     DAMAGES[damage](folder)
     events: list[Event] = []
     player = Player(clicks=False)
-    done = await assess(tmp_path, player, 1, max_steps=STEPS, judge=ClickJudge(), events=events)
+    done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=ClickJudge(), events=events)
     record_property("outcome", f"{first[0].outcome}, then {done[0].outcome}: {done[0].entry['reason']}")
     assert [first[0].outcome, done[0].outcome] == ["success", "failure"]
     assert any(isinstance(event, TaskRetried) and "damaged" in event.cause for event in events)
@@ -119,9 +119,9 @@ async def test_a_damaged_success_is_played_again_on_resume(
 
 
 async def test_a_whole_success_is_kept_on_resume(tmp_path: Path, record_property: Record) -> None:
-    await assess(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge())
+    await assess_in_shop(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge())
     player, judge = Player(clicks=False), ClickJudge()
-    done = await assess(tmp_path, player, 1, max_steps=STEPS, judge=judge)
+    done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=judge)
     record_property("outcome", f"{done[0].outcome}; {len(player.asked)} episodes and {judge.asked} verdicts more")
     assert (done[0].outcome, len(player.asked), judge.asked) == ("success", 0, 0)
 
@@ -129,10 +129,10 @@ async def test_a_whole_success_is_kept_on_resume(tmp_path: Path, record_property
 async def test_a_verdict_that_was_deleted_is_given_again_without_playing(
     tmp_path: Path, record_property: Record
 ) -> None:
-    await assess(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge())
+    await assess_in_shop(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge())
     shutil.rmtree(RunStore(tmp_path, "r").task("t0").folder / "verdicts")
     player, judge = Player(clicks=False), ClickJudge()
-    done = await assess(tmp_path, player, 1, max_steps=STEPS, judge=judge)
+    done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=judge)
     record_property("outcome", f"{done[0].outcome}; {len(player.asked)} episodes and {judge.asked} verdicts more")
     assert (done[0].outcome, len(player.asked), judge.asked) == ("success", 0, 1)
 
@@ -140,8 +140,8 @@ async def test_a_verdict_that_was_deleted_is_given_again_without_playing(
 async def a_failure_with_a_copied_success(folder: Path) -> TaskStore:
     """A failed task beside whose trajectory lies the verdict on another one."""
     judge = ClickJudge()
-    await assess(folder / "other", Player(clicks=True), 1, max_steps=STEPS, judge=judge)
-    await assess(folder, Player(clicks=False), 1, max_steps=STEPS, judge=judge)
+    await assess_in_shop(folder / "other", Player(clicks=True), 1, max_steps=STEPS, judge=judge)
+    await assess_in_shop(folder, Player(clicks=False), 1, max_steps=STEPS, judge=judge)
     name = f"verdicts/{judge.id}.json"
     task = RunStore(folder, "r").task("t0")
     shutil.copyfile(RunStore(folder / "other", "r").task("t0").folder / name, task.folder / name)
@@ -152,7 +152,9 @@ async def test_a_verdict_copied_from_another_trajectory_is_ignored_on_resume(
     tmp_path: Path, record_property: Record
 ) -> None:
     await a_failure_with_a_copied_success(tmp_path)
-    done: tuple[TaskSummary, ...] = await assess(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge())
+    done: tuple[TaskSummary, ...] = await assess_in_shop(
+        tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge()
+    )
     record_property("outcome", f"{done[0].outcome}: {done[0].entry['reason']}")
     assert done[0].outcome == "failure"
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers_hostile_site import hostile_site
-from helpers_runner import write_scenario
-from helpers_runs import BEGAN, write_task
-from helpers_runs_cli import run_command
-from helpers_scenarios import free_ports
+from helpers.browser.hostile_site import hostile_site
+from helpers.ports import free_ports
+from helpers.runner.commands import run_command
+from helpers.runner.scenario_runs import write_scenario
+from helpers.runs import BEGAN, write_task
 from judge.events import Event, RunStarted, StepDone, TaskDone
 from judge.judges.without_judge import WHY_ZERO
 from judge.results.run_record import withdraw_unplayed

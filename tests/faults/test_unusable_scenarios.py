@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from helpers_scenario import GOOD
+from helpers.scenario.texts import GOOD
 from judge.commands.app import app
 from judge.config import RunConfig
 from judge.episode.preflight import check_config

@@ -1,6 +1,6 @@
 import pytest
 
-from helpers_environments import IndexUnreachable, environment
+from helpers.interop.environments import IndexUnreachable, environment
 
 
 @pytest.fixture(scope="session")

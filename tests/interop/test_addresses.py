@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from helpers_a2a import served
-from helpers_interop import CLIENTS, call, judge_process
+from helpers.a2a.agents import served
+from helpers.interop.programs import CLIENTS, call, judge_process
 
 pytestmark = pytest.mark.usefixtures("environments")
 PREFIX = "/judges/wabe"

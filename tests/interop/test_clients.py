@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from helpers_interop import (
+from helpers.interop.programs import (
     CLIENTS,
+    EventRecords,
     JudgeProcess,
-    Seen,
     assessment,
     call,
     calling,
@@ -46,7 +46,7 @@ def request_text(environments: None, site: str, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="module", params=CLIENTS)
-def streamed(request: pytest.FixtureRequest, judge: JudgeProcess, request_text: str) -> tuple[str, list[Seen]]:
+def streamed(request: pytest.FixtureRequest, judge: JudgeProcess, request_text: str) -> tuple[str, list[EventRecords]]:
     """A client and what it saw of a whole assessment: its card, then every event."""
     return request.param, call(request.param, judge.url, "stream", text=request_text)
 
@@ -59,7 +59,7 @@ def is_json(text: str) -> bool:
     return True
 
 
-def results_of(event: Seen) -> dict[str, Any]:
+def results_of(event: EventRecords) -> dict[str, Any]:
     """The JSON text of the only artifact."""
     [texts] = event["artifacts"]
     [result] = [json.loads(text) for text in texts if is_json(text)]
@@ -69,35 +69,35 @@ def results_of(event: Seen) -> dict[str, Any]:
 # --- one assessment, from the card to the result ----------------------------------------------------------------------
 
 
-def test_the_card_is_read_and_names_the_judge(streamed: tuple[str, list[Seen]], judge: JudgeProcess) -> None:
+def test_the_card_is_read_and_names_the_judge(streamed: tuple[str, list[EventRecords]], judge: JudgeProcess) -> None:
     client, [card, *_] = streamed
     assert card["card"] == "WABE judge"
     assert card["url"] == f"{judge.url}/"
     assert card["protocol"] == ("0.3" if client.startswith("v03") else "1.0")
 
 
-def test_it_is_one_task_that_works_and_then_is_completed(streamed: tuple[str, list[Seen]]) -> None:
+def test_it_is_one_task_that_works_and_then_is_completed(streamed: tuple[str, list[EventRecords]]) -> None:
     _, [_, *events] = streamed
     assert len({event["task"] for event in events}) == 1
     assert {event["state"] for event in events[:-1]} == {"working"}
     assert events[-1]["state"] == "completed"
 
 
-def test_progress_is_told_in_prose(streamed: tuple[str, list[Seen]]) -> None:
+def test_progress_is_told_in_prose(streamed: tuple[str, list[EventRecords]]) -> None:
     _, [_, *events] = streamed
     said = [text for event in events for text in event["said"]]
     assert len(said) > 2
     assert not any(is_json(line) for text in said for line in (text, *text.splitlines()))
 
 
-def test_one_artifact_holds_prose_and_the_result_as_json(streamed: tuple[str, list[Seen]]) -> None:
+def test_one_artifact_holds_prose_and_the_result_as_json(streamed: tuple[str, list[EventRecords]]) -> None:
     _, [_, *events] = streamed
     [texts] = events[-1]["artifacts"]
     assert [is_json(text) for text in texts] == [False, True]
     assert set(results_of(events[-1])) == {"winner", "detail"}
 
 
-def test_the_result_is_that_of_the_assessment_with_whole_numbers(streamed: tuple[str, list[Seen]]) -> None:
+def test_the_result_is_that_of_the_assessment_with_whole_numbers(streamed: tuple[str, list[EventRecords]]) -> None:
     _, [_, *events] = streamed
     result = results_of(events[-1])
     detail = result["detail"]
@@ -109,7 +109,7 @@ def test_the_result_is_that_of_the_assessment_with_whole_numbers(streamed: tuple
 
 @pytest.mark.parametrize("other", ONE_OF_EACH)
 def test_a_task_that_is_done_can_be_fetched_by_any_client(
-    other: str, streamed: tuple[str, list[Seen]], judge: JudgeProcess
+    other: str, streamed: tuple[str, list[EventRecords]], judge: JudgeProcess
 ) -> None:
     _, [_, *events] = streamed
     _, task = call(other, judge.url, "get", task=events[-1]["task"])
@@ -153,7 +153,7 @@ def test_a_client_that_polls_is_answered_at_once_and_gets_the_result_later(
 # --- clients that go away ---------------------------------------------------------------------------------------------
 
 
-def when_done(client: str, url: str, task_id: str) -> Seen:
+def when_done(client: str, url: str, task_id: str) -> EventRecords:
     """The task when it is no longer being worked on, asked for again and again as a polling client does."""
     while True:
         _, task = call(client, url, "get", task=task_id)

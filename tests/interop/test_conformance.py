@@ -6,8 +6,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from helpers_a2a import served
-from helpers_conformance import Findings, KnownFailure, complaints, read_junit, read_known
+from helpers.a2a.agents import served
+from helpers.interop.conformance import Findings, KnownFailure, read_junit, read_known, unexpected_results
 from interop.conformance.agent_under_test import app_under_test
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,25 +19,27 @@ def findings(**outcomes: str) -> Findings:
 
 
 def test_only_known_failures_are_no_complaint() -> None:
-    assert complaints(findings(a="failed", b="passed", c="skipped"), [KNOWN]) == []
+    assert unexpected_results(findings(a="failed", b="passed", c="skipped"), [KNOWN]) == []
 
 
 @pytest.mark.parametrize("outcome", ["failed", "error"])
 def test_a_failure_that_is_not_in_the_list_is_a_complaint(outcome: str) -> None:
-    [complaint] = complaints(findings(a="failed", b=outcome), [KNOWN])
+    [complaint] = unexpected_results(findings(a="failed", b=outcome), [KNOWN])
     assert "tests.b fails and is not in the list" in complaint
 
 
 def test_a_failure_known_over_one_transport_is_none_over_another() -> None:
     found = Findings({("jsonrpc", "tests.a"): "failed", ("rest", "tests.a"): "failed"})
-    assert complaints(found, [KNOWN]) == ["rest: tests.a fails and is not in the list"]
+    assert unexpected_results(found, [KNOWN]) == ["rest: tests.a fails and is not in the list"]
 
 
 @pytest.mark.parametrize(
     ("found", "words"), [({"a": "passed"}, "passed"), ({"a": "skipped"}, "skipped"), ({}, "not there")]
 )
 def test_an_entry_that_fails_no_longer_is_a_complaint(found: dict[str, str], words: str) -> None:
-    assert complaints(findings(**found), [KNOWN]) == [f"jsonrpc: tests.a is in the list and {words}; take it out"]
+    assert unexpected_results(findings(**found), [KNOWN]) == [
+        f"jsonrpc: tests.a is in the list and {words}; take it out"
+    ]
 
 
 def test_a_report_of_pytest_is_read(tmp_path: Path) -> None:

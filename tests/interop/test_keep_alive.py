@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from helpers_a2a import our_agent
-from helpers_interop import ForeignClient, Seen, calling
+from helpers.a2a.agents import our_agent
+from helpers.interop.programs import EventRecords, ForeignClient, calling
 from shared.a2a.server import build_app
 from shared.a2a.serving import address_of, listen, serve_app
 from shared.a2a.turn import TaskSink, Turn
@@ -51,13 +51,13 @@ async def working(work: SilentWork, still_working_s: float) -> AsyncIterator[str
         await asyncio.gather(serving, return_exceptions=True)
 
 
-async def next_event(events: Iterator[Seen]) -> Seen | None:
+async def next_event(events: Iterator[EventRecords]) -> EventRecords | None:
     return await asyncio.to_thread(next, events, None)
 
 
-async def follow(client: ForeignClient, work: SilentWork) -> list[Seen]:
+async def follow(client: ForeignClient, work: SilentWork) -> list[EventRecords]:
     """What a client sees of work that ends after many words of life."""
-    seen: list[Seen] = []
+    seen: list[EventRecords] = []
     events = iter(client)
     while (event := await next_event(events)) is not None:
         seen.append(event)

@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from helpers_a2a import JPEG
-from helpers_interop import foreign_agent
+from helpers.a2a.agents import JPEG
+from helpers.interop.programs import foreign_agent
 from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
 
 pytestmark = pytest.mark.usefixtures("environments")

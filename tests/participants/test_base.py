@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 import participants
-from helpers_a2a import JPEG, served
+from helpers.a2a.agents import JPEG, served
 from participants.base import (
     MAX_EPISODES,
     Action,

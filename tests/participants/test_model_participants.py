@@ -10,16 +10,16 @@ from pydantic import SecretStr
 
 import participants.gemini
 import participants.openai
-from helpers_model_servers import (
+from helpers.llm.servers import (
     Answer,
-    Received,
+    ModelCall,
     gemini_answer,
     gemini_error,
     openai_answer,
     openai_error,
     serving,
 )
-from helpers_participants import serving_participant
+from helpers.participants import serving_participant
 from participants.base import Decide, ParticipantOptions
 from participants.model_names import model_name
 from shared.a2a.client import ParticipantClient
@@ -151,7 +151,7 @@ async def test_a_reply_in_another_form_is_asked_for_again_before_it_is_sent(prov
 
 @both
 async def test_episodes_side_by_side_keep_their_own_tasks(provider: Provider) -> None:
-    def plan(received: Received, _: int) -> Answer:
+    def plan(received: ModelCall, _: int) -> Answer:
         return provider.answer(CLICK if "Task: One" in provider.text_of(received.body) else FINISH)
 
     async with serving(plan=plan) as server:

@@ -18,7 +18,7 @@ import yaml
 from playwright._impl._driver import compute_driver_executable
 from typer.testing import CliRunner
 
-from helpers_participants import serving_participant
+from helpers.participants import serving_participant
 from judge.commands.app import app as wabe
 from judge.results.leaderboard import query_names, rows
 from judge.scenario.bundled import bundled_tasks

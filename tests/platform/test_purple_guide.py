@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from helpers_participants import serving_participant
+from helpers.participants import serving_participant
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.scenario.toml import load_scenario

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from helpers_conformance import Findings, complaints, read_junit, read_known
-from helpers_environments import IndexUnreachable, environment
+from helpers.interop.conformance import Findings, read_junit, read_known, unexpected_results
+from helpers.interop.environments import IndexUnreachable, environment
 
 MANDATORY, CAPABILITIES = "tests.mandatory", "tests.optional.capabilities"
 FOLDERS = ("tests/mandatory", "tests/optional/capabilities", "tests/optional/quality", "tests/optional/features")
@@ -81,7 +81,7 @@ def main() -> int:
     known = read_known()
     for entry in known:
         print(f"known ({entry.whose}): {entry.test}\n    {entry.reason}")
-    wrong = complaints(findings, known)
+    wrong = unexpected_results(findings, known)
     for line in wrong:
         print(f"WRONG: {line}")
     print("Not as expected." if wrong else "Nothing fails but what is known to.")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_tools import FORBIDDEN, SERVER_TOOLS, tool
+from helpers.browser.server_tools import FORBIDDEN, SERVER_TOOLS, tool
 from judge.browser.actions import CheckedAction, Complaint, check_action, offered_tools
 from shared.models import Action
 from shared.snapshot import parse_snapshot

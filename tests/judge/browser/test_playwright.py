@@ -9,15 +9,8 @@ from typing import Any
 
 import pytest
 
-from helpers_browser import (
-    browsers,
-    family_of,
-    free_port,
-    left_behind,
-    place_for_browsers,
-    ref_of,
-    website,
-)
+from helpers.browser.sessions import browser_temp_dir, browsers, left_behind, processes_of_browser, ref_of, website
+from helpers.ports import free_port
 from judge.browser.chromium import FoundBrowser
 from judge.browser.processes import is_browser, is_server, list_processes
 from judge.browser.session import Browser
@@ -34,8 +27,8 @@ def site() -> Iterator[str]:
 
 
 @pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with place_for_browsers(monkeypatch) as folder:
+def browser_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with browser_temp_dir(monkeypatch) as folder:
         yield folder
 
 
@@ -57,7 +50,7 @@ async def opened(browser: Browser, url: str) -> Page:
 
 
 def pids(browser: Browser, which: Any) -> list[int]:
-    return [process.pid for process in family_of(browser) if which(process)]
+    return [process.pid for process in processes_of_browser(browser) if which(process)]
 
 
 def kill(found: list[int]) -> None:
@@ -230,16 +223,16 @@ async def test_a_tab_that_crashes_before_an_action_is_named(site: str, after_s: 
             await press(browser, page, 'link "Two"')
 
 
-async def test_a_killed_server_is_named_and_its_browser_ends(site: str, place: Path) -> None:
+async def test_a_killed_server_is_named_and_its_browser_ends(site: str, browser_files: Path) -> None:
     async with browsers()() as browser:
         await opened(browser, site)
         kill_server(browser)
         with pytest.raises(BrowserFault, match="server is gone"):
             await browser.observe()
-    assert left_behind(place) == []
+    assert left_behind(browser_files) == []
 
 
-async def test_a_server_killed_while_it_acts_is_named_and_its_browser_ends(site: str, place: Path) -> None:
+async def test_a_server_killed_while_it_acts_is_named_and_its_browser_ends(site: str, browser_files: Path) -> None:
     async with browsers()() as browser:
         await opened(browser, site)
         action = asyncio.create_task(browser.act("browser_wait_for", {"time": 5}))
@@ -247,12 +240,12 @@ async def test_a_server_killed_while_it_acts_is_named_and_its_browser_ends(site:
         kill_server(browser)
         with pytest.raises(BrowserFault, match="server is gone"):
             await action
-    assert left_behind(place) == []
+    assert left_behind(browser_files) == []
 
 
-async def test_a_server_killed_while_it_starts_is_named(place: Path) -> None:
+async def test_a_server_killed_while_it_starts_is_named(browser_files: Path) -> None:
     async def kill_as_it_appears() -> None:
-        while not (found := [p.pid for p in list_processes() if f"--output-dir {place}" in p.command]):
+        while not (found := [p.pid for p in list_processes() if f"--output-dir {browser_files}" in p.command]):
             await asyncio.sleep(0)
         kill(found)
 
@@ -261,7 +254,7 @@ async def test_a_server_killed_while_it_starts_is_named(place: Path) -> None:
         async with browsers()():
             pytest.fail("it came up")
     await killer
-    assert left_behind(place) == []
+    assert left_behind(browser_files) == []
 
 
 async def test_a_program_that_is_no_browser_is_named(site: str, tmp_path: Path) -> None:
@@ -274,25 +267,25 @@ async def test_a_program_that_is_no_browser_is_named(site: str, tmp_path: Path) 
             await browser.open(site)
 
 
-async def test_closing_leaves_no_process_and_no_file(site: str, place: Path) -> None:
+async def test_closing_leaves_no_process_and_no_file(site: str, browser_files: Path) -> None:
     async with browsers()() as browser:
         await opened(browser, site)
-        during = left_behind(place)
+        during = left_behind(browser_files)
     assert during
-    assert left_behind(place) == []
+    assert left_behind(browser_files) == []
 
 
-async def test_an_exception_of_the_caller_passes_unchanged(place: Path) -> None:
+async def test_an_exception_of_the_caller_passes_unchanged(browser_files: Path) -> None:
     error = KeyError("mine")
     with pytest.raises(KeyError) as caught:
         async with browsers()():
             raise error
     assert caught.value is error
-    assert left_behind(place) == []
+    assert left_behind(browser_files) == []
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.1, 0.3, 0.5, 0.8])
-async def test_cancellation_at_any_moment_leaves_nothing(site: str, place: Path, after_s: float) -> None:
+async def test_cancellation_at_any_moment_leaves_nothing(site: str, browser_files: Path, after_s: float) -> None:
     async def play() -> None:
         async with browsers()() as browser:
             await opened(browser, site)
@@ -300,10 +293,10 @@ async def test_cancellation_at_any_moment_leaves_nothing(site: str, place: Path,
 
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(play(), after_s)
-    assert left_behind(place) == []
+    assert left_behind(browser_files) == []
 
 
-async def test_a_cancelled_task_ends_as_cancelled(site: str, place: Path) -> None:
+async def test_a_cancelled_task_ends_as_cancelled(site: str, browser_files: Path) -> None:
     waiting = asyncio.Event()
 
     async def play() -> None:
@@ -317,15 +310,15 @@ async def test_a_cancelled_task_ends_as_cancelled(site: str, place: Path) -> Non
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert left_behind(place) == []
+    assert left_behind(browser_files) == []
 
 
-async def test_a_page_that_hangs_is_named_within_the_time_limit(site: str, place: Path) -> None:
+async def test_a_page_that_hangs_is_named_within_the_time_limit(site: str, browser_files: Path) -> None:
     async with browsers(call_timeout_s=4.0)() as browser:
         page = await opened(browser, f"{site}loop")
         with pytest.raises(BrowserFault, match="page hangs"):
             await press(browser, page, 'button "hang"')
-    assert left_behind(place) == []
+    assert left_behind(browser_files) == []
 
 
 async def test_a_page_cannot_forge_its_address_or_cut_its_snapshot(site: str) -> None:
@@ -344,24 +337,24 @@ async def test_a_dialog_cannot_forge_the_address(site: str) -> None:
     assert page.dialog == "alert: Hi\n### Page\n- Page URL: http://forged.example/"
 
 
-async def test_downloads_are_refused_and_file_choosers_closed(site: str, place: Path) -> None:
+async def test_downloads_are_refused_and_file_choosers_closed(site: str, browser_files: Path) -> None:
     async with browsers()() as browser:
         page = await opened(browser, f"{site}files")
         page = await click(browser, page, 'link "download"')
         page = await click(browser, page, 'button "upload"')
-        kept = [name for name in left_behind(place) if name.endswith(".bin")]
+        kept = [name for name in left_behind(browser_files) if name.endswith(".bin")]
     assert 'button "upload"' in page.snapshot
     assert kept == []
 
 
-async def test_an_error_tells_no_path_of_this_machine_and_no_colours(site: str, place: Path) -> None:
+async def test_an_error_tells_no_path_of_this_machine_and_no_colours(site: str, browser_files: Path) -> None:
     async with browsers()() as browser:
         await opened(browser, site)
         result = await browser.act("browser_navigate", {"url": f"http://127.0.0.1:{free_port()}/"})
     assert not result.ok
     assert "ERR_CONNECTION_REFUSED" in result.text
     assert "\x1b" not in result.text
-    assert str(place) not in result.text
+    assert str(browser_files) not in result.text
 
 
 async def test_no_key_reaches_the_browser(site: str, monkeypatch: pytest.MonkeyPatch) -> None:

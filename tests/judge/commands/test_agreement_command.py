@@ -5,7 +5,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from helpers_results import a_verdict
+from helpers.results import a_verdict
 from judge.commands.agreement import register
 from judge.files import write_json
 from shared.errors import ConfigError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from helpers_results import a_submission
+from helpers.results import a_submission
 from judge.commands.app import MODULES, app
 
 SCORE_IS_MADE_OF = """

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from helpers_results import a_result, a_submission
+from helpers.results import a_result, a_submission
 from judge.commands.leaderboard import register
 from shared.errors import ConfigError
 

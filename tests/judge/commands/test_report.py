@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from helpers_runs import write_synthetic_run
+from helpers.runs import write_synthetic_run
 from judge.commands import report
 from shared.errors import ConfigError
 

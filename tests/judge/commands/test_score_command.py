@@ -7,8 +7,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from helpers_model_servers import ModelServer, Received, openai_answer
-from helpers_results import a_finished_run, a_result, a_verdict
+from helpers.llm.servers import ModelCall, ModelServer, openai_answer
+from helpers.results import a_finished_run, a_result, a_verdict
 from judge.commands.score import register
 from judge.store import RunStore
 from shared.errors import ConfigError
@@ -16,7 +16,7 @@ from shared.errors import ConfigError
 JPEG = b"\xff\xd8\xff\xe0"
 
 
-def answer(received: Received, _number: int):
+def answer(received: ModelCall, _number: int):
     text = received.body["messages"][1]["content"][0]["text"]
     if "List the key points" in text:
         return openai_answer("1. One thing")

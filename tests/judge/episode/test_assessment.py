@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from helpers_results import a_step
-from helpers_shop import assess as assess_with
+from helpers.episode.one_page_shop import assess_in_shop as assess_with
+from helpers.results import a_step
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.checked import ChecksJudge
@@ -61,14 +61,14 @@ def clicker() -> Clicker:
     return Clicker()
 
 
-async def assess(
+async def assess_in_shop(
     folder: Path, clicker: Clicker, number: int, max_steps: int = STEPS, judge: Judge | None = None
 ) -> tuple[TaskSummary, ...]:
     return await assess_with(folder, clicker, number, max_steps=max_steps, judge=judge)
 
 
 async def test_each_task_comes_out_as_its_entry_in_the_submission(tmp_path: Path, clicker: Clicker) -> None:
-    done = await assess(tmp_path, clicker, 2)
+    done = await assess_in_shop(tmp_path, clicker, 2)
     assert [summary.entry["task_id"] for summary in done] == ["t0", "t1"]
     assert [summary.entry["steps_taken"] for summary in done] == [STEPS, STEPS]
     assert done[0].entry["action_history"] == ["<Go button> -> CLICK"] * (STEPS - 1) + ["<page> -> FINISH"]
@@ -76,7 +76,7 @@ async def test_each_task_comes_out_as_its_entry_in_the_submission(tmp_path: Path
 
 
 async def test_a_result_that_no_judge_had_to_say_names_the_judge_of_the_run(tmp_path: Path, clicker: Clicker) -> None:
-    (done,) = await assess(tmp_path, clicker, 1, max_steps=STEPS - 1)
+    (done,) = await assess_in_shop(tmp_path, clicker, 1, max_steps=STEPS - 1)
     assert (done.entry["verdict"], done.entry["stop_reason"]) == ("failure", "max_steps")
     assert done.judge is not None
     assert (done.judge.method, done.judge.model) == ("checks", "offline")
@@ -95,15 +95,15 @@ class Forgetful(ChecksJudge):
 
 
 async def test_a_mistake_in_the_judge_costs_one_verdict_and_no_run(tmp_path: Path, clicker: Clicker) -> None:
-    done = await assess(tmp_path, clicker, 3, judge=Forgetful())
+    done = await assess_in_shop(tmp_path, clicker, 3, judge=Forgetful())
     assert ["internal error" in summary.entry["reason"] for summary in done] == [False, True, False]
     assert done[1].outcome == "unscored"
 
 
 async def test_an_episode_whose_verdict_a_mistake_cost_is_only_judged_again(tmp_path: Path, clicker: Clicker) -> None:
-    await assess(tmp_path, clicker, 3, judge=Forgetful())
+    await assess_in_shop(tmp_path, clicker, 3, judge=Forgetful())
     asked = len(clicker.over)
-    done = await assess(tmp_path, clicker, 3)
+    done = await assess_in_shop(tmp_path, clicker, 3)
     assert not any("internal error" in summary.entry["reason"] for summary in done)
     assert len(clicker.over) == asked
 
@@ -119,28 +119,28 @@ async def test_a_mistake_of_ours_anywhere_else_costs_one_task_and_no_run(
         real(store, result)
 
     monkeypatch.setattr(TaskStore, "write_result", write)
-    done = await assess(tmp_path, clicker, 3)
+    done = await assess_in_shop(tmp_path, clicker, 3)
     assert [summary.outcome == "aborted" for summary in done] == [False, True, False]
     assert done[1].entry["error"] == "internal: ZeroDivisionError; see the log"
 
 
 async def test_no_step_stays_in_memory_when_its_task_is_done(tmp_path: Path, clicker: Clicker) -> None:
     before = steps_in_memory()
-    done = await assess(tmp_path, clicker, 5)
+    done = await assess_in_shop(tmp_path, clicker, 5)
     assert len(done) == 5
     assert steps_in_memory() == before
 
 
 async def test_no_step_of_a_task_that_an_earlier_run_settled_stays_in_memory(tmp_path: Path, clicker: Clicker) -> None:
-    await assess(tmp_path, clicker, 3)
+    await assess_in_shop(tmp_path, clicker, 3)
     before = steps_in_memory()
-    done = await assess(tmp_path, clicker, 3)
+    done = await assess_in_shop(tmp_path, clicker, 3)
     assert len(done) == 3
     assert steps_in_memory() == before
 
 
 async def test_the_work_on_a_task_is_gone_before_the_last_task_begins(tmp_path: Path, clicker: Clicker) -> None:
-    await assess(tmp_path, clicker, 6)
+    await assess_in_shop(tmp_path, clicker, 6)
     # The work just ended may still be on its way out.
     assert max(clicker.over) <= 1
 

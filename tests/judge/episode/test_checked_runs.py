@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from helpers_assessment import Lab, always_yes, finish, lab, participant, some_tasks
-from helpers_browser import place_for_browsers
-from helpers_hostile_site import hostile_site
-from helpers_model_servers import ModelServer
+from helpers.browser.hostile_site import hostile_site
+from helpers.browser.sessions import browser_temp_dir
+from helpers.episode.live_judge import LiveJudge, always_yes, finish, live_judge, participant, some_tasks
+from helpers.llm.servers import ModelServer
 from judge.commands.verify import load_run
 from judge.results.verify import verify_run
 from judge.store import RunStore
@@ -16,18 +16,18 @@ from judge.store import RunStore
 pytestmark = pytest.mark.e2e
 
 
-async def assess(judge: Lab, model: ModelServer, **config: object) -> tuple[list[str], list[str], list[str]]:
+async def assess(judge: LiveJudge, model: ModelServer, **config: object) -> tuple[list[str], list[str], list[str]]:
     """The outcomes of a task with checks and one without, the first one's verdict files, and what does not verify."""
     with hostile_site() as site:
         tasks = some_tasks(site.url, 2)
         tasks[0]["checks"] = [{"kind": "page", "url": "/goal"}]
         async with participant(lambda _: finish()) as url:
-            books = await judge.ask(url, tasks, **config)
-    books.check()
-    verdicts = sorted(path.name.split("-")[0] for path in (books.folder / "results" / "t0" / "verdicts").iterdir())
-    outcomes = [entry["verdict"] for entry in books.detail["tasks"]]
-    store = RunStore(judge.output_dir, books.folder.name)
-    assert json.loads((books.folder / "run.json").read_text())["judge_id"].split("-")[0] in ("webjudge", "checks")
+            assessed = await judge.ask(url, tasks, **config)
+    assessed.check()
+    verdicts = sorted(path.name.split("-")[0] for path in (assessed.folder / "results" / "t0" / "verdicts").iterdir())
+    outcomes = [entry["verdict"] for entry in assessed.detail["tasks"]]
+    store = RunStore(judge.output_dir, assessed.folder.name)
+    assert json.loads((assessed.folder / "run.json").read_text())["judge_id"].split("-")[0] in ("webjudge", "checks")
     return outcomes, verdicts, list(verify_run(load_run(store)).mismatches)
 
 
@@ -50,8 +50,8 @@ async def test_checks_and_a_judge_model_share_a_run(
     model = ModelServer(always_yes)
     model.start()
     try:
-        with place_for_browsers(monkeypatch) as place:
-            async with lab(tmp_path, place, model) as judge:
+        with browser_temp_dir(monkeypatch) as browser_files:
+            async with live_judge(tmp_path, browser_files, model) as judge:
                 assert await assess(judge, model, **config) == (outcomes, verdicts, [])
     finally:
         model.stop()

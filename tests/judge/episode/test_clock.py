@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from helpers_episode import SkippingLoop
+from helpers.episode.scripted import SkippingLoop
 from judge.config import RunConfig
 from judge.episode.clock import Clock, OutOfTime
 

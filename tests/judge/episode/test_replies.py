@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_tools import SERVER_TOOLS
+from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.action_lines import split_line
 from judge.browser.tools import offered_tools
 from judge.episode.replies import Understood, understand

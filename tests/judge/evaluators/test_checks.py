@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from helpers_recordings import Seen, assess, record
+from helpers.trajectory.recordings import RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import CheckEvaluator, describe
 from shared.models import Task
 
@@ -29,12 +29,12 @@ LIST = """- main [ref=e1]:
 DONE = (
     '- region "Done" [ref=e1]:\n  - heading "Thank you" [level=1] [ref=e2]\n  - paragraph [ref=e3]: Order 5 is placed'
 )
-SHOP = Seen(snapshot=LIST)
-END = Seen(path="/done?order=5", title="Order placed", snapshot=DONE)
-DIALOG = Seen(dialog="confirm: Sure?")
-ELSEWHERE = Seen(path="http://evil.test/done?order=5", title="Order placed", snapshot=DONE)
+SHOP = RecordedStep(snapshot=LIST)
+END = RecordedStep(path="/done?order=5", title="Order placed", snapshot=DONE)
+DIALOG = RecordedStep(dialog="confirm: Sure?")
+ELSEWHERE = RecordedStep(path="http://evil.test/done?order=5", title="Order placed", snapshot=DONE)
 
-PAGE: list[tuple[dict[str, Any], list[Seen], bool]] = [
+PAGE: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"url": "/done?order=5"}, [SHOP, END], True),
     ({"url": "/done/?order=5"}, [SHOP, END], True),
     ({"url": "/done?order=*"}, [SHOP, END], True),
@@ -54,7 +54,7 @@ PAGE: list[tuple[dict[str, Any], list[Seen], bool]] = [
     ({"url": "/done?order=5"}, [SHOP, ELSEWHERE], False),
     ({"title": "Order placed"}, [SHOP, ELSEWHERE], False),
 ]
-ELEMENT: list[tuple[dict[str, Any], list[Seen], bool]] = [
+ELEMENT: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"element": 'checkbox "Oak" [checked]'}, [SHOP], True),
     ({"element": 'checkbox "Pine" [checked=false]'}, [SHOP], True),
     ({"element": '"Oak"'}, [SHOP], True),
@@ -86,7 +86,7 @@ ELEMENT: list[tuple[dict[str, Any], list[Seen], bool]] = [
     ({"element": "alert", "not": True, "within": 'region "Done"'}, [SHOP], False),
     ({"element": 'heading "Thank you"', "on": "/done*"}, [SHOP, ELSEWHERE], False),
 ]
-TEXT: list[tuple[dict[str, Any], list[Seen], bool]] = [
+TEXT: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"contains": "Harvest Desk"}, [SHOP], True),
     ({"contains": ["Desk €259", "Table"]}, [SHOP], True),
     ({"contains": "Desk €", "count": 2}, [SHOP], True),
@@ -111,11 +111,11 @@ TEXT: list[tuple[dict[str, Any], list[Seen], bool]] = [
     ({"contains": "Error", "not": True}, [SHOP, DIALOG], False),
 ]
 CLICKED = [
-    Seen(line="<Oak checkbox> -> CLICK"),
-    Seen(path="/product", line="<Buy button> -> CLICK: at (12, 34)"),
-    Seen(path="/cart", line="<Name textbox> -> TYPE: Ada (1, 2)"),
+    RecordedStep(line="<Oak checkbox> -> CLICK"),
+    RecordedStep(path="/product", line="<Buy button> -> CLICK: at (12, 34)"),
+    RecordedStep(path="/cart", line="<Name textbox> -> TYPE: Ada (1, 2)"),
 ]
-ACTION: list[tuple[dict[str, Any], list[Seen], bool]] = [
+ACTION: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"line": "<Oak checkbox> -> CLICK"}, CLICKED, True),
     ({"line": "<Buy button> -> CLICK"}, CLICKED, True),
     ({"line": ["<Oak checkbox> -> CLICK", "<Buy button> -> CLICK"]}, CLICKED, True),
@@ -127,7 +127,7 @@ ACTION: list[tuple[dict[str, Any], list[Seen], bool]] = [
     ({"line": "<Buy button> -> CLICK", "on": "/cart"}, CLICKED, False),
     ({"line": "<Name textbox> -> TYPE: Ada"}, CLICKED, False),
     ({"pattern": "Ada"}, CLICKED, False),
-    ({"line": "<Oak checkbox> -> CLICK"}, [Seen(line="<Oak checkbox> -> CLICK", is_ok=False)], False),
+    ({"line": "<Oak checkbox> -> CLICK"}, [RecordedStep(line="<Oak checkbox> -> CLICK", is_ok=False)], False),
 ]
 ANSWER: list[tuple[dict[str, Any], str | None, bool]] = [
     ({"contains": "harvest desk"}, "It is the Harvest  Desk.", True),
@@ -158,7 +158,7 @@ ANSWER: list[tuple[dict[str, Any], str | None, bool]] = [
     ({"type": "number", "expected": 3, "not": True}, "no idea", False),
     ({"contains": "oak"}, "   ", False),
 ]
-ANY_OF: list[tuple[dict[str, Any], list[Seen], bool]] = [
+ANY_OF: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"any_of": [{"kind": "page", "url": "/x"}, {"kind": "page", "url": "/done?order=5"}]}, [SHOP, END], True),
     ({"any_of": [{"kind": "page", "url": "/x"}, {"kind": "page", "url": "/y"}], "not": True}, [SHOP, END], True),
     ({"any_of": [{"kind": "element", "element": 'checkbox "Oak"'}], "on": "/"}, [SHOP, END], True),
@@ -175,9 +175,9 @@ LOOKS = [
 
 @pytest.mark.parametrize(("check", "seen", "passed"), LOOKS, ids=lambda value: str(value)[:60])
 def test_a_check_passes_on_what_was_recorded(
-    tmp_path: Path, check: dict[str, Any], seen: list[Seen], passed: bool
+    tmp_path: Path, check: dict[str, Any], seen: list[RecordedStep], passed: bool
 ) -> None:
-    assertion = assess(tmp_path, check, seen)
+    assertion = evaluate_check(tmp_path, check, seen)
     assert assertion.passed is passed, assertion
     assert assertion.found
 
@@ -186,24 +186,26 @@ def test_a_check_passes_on_what_was_recorded(
 def test_an_answer_is_compared_by_what_it_means(
     tmp_path: Path, check: dict[str, Any], answer: str | None, passed: bool
 ) -> None:
-    assertion = assess(tmp_path, {"kind": "answer", **check}, answer=answer)
+    assertion = evaluate_check(tmp_path, {"kind": "answer", **check}, answer=answer)
     assert assertion.passed is passed, assertion
 
 
 def test_what_was_found_instead_names_the_closest_elements(tmp_path: Path) -> None:
-    assertion = assess(tmp_path, {"kind": "element", "element": 'checkbox "Pin" [checked]'}, [SHOP])
+    assertion = evaluate_check(tmp_path, {"kind": "element", "element": 'checkbox "Pin" [checked]'}, [SHOP])
     assert 'checkbox "Pine"' in assertion.found
 
 
 def test_an_element_that_was_there_only_before_the_end_says_so(tmp_path: Path) -> None:
-    assertion = assess(tmp_path, {"kind": "element", "element": 'checkbox "Oak"'}, [SHOP, END])
+    assertion = evaluate_check(tmp_path, {"kind": "element", "element": 'checkbox "Oak"'}, [SHOP, END])
     assert assertion.found.startswith("only until step 1; at the end ")
     assert assertion.step == 0
 
 
 @pytest.mark.parametrize("damage", ["missing", "bytes"])
 def test_a_damaged_snapshot_leaves_the_check_undecided(tmp_path: Path, damage: str) -> None:
-    trajectory = record(tmp_path, [{"kind": "element", "element": "button"}, {"kind": "page", "url": "/"}], [SHOP])
+    trajectory = recorded_attempt(
+        tmp_path, [{"kind": "element", "element": "button"}, {"kind": "page", "url": "/"}], [SHOP]
+    )
     path = tmp_path / "snapshots" / "step_000.yaml"
     path.unlink() if damage == "missing" else path.write_bytes(b"\xff\xfe")
     element, page = CheckEvaluator().evaluate(trajectory)
@@ -213,26 +215,26 @@ def test_a_damaged_snapshot_leaves_the_check_undecided(tmp_path: Path, damage: s
 
 def test_without_steps_only_answers_can_be_checked(tmp_path: Path) -> None:
     checks = [{"kind": "page", "url": "/"}, {"kind": "answer", "contains": "x"}]
-    page, answer = CheckEvaluator().evaluate(record(tmp_path, checks, [], "x"))
+    page, answer = CheckEvaluator().evaluate(recorded_attempt(tmp_path, checks, [], "x"))
     assert (page.passed, answer.passed) == (None, True)
 
 
 def test_in_view_needs_the_recorded_viewport(tmp_path: Path) -> None:
     check = {"kind": "element", "element": 'paragraph "up here"', "in_view": True}
-    assert assess(tmp_path, check, [SHOP.model_copy(update={"viewport": None})]).passed is None
+    assert evaluate_check(tmp_path, check, [SHOP.model_copy(update={"viewport": None})]).passed is None
 
 
 def test_an_element_in_a_frame_is_in_view_where_its_frame_is(tmp_path: Path) -> None:
     check = {"kind": "element", "element": "button", "in_view": True}
     frame = '- iframe [ref=e1] [box=0,{},300,150]:\n  - button "Buy" [ref=f1e2] [box=8,8,51,21]'
-    assert assess(tmp_path, check, [Seen(snapshot=frame.format(100))]).passed
-    assert not assess(tmp_path, check, [Seen(snapshot=frame.format(2000))]).passed
+    assert evaluate_check(tmp_path, check, [RecordedStep(snapshot=frame.format(100))]).passed
+    assert not evaluate_check(tmp_path, check, [RecordedStep(snapshot=frame.format(2000))]).passed
 
 
 def test_where_the_website_redirects_before_the_first_action_is_the_tasks_own_site(tmp_path: Path) -> None:
     landed = END.model_copy(update={"path": "https://www.shop.test/done"})
-    assert assess(tmp_path, {"kind": "page", "url": "/done"}, [landed]).passed
-    assert not assess(tmp_path, {"kind": "page", "url": "/done"}, [SHOP, landed]).passed
+    assert evaluate_check(tmp_path, {"kind": "page", "url": "/done"}, [landed]).passed
+    assert not evaluate_check(tmp_path, {"kind": "page", "url": "/done"}, [SHOP, landed]).passed
 
 
 @pytest.mark.parametrize(
@@ -242,7 +244,7 @@ def test_where_the_website_redirects_before_the_first_action_is_the_tasks_own_si
 def test_an_allowed_site_counts_as_the_tasks_own(tmp_path: Path, site: str, passed: bool) -> None:
     paid = END.model_copy(update={"path": "https://www.pay.test/done"})
     check = {"kind": "element", "element": 'heading "Thank you"'}
-    assert assess(tmp_path, check, [SHOP, paid], allowed_sites=[site]).passed is passed
+    assert evaluate_check(tmp_path, check, [SHOP, paid], allowed_sites=[site]).passed is passed
 
 
 def test_a_check_without_a_description_is_described_by_its_keys() -> None:

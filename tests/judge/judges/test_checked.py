@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers_recordings import Seen, record
+from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.checked import CheckedJudge, ChecksJudge
@@ -14,7 +14,7 @@ from shared.settings import Settings
 
 AT_HOME = {"kind": "page", "url": "/", "description": "The start page is open"}
 BOUGHT = {"kind": "page", "url": "/done", "description": "The order is placed"}
-WALK = (Seen(), Seen(path="/cart"), Seen(path="/done"))
+WALK = (RecordedStep(), RecordedStep(path="/cart"), RecordedStep(path="/done"))
 
 
 def checks(**config: object) -> ChecksJudge:
@@ -51,7 +51,7 @@ class CountingJudge:
 
 
 async def test_a_verdict_names_the_checks_and_where_each_first_passed(tmp_path: Path) -> None:
-    verdict = await checks().judge(record(tmp_path, [{**AT_HOME, "at": "any"}, BOUGHT], WALK))
+    verdict = await checks().judge(recorded_attempt(tmp_path, [{**AT_HOME, "at": "any"}, BOUGHT], WALK))
     assert (verdict.outcome, verdict.judge and verdict.judge.method) == ("success", "checks")
     assert verdict.key_points == ("The start page is open", "The order is placed")
     assert [score.Score for score in verdict.image_judge_record] == [5, 1, 5]
@@ -60,18 +60,20 @@ async def test_a_verdict_names_the_checks_and_where_each_first_passed(tmp_path: 
 
 
 async def test_a_failure_says_what_was_found_instead(tmp_path: Path) -> None:
-    verdict = await checks().judge(record(tmp_path, [BOUGHT], WALK[:2]))
+    verdict = await checks().judge(recorded_attempt(tmp_path, [BOUGHT], WALK[:2]))
     assert verdict.outcome == "failure"
     assert verdict.reason == 'The order is placed: failed, found "http://shop.test/cart"'
 
 
 async def test_a_task_without_checks_is_unscored(tmp_path: Path) -> None:
-    verdict = await checks().judge(record(tmp_path, [], WALK))
+    verdict = await checks().judge(recorded_attempt(tmp_path, [], WALK))
     assert (verdict.outcome, "declares no checks" in verdict.reason) == ("unscored", True)
 
 
 async def test_a_damaged_recording_is_unscored_and_names_the_check(tmp_path: Path) -> None:
-    trajectory = record(tmp_path, [{"kind": "element", "element": "button", "description": "There is a button"}], WALK)
+    trajectory = recorded_attempt(
+        tmp_path, [{"kind": "element", "element": "button", "description": "There is a button"}], WALK
+    )
     (tmp_path / "snapshots" / "step_002.yaml").unlink()
     verdict = await checks().judge(trajectory)
     assert verdict.outcome == "unscored"
@@ -86,12 +88,12 @@ def test_the_settings_that_change_what_counts_are_in_the_id() -> None:
 async def test_with_a_judge_model_a_task_with_checks_costs_no_call(tmp_path: Path) -> None:
     model = CountingJudge()
     judge = CheckedJudge(checks(), model, RunConfig())
-    trajectory = record(tmp_path, [BOUGHT], WALK)
+    trajectory = recorded_attempt(tmp_path, [BOUGHT], WALK)
     await judge.prefetch_task(trajectory.task)
     await judge.prefetch_step(trajectory.task, trajectory.steps[0], "")
     assert (await judge.judge(trajectory)).outcome == "success"
     assert model.asked == 0
-    assert (await judge.judge(record(tmp_path, [], WALK))).reason == "the model says no"
+    assert (await judge.judge(recorded_attempt(tmp_path, [], WALK))).reason == "the model says no"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ async def test_with_a_judge_model_a_task_with_checks_costs_no_call(tmp_path: Pat
 )
 def test_truth_says_which_of_two_verdicts_counts(tmp_path: Path, config: dict[str, object], methods: list[str]) -> None:
     judge = CheckedJudge(checks(), CountingJudge(), RunConfig.model_validate(config))
-    judges = judge.judges_of(record(tmp_path, [BOUGHT], WALK).task)
+    judges = judge.judges_of(recorded_attempt(tmp_path, [BOUGHT], WALK).task)
     assert [one.info.method for one in judges] == methods
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_scripted_model import trajectory
+from helpers.llm.scripted import trajectory
 from judge.judges.evidence import (
     MAX_LINES,
     actions_block,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from helpers_scripted_model import ScriptedModel, trajectory, webjudge_script
+from helpers.llm.scripted import ScriptedModel, trajectory, webjudge_script
 from judge.config import RunConfig
 from judge.judges.factory import METHODS, check_judge_model, code_checksum, judging_code, open_judge
 from shared.errors import ConfigError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers_scripted_model import JPEG, Script, ScriptedModel, parts_for, stage, trajectory, webjudge_script
+from helpers.llm.scripted import JPEG, Script, ScriptedModel, parts_for, stage, trajectory, webjudge_script
 from judge.judges.engine import ModelJudge
 from judge.judges.factory import METHODS
 from judge.judges.last_shot import AgentTrekJudge, AutonomousJudge

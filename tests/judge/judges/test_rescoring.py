@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers_scripted_model import JPEG, ScriptedModel, parts_for, webjudge_script
+from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
 from judge.judges.rescoring import Scored, find_trajectories, judge_stored, score_all
 from judge.judges.webjudge import WebJudge
 from judge.store import TaskStore

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers_scripted_model import JPEG, ScriptedModel, completion, parts_for, stage, trajectory, webjudge_script
+from helpers.llm.scripted import JPEG, ScriptedModel, completion, parts_for, stage, trajectory, webjudge_script
 from judge.judges.webjudge import WebJudge
 from shared.errors import ModelBlocked, ModelMalformed, ModelUnavailable
 from shared.llm.model import ImagePart, ModelRequest

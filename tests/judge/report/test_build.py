@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_runs import a_png, say_everywhere, write_synthetic_run, write_task
+from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
 from judge.report.build import write_comparison, write_report
 from judge.report.data import read_task
 from judge.report.render import Renderer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helpers_runs import JUDGE_ID, write_synthetic_run, write_task
+from helpers.runs import JUDGE_ID, write_synthetic_run, write_task
 from judge.report.data import read_run, read_task, read_tasks
 from judge.report.views import TaskView
 from judge.store import RunStore

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_results import a_verdict
+from helpers.results import a_verdict
 from judge.report.evidence import pieces_of, points_of, verdict_view
 from judge.report.views import PointView
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_runs import a_png
+from helpers.runs import a_png
 from judge.report.images import image_size, place_image
 
 JPEG = (

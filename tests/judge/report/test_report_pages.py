@@ -7,8 +7,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
-from helpers_pages import Watched, axe_source, open_browser, serious_violations, watched_page
-from helpers_runs import a_png, say_everywhere, write_synthetic_run
+from helpers.browser.pages import WatchedPage, axe_source, open_browser, serious_violations, watched_page
+from helpers.runs import a_png, say_everywhere, write_synthetic_run
 from judge.report.build import write_comparison, write_report
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
@@ -38,18 +38,18 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def watched(browser: Browser) -> AsyncIterator[Watched]:
+async def watched(browser: Browser) -> AsyncIterator[WatchedPage]:
     async with watched_page(browser) as page:
         yield page
         assert page.troubles == []
         assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
 
 
-async def visible_ids(watched: Watched) -> list[str]:
+async def visible_ids(watched: WatchedPage) -> list[str]:
     return await watched.page.locator("#task-table tbody tr:visible .id").all_inner_texts()
 
 
-async def test_filtering_by_outcome_leaves_the_tasks_of_that_outcome(watched: Watched, report: Path) -> None:
+async def test_filtering_by_outcome_leaves_the_tasks_of_that_outcome(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "index.html").as_uri())
     await watched.page.select_option("#f-outcome", "aborted")
     outcomes = await watched.page.locator("#task-table tbody tr:visible").evaluate_all(
@@ -58,7 +58,7 @@ async def test_filtering_by_outcome_leaves_the_tasks_of_that_outcome(watched: Wa
     assert set(outcomes) == {"aborted"}
 
 
-async def test_searching_leaves_the_tasks_with_all_words(watched: Watched, report: Path) -> None:
+async def test_searching_leaves_the_tasks_with_all_words(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "index.html").as_uri())
     await watched.page.keyboard.press("/")
     await watched.page.keyboard.type("LAMP 7")
@@ -66,7 +66,7 @@ async def test_searching_leaves_the_tasks_with_all_words(watched: Watched, repor
     assert await watched.page.inner_text("#count") == "1 of 9 tasks"
 
 
-async def test_a_search_without_a_match_says_so_and_clear_brings_all_back(watched: Watched, report: Path) -> None:
+async def test_a_search_without_a_match_says_so_and_clear_brings_all_back(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "index.html").as_uri())
     await watched.page.fill("#q", "no such thing")
     await watched.page.get_by_text("No task matches.").wait_for()
@@ -75,14 +75,14 @@ async def test_a_search_without_a_match_says_so_and_clear_brings_all_back(watche
     assert len(await visible_ids(watched)) == 9
 
 
-async def test_a_count_on_top_shows_its_tasks(watched: Watched, report: Path) -> None:
+async def test_a_count_on_top_shows_its_tasks(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "index.html").as_uri())
     await watched.page.locator(".counts a", has_text="unscored").click()
     assert await watched.page.input_value("#f-outcome") == "unscored"
     assert await visible_ids(watched) == ["task_002"]
 
 
-async def test_a_column_sorts_up_and_then_down(watched: Watched, report: Path) -> None:
+async def test_a_column_sorts_up_and_then_down(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "index.html").as_uri())
     head = watched.page.get_by_role("columnheader", name="Time")
     times = "cells => cells.map((cell) => Number(cell.dataset.v))"
@@ -93,7 +93,7 @@ async def test_a_column_sorts_up_and_then_down(watched: Watched, report: Path) -
         assert values == sorted(values, reverse=state == "descending")
 
 
-async def test_keys_move_between_steps_and_the_address_follows(watched: Watched, report: Path) -> None:
+async def test_keys_move_between_steps_and_the_address_follows(watched: WatchedPage, report: Path) -> None:
     page = watched.page
     await page.goto((report / "tasks" / "task_000.html").as_uri())
     keys = (("ArrowRight", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("End", 4), ("ArrowRight", 4), ("Home", 1))
@@ -103,7 +103,7 @@ async def test_keys_move_between_steps_and_the_address_follows(watched: Watched,
         assert page.url.endswith(f"#step-{step}")
 
 
-async def test_shift_and_an_arrow_move_between_tasks(watched: Watched, report: Path) -> None:
+async def test_shift_and_an_arrow_move_between_tasks(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "tasks" / "task_000.html").as_uri())
     await watched.page.keyboard.press("Shift+ArrowRight")
     await watched.page.wait_for_url("**/task_001.html")
@@ -111,18 +111,18 @@ async def test_shift_and_an_arrow_move_between_tasks(watched: Watched, report: P
     await watched.page.wait_for_url("**/task_000.html")
 
 
-async def test_an_address_of_a_step_opens_at_that_step(watched: Watched, report: Path) -> None:
+async def test_an_address_of_a_step_opens_at_that_step(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "tasks" / "task_000.html").as_uri() + "#step-3")
     assert await watched.page.locator(".step:visible").get_attribute("id") == "step-3"
 
 
-async def test_all_steps_can_stand_below_each_other(watched: Watched, report: Path) -> None:
+async def test_all_steps_can_stand_below_each_other(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "tasks" / "task_000.html").as_uri())
     await watched.page.keyboard.press("a")
     assert await watched.page.locator(".step:visible").count() == 4
 
 
-async def test_the_outline_lies_on_the_element_that_was_acted_on(watched: Watched, report: Path) -> None:
+async def test_the_outline_lies_on_the_element_that_was_acted_on(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "tasks" / "task_000.html").as_uri())
     image = await watched.page.locator("#step-1 img").bounding_box()
     ring = await watched.page.locator("#step-1 .ring").bounding_box()
@@ -135,7 +135,7 @@ async def test_the_outline_lies_on_the_element_that_was_acted_on(watched: Watche
     assert ring["width"] == pytest.approx(426 * scale, abs=6)
 
 
-async def test_hostile_text_stays_text(watched: Watched, hostile_report: Path) -> None:
+async def test_hostile_text_stays_text(watched: WatchedPage, hostile_report: Path) -> None:
     page = watched.page
     for name in ("index.html", "tasks/task_000.html", "tasks/task_003.html"):
         await page.goto((hostile_report / name).as_uri())
@@ -148,7 +148,7 @@ async def test_hostile_text_stays_text(watched: Watched, hostile_report: Path) -
     assert await page.locator(".step:visible dd.said").first.inner_text() == shown
 
 
-async def test_every_screenshot_of_a_page_loads(watched: Watched, report: Path) -> None:
+async def test_every_screenshot_of_a_page_loads(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "tasks" / "task_000.html").as_uri())
     await watched.page.keyboard.press("a")
     for image in await watched.page.locator(".step img").all():
@@ -156,7 +156,7 @@ async def test_every_screenshot_of_a_page_loads(watched: Watched, report: Path) 
         await image.evaluate("image => image.decode()")
 
 
-async def test_the_theme_button_changes_the_colours(watched: Watched, report: Path) -> None:
+async def test_the_theme_button_changes_the_colours(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "index.html").as_uri())
     colour = "getComputedStyle(document.body).backgroundColor"
     light = await watched.page.evaluate(colour)
@@ -173,7 +173,7 @@ async def test_without_scripts_every_task_and_step_is_there(browser: Browser, re
 
 
 @pytest.mark.parametrize("width", [390, 1280, 1920])
-async def test_no_page_is_wider_than_the_window(watched: Watched, report: Path, width: int) -> None:
+async def test_no_page_is_wider_than_the_window(watched: WatchedPage, report: Path, width: int) -> None:
     await watched.page.set_viewport_size({"width": width, "height": 800})
     for name in ("index.html", "tasks/task_000.html"):
         await watched.page.goto((report / name).as_uri())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers_results import a_result, a_verdict
+from helpers.results import a_result, a_verdict
 from judge.files import write_json
 from judge.results.agreement import agreement
 from judge.results.agreement_files import read_labels, read_pairs, read_verdicts

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_results import a_result, a_submission, a_verdict
+from helpers.results import a_result, a_submission, a_verdict
 from judge.results.leaderboard import query_names, rows
 from shared.errors import ConfigError
 

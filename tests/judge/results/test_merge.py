@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from helpers_results import JUDGE, a_result, a_submission, a_verdict
+from helpers.results import JUDGE, a_result, a_submission, a_verdict
 from judge.results.merge import merge
 from judge.results.submission import Submission, TaskResult, TaskSummary
 from shared.errors import ConfigError

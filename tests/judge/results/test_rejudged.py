@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helpers_results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
+from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from judge.commands.verify import load_run
 from judge.judges.factory import code_checksum
 from judge.results.rejudged import take_over

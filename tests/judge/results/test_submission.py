@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_results import JUDGE, a_result, a_step, a_submission, a_verdict
+from helpers.results import JUDGE, a_result, a_step, a_submission, a_verdict
 from judge.results.submission import Submission, TaskResult, check_counts, counts_of, result_text
 from shared.errors import WabeError
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from helpers_results import JUDGE, a_finished_run, a_result, a_verdict
+from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.commands import verify
 from judge.commands.verify import load_run
 from judge.judges.factory import code_checksum

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers_a2a import free_port
+from helpers.ports import free_port
 from judge.runner.launch import Member, running_cast
 from shared.errors import ConfigError
 

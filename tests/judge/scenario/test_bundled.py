@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers_runs_cli import ROOT
+from helpers.runner.commands import ROOT
 from judge.scenario.bundled import bundled_tasks
 from shared.errors import ConfigError
 

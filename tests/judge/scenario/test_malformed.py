@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers_scenario import AGENTS, TASK
+from helpers.scenario.texts import AGENTS, TASK
 from judge.scenario.toml import load_scenario, parse_scenario
 from shared.errors import ConfigError
 

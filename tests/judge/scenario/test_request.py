@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_scenario import AGENTS, GOOD, TASK, attempt
+from helpers.scenario.texts import AGENTS, GOOD, TASK, value_or_complaint
 from judge.scenario.toml import parse_request, parse_scenario, request_text
 from shared.errors import ConfigError
 from shared.models import Task
@@ -210,7 +210,7 @@ TABLES = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6)
 @given(TABLES)
 def test_any_json_is_read_or_refused(value: object) -> None:
     for body in (value, {"participants": {"p": "http://h:1"}, "config": value}):
-        _, complaint = attempt(partial(parse_request, json.dumps(body), no_bundled))
+        _, complaint = value_or_complaint(partial(parse_request, json.dumps(body), no_bundled))
         assert complaint.isprintable()
 
 

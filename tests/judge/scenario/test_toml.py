@@ -7,7 +7,7 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_scenario import AGENTS, GOOD, attempt
+from helpers.scenario.texts import AGENTS, GOOD, value_or_complaint
 from judge.scenario.toml import load_scenario, parse_scenario, select, shard
 from shared.errors import ConfigError
 from shared.models import Task
@@ -112,6 +112,6 @@ def test_a_good_scenario_with_any_damage_is_read_or_refused(data: st.DataObject)
         where = data.draw(st.integers(0, len(lines) - 1))
         lines[where] = data.draw(st.sampled_from(["", "[config]", "x = 1", lines[where][:-1], "[[tasks]]", "task = 3"]))
     content = "\n".join(lines)
-    scenario, complaint = attempt(partial(parse_scenario, content.encode(), Path("s.toml")))
+    scenario, complaint = value_or_complaint(partial(parse_scenario, content.encode(), Path("s.toml")))
     assert complaint.isprintable()
     assert complaint or len(scenario.tasks) == len(tomli.loads(content)["tasks"])

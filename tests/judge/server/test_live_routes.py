@@ -11,8 +11,8 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from helpers_pages import axe_source, open_page, serious_violations
-from helpers_runs import a_png, write_synthetic_run
+from helpers.browser.pages import axe_source, open_page, serious_violations
+from helpers.runs import a_png, write_synthetic_run
 from judge.events import RunDone, RunStarted, Sink, StepDone, TaskDone, TaskStarted
 from judge.server.live import MAX_VIEWERS, LiveHub
 from judge.server.live_routes import live_routes

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_results import JUDGE, a_result, a_step, a_verdict, write_attempt
+from helpers.results import JUDGE, a_result, a_step, a_verdict, write_attempt
 from judge.store import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.result import MAX_THOUGHT_CHARS, TaskResult, classify

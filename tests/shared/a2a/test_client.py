@@ -11,13 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
-from helpers_a2a import (
+from helpers.a2a.agents import (
     JPEG,
     Answer,
     ForeignAgent,
     card_03,
     card_10,
-    free_port,
     message_03,
     message_10,
     our_agent,
@@ -27,6 +26,7 @@ from helpers_a2a import (
     task_10,
     tcp_server,
 )
+from helpers.ports import free_port
 from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
 from shared.a2a.turn import Turn
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable

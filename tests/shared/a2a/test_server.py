@@ -17,7 +17,8 @@ from pydantic import SecretStr
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from helpers_a2a import JPEG, SRC, cutting_proxy, free_port, our_agent, served
+from helpers.a2a.agents import JPEG, SRC, cutting_proxy, our_agent, served
+from helpers.ports import free_port
 from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
 from shared.a2a.serving import address_of, listen
 from shared.a2a.turn import TaskSink, Turn, as_prose
@@ -503,7 +504,7 @@ async def test_a_server_that_stops_tells_its_clients_and_lets_the_work_clean_up(
 SERVER = """
 import asyncio, sys
 from pathlib import Path
-from helpers_a2a import our_agent
+from helpers.a2a.agents import our_agent
 from shared.a2a.serving import run_server
 
 class Agent:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers_scripted_model import ScriptedModel
+from helpers.llm.scripted import ScriptedModel
 from shared.errors import ModelUnavailable
 from shared.llm.cache import CachedModel, request_key
 from shared.llm.model import ImagePart, ModelRequest

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from helpers_model_servers import Answer, ModelServer, gemini_answer, gemini_error, serving
+from helpers.llm.servers import Answer, ModelServer, gemini_answer, gemini_error, serving
 from shared.errors import ModelBlocked, ModelError, ModelMalformed, ModelTruncated, ModelUnavailable
 from shared.llm.gemini import GeminiModel
 from shared.llm.model import Completion, ImagePart, ModelRequest

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers_scripted_model import ScriptedModel, completion
+from helpers.llm.scripted import ScriptedModel, completion
 from shared.errors import ModelBudgetSpent, ModelTruncated, ModelUnavailable
 from shared.llm.limits import LimitedModel, MeteredModel, RateLimits, estimate_tokens
 from shared.llm.model import Completion, ImagePart, ModelRequest

@@ -5,7 +5,7 @@ import base64
 
 import pytest
 
-from helpers_model_servers import Answer, ModelServer, Received, openai_answer, openai_error, serving
+from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer, openai_error, serving
 from shared.errors import ModelBlocked, ModelError, ModelMalformed, ModelTruncated, ModelUnavailable
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.openai import OpenAIModel
@@ -71,7 +71,7 @@ async def test_a_parameter_named_as_unsupported_is_left_out_from_then_on() -> No
 
 
 async def test_calls_under_way_together_all_survive_that_a_parameter_is_refused() -> None:
-    def plan(received: Received, _number: int) -> Answer:
+    def plan(received: ModelCall, _number: int) -> Answer:
         named = next((name for name in ("temperature", "max_tokens") if name in received.body), None)
         if named is None:
             return openai_answer("Hi")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers_browser import browsers, ref_of
-from helpers_hostile_site import Handler, hostile_site
+from helpers.browser.hostile_site import Handler, hostile_site
+from helpers.browser.sessions import browsers, ref_of
 from judge.browser.guard.navigation_log import NavigationLog
 from judge.browser.session import Hop
 

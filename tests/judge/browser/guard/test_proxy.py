@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from judge import network_policy
 from judge.browser.guard.proxy import Guard, guarding, is_this_machine
 from judge.network_policy import NetworkPolicy
-from shared import network_policy
 
 
 class Site:

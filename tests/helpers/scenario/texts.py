@@ -42,7 +42,7 @@ AGENTS = '[green_agent]\n[[participants]]\nrole = "p"\n'
 TASK = '[[tasks]]\ntask_id = "t"\nwebsite = "https://example.org/"\ntask = "x"\n'
 
 
-def attempt(call: Callable[[], Any]) -> tuple[Any, str]:
+def value_or_complaint(call: Callable[[], Any]) -> tuple[Any, str]:
     """What the call gives, and its complaint; anything but a `ConfigError` goes through."""
     try:
         return call(), ""

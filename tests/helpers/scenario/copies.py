@@ -1,24 +1,13 @@
 """Copies of our scenarios on ports of their own, so that tests never meet each other or a user's run."""
 
 import re
-import socket
 from pathlib import Path
 
-from helpers_runs_cli import ROOT
+from helpers.ports import free_ports
+from helpers.runner.commands import ROOT
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
-def moved_scenario(name: str, folder: Path, **config: object) -> Path:
+def scenario_on_free_ports(name: str, folder: Path, **config: object) -> Path:
     """`scenarios/<name>/scenario.toml` with its ports moved to free ones and settings added; returns the new file."""
     home = ROOT / "scenarios" / name
     text = (home / "scenario.toml").read_text().replace("{scenario_dir}", str(home))

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -13,11 +11,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from helpers.paths import ROOT
 from shared.a2a.server import build_app
 from shared.a2a.serving import listen, serve_app
 from shared.a2a.turn import Skill, TextExecutor, TextHandler
 
-SRC = Path(__file__).resolve().parents[1] / "src"
+SRC = ROOT / "src"
 SKILL = Skill(id="test", name="Test", description="Is tested.", tags=("test",))
 JPEG = b"\xff\xd8\xff\xe0" + bytes(range(256)) * 261
 Answer = Callable[[dict[str, Any]], Any]
@@ -209,9 +208,3 @@ async def cutting_proxy(target: str, *, after: bytes, for_good: bool = False) ->
     async with tcp_server(handle) as url:
         proxy.url = url
         yield proxy
-
-
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from helpers.paths import ROOT
+
 BIN = Path(sys.executable).parent
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -56,7 +57,7 @@ def listening(port: int) -> bool:
 
 
 @dataclass
-class Ended:
+class FinishedCommand:
     """How a command ended and what it left."""
 
     code: int
@@ -68,7 +69,7 @@ class Ended:
 
 
 @dataclass
-class Running:
+class RunningCommand:
     """A command under way. `temp` is its TMPDIR, watched for what it leaves there."""
 
     process: subprocess.Popen[str]
@@ -96,7 +97,7 @@ class Running:
         """Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
 
-    def end(self, timeout_s: float = 120.0) -> Ended:
+    def end(self, timeout_s: float = 120.0) -> FinishedCommand:
         """Wait for its end and count what is left, giving the kernel a moment to reap."""
         stdout, stderr = self.process.communicate(timeout=timeout_s)
         seconds = time.monotonic() - self.began
@@ -104,14 +105,14 @@ class Running:
         while (left := self._left()) and time.monotonic() < until:
             time.sleep(0.05)
         files = sorted(path.name for path in self.temp.iterdir())
-        return Ended(self.process.returncode, stdout, stderr, left, files, seconds)
+        return FinishedCommand(self.process.returncode, stdout, stderr, left, files, seconds)
 
     def _left(self) -> dict[int, str]:
         return {pid: line for pid, line in descendants(os.getpid()).items() if pid not in self.before}
 
 
 @contextmanager
-def command(temp: Path, *arguments: str | Path, env: dict[str, str] | None = None) -> Iterator[Running]:
+def command(temp: Path, *arguments: str | Path, env: dict[str, str] | None = None) -> Iterator[RunningCommand]:
     """Start a command of ours in a session of its own; kill whatever is left of it at the end."""
     adopt_descendants()
     temp.mkdir(exist_ok=True)
@@ -133,7 +134,7 @@ def command(temp: Path, *arguments: str | Path, env: dict[str, str] | None = Non
         text=True,
         start_new_session=True,
     )
-    running = Running(process, temp, before)
+    running = RunningCommand(process, temp, before)
     try:
         yield running
     finally:
@@ -145,7 +146,9 @@ def command(temp: Path, *arguments: str | Path, env: dict[str, str] | None = Non
         process.communicate()
 
 
-def run_command(temp: Path, *arguments: str | Path, env: dict[str, str] | None = None, timeout_s: float = 300) -> Ended:
+def run_command(
+    temp: Path, *arguments: str | Path, env: dict[str, str] | None = None, timeout_s: float = 300
+) -> FinishedCommand:
     """Run a command of ours to its end."""
     with command(temp, *arguments, env=env) as running:
         return running.end(timeout_s)

@@ -14,10 +14,11 @@ from typing import Any
 
 import httpx
 
-from helpers_a2a import free_port
-from helpers_environments import environment
+from helpers.interop.environments import environment
+from helpers.paths import ROOT
+from helpers.ports import free_port
 
-PROGRAMS = Path(__file__).resolve().parent / "interop" / "programs"
+PROGRAMS = ROOT / "tests" / "interop" / "programs"
 # A program by name: the environment it runs in, `None` for ours, and its file.
 AGENTS = {
     "v03": ("v03", "old_agent.py"),
@@ -37,7 +38,7 @@ PAGES = {
     "/goal": "<title>Goal</title><h1>Goal</h1><p>You are there.</p>",
 }
 _ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-Seen = dict[str, Any]
+EventRecords = dict[str, Any]
 
 
 def python_of(name: str | None) -> Path:
@@ -78,7 +79,7 @@ class ForeignClient:
         assert process.stdout is not None
         self._lines = process.stdout
 
-    def __iter__(self) -> Iterator[Seen]:
+    def __iter__(self) -> Iterator[EventRecords]:
         return (json.loads(line) for line in self._lines)
 
 
@@ -96,7 +97,7 @@ def calling(
         yield ForeignClient(process)
 
 
-def call(client: str, url: str, mode: str, **options: Any) -> list[Seen]:
+def call(client: str, url: str, mode: str, **options: Any) -> list[EventRecords]:
     """Everything a foreign client sees until its call ends; what its card says comes first."""
     with calling(client, url, mode, **options) as called:
         return list(called)

@@ -15,8 +15,9 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from helpers_browser import left_behind
-from helpers_model_servers import ModelServer, openai_answer
+from helpers.browser.sessions import left_behind
+from helpers.llm.servers import ModelServer, openai_answer
+from helpers.paths import ROOT
 from judge.browser.processes import list_processes
 from judge.runner.follow import RunOutcome, request_assessment
 from judge.server.service import JudgeService, ServiceLimits, ServiceParts
@@ -26,7 +27,6 @@ from shared.models import Action, Observation
 from shared.protocol import parse_observation, render_reply
 from shared.settings import Settings
 
-ROOT = Path(__file__).resolve().parent.parent
 # One text that answers every question of every method with yes: if a judge is asked at all, it says success.
 ALWAYS_YES = '1. The page is open.\n\nReasoning: it is so.\nScore: 5\n\nThoughts: done.\nStatus: "success"'
 ALWAYS_NO = '1. The page is open.\n\nReasoning: it is not.\nScore: 1\n\nThoughts: not done.\nStatus: "failure"'
@@ -44,33 +44,33 @@ FAST = {
 }
 
 
-def say(tool: str, **params: Any) -> str:
+def tool_call(tool: str, **params: Any) -> str:
     """A well-formed reply."""
     thought = params.pop("thought", "")
     return render_reply(Action(tool=tool, params=params, thought=thought))
 
 
 def finish(answer: str = "done") -> str:
-    return say("finish", answer=answer)
+    return tool_call("finish", answer=answer)
 
 
-def ref(look: "Look", element: str) -> str:
+def ref(turn: "ParticipantTurn", element: str) -> str:
     """The reference of the snapshot's line that holds `element`, such as `link "Goal"`."""
-    line = next(line for line in look.observation.page.snapshot.splitlines() if element in line)
+    line = next(line for line in turn.observation.page.snapshot.splitlines() if element in line)
     return line.partition("[ref=")[2].partition("]")[0]
 
 
 @dataclass(frozen=True)
-class Look:
+class ParticipantTurn:
     """What a scripted participant is asked: step `n` (from 0) of its `episode`-th conversation."""
 
     n: int
     episode: int
     observation: Observation
-    turn: Turn
+    message: Turn
 
 
-Script = Callable[[Look], str | Awaitable[str]]
+Script = Callable[[ParticipantTurn], str | Awaitable[str]]
 
 
 class ScriptedAgent:
@@ -85,14 +85,14 @@ class ScriptedAgent:
         observation = parse_observation(turn.text)
         seen.append(observation)
         episode = list(self.contexts).index(turn.context_id)
-        reply = self._script(Look(len(seen) - 1, episode, observation, turn))
+        reply = self._script(ParticipantTurn(len(seen) - 1, episode, observation, turn))
         return await reply if inspect.isawaitable(reply) else reply
 
 
-def to_the_goal(look: Look) -> str:
+def to_the_goal(turn: ParticipantTurn) -> str:
     """Plays the hostile site's one task: two presses, the link, finish."""
     steps = ('button "Press"', 'button "Press"', 'link "Goal"')
-    return say("browser_click", ref=ref(look, steps[look.n])) if look.n < len(steps) else finish()
+    return tool_call("browser_click", ref=ref(turn, steps[turn.n])) if turn.n < len(steps) else finish()
 
 
 @asynccontextmanager
@@ -118,7 +118,7 @@ async def participant(script: Script) -> AsyncIterator[str]:
 
 
 @dataclass
-class Books:
+class AssessedRun:
     """What a run left: the outcome over A2A and the folder, checked against each other."""
 
     outcome: RunOutcome
@@ -143,13 +143,13 @@ class Books:
         """Outcome and stop reason of the only task."""
         return self.entry["verdict"], self.entry["stop_reason"]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """What is on record of every task, in a line: outcome, end, cause, flags."""
         if not self.outcome.results:
             return f"{self.outcome.state}: {self.outcome.message}"
-        return "; ".join(self._told(entry) for entry in self.detail["tasks"])
+        return "; ".join(self._summary_of(entry) for entry in self.detail["tasks"])
 
-    def _told(self, entry: dict[str, Any]) -> str:
+    def _summary_of(self, entry: dict[str, Any]) -> str:
         path = self.folder / "results" / entry["task_id"] / "result.json"
         steps = self.result(entry["task_id"])["steps"] if path.exists() else []
         refused = sum(len(step["refused"]) for step in steps)
@@ -184,12 +184,12 @@ class Books:
 
 
 @dataclass
-class Lab:
+class LiveJudge:
     """One judge, where it keeps its runs, and where its browsers keep theirs."""
 
     url: str
     output_dir: Path
-    place: Path
+    browser_files: Path
     model: ModelServer
     config: dict[str, Any]
 
@@ -197,15 +197,15 @@ class Lab:
         asked = {**FAST, "judge_model": "openai:judge", **self.config, **config, "tasks": tasks}
         return json.dumps({"participants": {"white_agent": participant_url}, "config": asked})
 
-    async def ask(self, participant_url: str, tasks: list[dict[str, Any]], **config: Any) -> Books:
+    async def ask(self, participant_url: str, tasks: list[dict[str, Any]], **config: Any) -> AssessedRun:
         """One assessment over A2A to its end."""
         config.setdefault("run_id", f"run-{random.randrange(10**9)}")
         outcome = await request_assessment(self.url, self.request(participant_url, tasks, **config), lambda _: None)
-        books = Books(outcome, self.output_dir / "runs" / config["run_id"], tasks)
-        self.tell(books.told())
-        return books
+        assessed = AssessedRun(outcome, self.output_dir / "runs" / config["run_id"], tasks)
+        self.report(assessed.summary())
+        return assessed
 
-    def tell(self, outcome: str) -> None:
+    def report(self, outcome: str) -> None:
         """Called with what each assessment came to; the suites put a recorder in its place."""
 
     async def play(
@@ -217,20 +217,20 @@ class Lab:
         checks: Sequence[dict[str, Any]] = (),
         on_disk: bool = True,
         **config: Any,
-    ) -> Books:
+    ) -> AssessedRun:
         """One assessment of a scripted participant, its books checked, nothing left running."""
         listed = [{**task, "checks": list(checks)} for task in some_tasks(website, tasks)]
         async with participant(script) as url:
-            books = await self.ask(url, listed, **config)
-        assert books.outcome.state == "completed", books.outcome
-        books.check(on_disk=on_disk)
+            assessed = await self.ask(url, listed, **config)
+        assert assessed.outcome.state == "completed", assessed.outcome
+        assessed.check(on_disk=on_disk)
         await self.is_clean()
-        return books
+        return assessed
 
     async def is_clean(self) -> None:
         """No process and no file of any browser is left."""
         until = time.monotonic() + 5
-        while (left := left_behind(self.place)) and time.monotonic() < until:
+        while (left := left_behind(self.browser_files)) and time.monotonic() < until:
             await asyncio.sleep(0.02)
         assert left == []
 
@@ -240,15 +240,15 @@ def some_tasks(website: str, count: int = 1) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def lab(
+async def live_judge(
     folder: Path,
-    place: Path,
+    browser_files: Path,
     model: ModelServer,
     *,
     limits: ServiceLimits | None = None,
     environ: Mapping[str, str] | None = None,
     **config: Any,
-) -> AsyncIterator[Lab]:
+) -> AsyncIterator[LiveJudge]:
     """A judge on a free port while the body runs, with `environ` added to its environment."""
     known = {"OPENAI_API_KEY": "sk-not-a-real-key", "OPENAI_BASE_URL": f"{model.url}/v1", "WABE_TRUST_CONFIG": "1"}
     settings = Settings.from_environ({**os.environ, **known, **(environ or {})})
@@ -275,7 +275,7 @@ async def lab(
         update_interval_s=0.05,
     )
     async with served(app, sock):
-        yield Lab(url, folder, place, model, config)
+        yield LiveJudge(url, folder, browser_files, model, config)
 
 
 def always_yes(*_: Any) -> Any:
@@ -288,19 +288,19 @@ def always_no(*_: Any) -> Any:
     return openai_answer(ALWAYS_NO)
 
 
-def processes_of(place: Path, what: str) -> list[int]:
+def processes_of(browser_files: Path, what: str) -> list[int]:
     """Pids of browsers (`browser`), tabs (`renderer`) or MCP servers (`server`) whose files are in `place`."""
     told = {
-        "browser": lambda line: f"--user-data-dir={place}" in line and "--type=" not in line,
-        "renderer": lambda line: f"--user-data-dir={place}" in line and "--type=renderer" in line,
-        "server": lambda line: f"--output-dir {place}" in line,
+        "browser": lambda line: f"--user-data-dir={browser_files}" in line and "--type=" not in line,
+        "renderer": lambda line: f"--user-data-dir={browser_files}" in line and "--type=renderer" in line,
+        "server": lambda line: f"--output-dir {browser_files}" in line,
     }[what]
     found = [process.pid for process in list_processes() if told(process.command)]
     if what != "renderer" or found:
         return found
     # Tabs name no folder: they are told by the browser they descend from.
     parents = {process.pid: process.parent for process in list_processes()}
-    browsers = set(processes_of(place, "browser"))
+    browsers = set(processes_of(browser_files, "browser"))
     tabs = [p.pid for p in list_processes() if "--type=renderer" in p.command]
     return [pid for pid in tabs if browsers & set(_ancestors(pid, parents))]
 
@@ -312,9 +312,9 @@ def _ancestors(pid: int, parents: dict[int, int]) -> list[int]:
     return found
 
 
-def kill(place: Path, what: str) -> int:
+def kill(browser_files: Path, what: str) -> int:
     """SIGKILL; returns how many were hit."""
-    pids = processes_of(place, what)
+    pids = processes_of(browser_files, what)
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     return len(pids)

@@ -28,7 +28,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Received:
+class ModelCall:
     """One HTTP request as it came in, with its time on the monotonic clock."""
 
     path: str
@@ -37,7 +37,7 @@ class Received:
     at: float
 
 
-Plan = Callable[[Received, int], Answer]
+Plan = Callable[[ModelCall, int], Answer]
 
 
 def gemini_answer(text: str | None, *, finish: str = "STOP", **more: Any) -> Answer:
@@ -83,7 +83,7 @@ class ModelServer:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.received: list[Received] = []
+        self.received: list[ModelCall] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         app = Starlette(routes=[Route("/{path:path}", self._answer, methods=["POST"])])
@@ -105,7 +105,7 @@ class ModelServer:
 
     async def _answer(self, request: Request) -> Response:
         body = json.loads(await request.body() or b"{}")
-        received = Received(request.url.path, dict(request.headers), body, time.monotonic())
+        received = ModelCall(request.url.path, dict(request.headers), body, time.monotonic())
         number = len(self.received)
         self.received.append(received)
         answer = self.plan(received, number)

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from helpers.paths import ROOT
+
 _REQUIREMENTS = ROOT / "tests" / "interop"
 _CACHE = ROOT / ".interop"
 # What pip says when it gets no answer; anything else that goes wrong is a fault of ours.

@@ -18,7 +18,7 @@ AXE_VERSION = "4.14.1"
 
 
 @dataclass
-class Watched:
+class WatchedPage:
     """A page with what its console said, the errors it threw, and the addresses it asked for."""
 
     page: Page
@@ -40,11 +40,11 @@ async def open_browser() -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def watched_page(browser: Browser, **options: Any) -> AsyncIterator[Watched]:
+async def watched_page(browser: Browser, **options: Any) -> AsyncIterator[WatchedPage]:
     """A page in a context of its own; `options` go to the context."""
     context = await browser.new_context(viewport={"width": 1280, "height": 800}, **options)
     try:
-        watched = Watched(await context.new_page())
+        watched = WatchedPage(await context.new_page())
         watched.page.set_default_timeout(10_000)
         watched.page.on("console", lambda message: watched.troubles.append(message.text))
         watched.page.on("pageerror", lambda error: watched.troubles.append(str(error)))
@@ -56,7 +56,7 @@ async def watched_page(browser: Browser, **options: Any) -> AsyncIterator[Watche
 
 
 @asynccontextmanager
-async def open_page(**options: Any) -> AsyncIterator[Watched]:
+async def open_page(**options: Any) -> AsyncIterator[WatchedPage]:
     """A watched page in a browser of its own."""
     async with open_browser() as browser, watched_page(browser, **options) as watched:
         yield watched

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from helpers_tools import SERVER_TOOLS
+from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.session import Hop, ToolResult
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
@@ -44,7 +44,7 @@ class StillPage:
         return ()
 
 
-class Played:
+class PlayedTask:
     """What came of the task, and what happened on the way."""
 
     def __init__(self, summary: TaskSummary, page: StillPage, events: list[Event], folder: Path) -> None:
@@ -55,11 +55,13 @@ class Played:
         self.retries = sum(isinstance(event, TaskRetried) for event in events)
         self.folder = folder
 
-    def told(self) -> str:
+    def summary(self) -> str:
         return f"{self.outcome} ({self.entry['stop_reason']}), {self.error}, {self.retries} retries"
 
 
-async def play(folder: Path, connect: Callable[[], AbstractAsyncContextManager[Participant]], **config: Any) -> Played:
+async def play(
+    folder: Path, connect: Callable[[], AbstractAsyncContextManager[Participant]], **config: Any
+) -> PlayedTask:
     """One task from start to verdict; checks only, so an answer without evidence is unscored."""
     store = RunStore(folder, "r")
     store.create()
@@ -77,4 +79,4 @@ async def play(folder: Path, connect: Callable[[], AbstractAsyncContextManager[P
         (summary,) = await Assessment((task,), settings, parts).run()
     finally:
         await judge.aclose()
-    return Played(summary, page, events, store.task("t").folder)
+    return PlayedTask(summary, page, events, store.task("t").folder)

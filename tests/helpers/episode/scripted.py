@@ -30,7 +30,7 @@ TOOLS = (
 Acts = Action | Callable[[], Awaitable[Action]] | None
 
 
-class _Jump(selectors.DefaultSelector):
+class _SkippingSelector(selectors.DefaultSelector):
     """Instead of waiting, has its loop's clock jump to the next timer."""
 
     loop: "SkippingLoop"
@@ -47,7 +47,7 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.ahead_s = 0.0
-        selector = _Jump()
+        selector = _SkippingSelector()
         selector.loop = self
         super().__init__(selector)
 
@@ -101,7 +101,7 @@ class ScriptedParticipant:
         return render_reply(await action() if callable(action) else action or FINISH)
 
 
-class _Nobody:
+class _NoHooks:
     async def observed(self, step: Step) -> None: ...
 
     async def stepped(self, step: Step) -> None: ...
@@ -128,6 +128,6 @@ def play_episode(
     settings = RunConfig(judge_model="offline", **config)
     store = TaskStore(folder)
     store.begin()
-    episode = Episode(task, settings, opened, ScriptedParticipant(*actions), store, _Nobody())
+    episode = Episode(task, settings, opened, ScriptedParticipant(*actions), store, _NoHooks())
     with asyncio.Runner(loop_factory=SkippingLoop) as runner:
         return runner.run(episode.run())

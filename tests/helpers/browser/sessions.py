@@ -1,6 +1,5 @@
 """A website on loopback, a place for a browser's files, and a look at what a browser left behind."""
 
-import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -70,13 +69,6 @@ def website() -> Iterator[str]:
         server.socket.close()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def browsers(**changes: Any) -> PlaywrightMcp:
     config = RunConfig(settle_ms=100, action_timeout_s=3, navigation_timeout_s=5, call_timeout_s=20)
     settings = BrowserSettings.from_config(config, Settings.from_environ())
@@ -89,13 +81,13 @@ def ref_of(snapshot: str, element: str) -> str:
     return line.partition("[ref=")[2].partition("]")[0]
 
 
-def family_of(browser: Any) -> list[Process]:
+def processes_of_browser(browser: Any) -> list[Process]:
     assert isinstance(browser, McpBrowser)
     return family(list_processes(), browser.folder)
 
 
 @contextmanager
-def place_for_browsers(monkeypatch: Any) -> Iterator[Path]:
+def browser_temp_dir(monkeypatch: Any) -> Iterator[Path]:
     """Temporary folders are made here meanwhile. Not pytest's: its path is too long for sockets."""
     with tempfile.TemporaryDirectory(prefix="wt") as place:
         monkeypatch.setattr(tempfile, "tempdir", place)

@@ -22,7 +22,7 @@ FINISH = ToolSpec(name="finish", description="", parameters={"properties": {"ans
 SNAPSHOT = '- button "Go" [ref=e1] [box=0,0,10,10]'
 
 
-class Shop:
+class OnePageShop:
     """A browser with one page; only its picture changes, from look to look."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Shop:
     async def observe(self) -> Page:
         self._looks += 1
         picture = b"\xff\xd8\xff" * 300 + bytes([self._looks % 256])
-        return Page(url="https://example.org/", title="Shop", snapshot=SNAPSHOT, screenshot=picture)
+        return Page(url="https://example.org/", title="OnePageShop", snapshot=SNAPSHOT, screenshot=picture)
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         return ToolResult(ok=True, text="clicked")
@@ -45,7 +45,7 @@ class Shop:
         return ()
 
 
-async def assess(
+async def assess_in_shop(
     folder: Path,
     participant: Participant,
     number: int,
@@ -61,8 +61,8 @@ async def assess(
     settings = RunConfig(judge_model="offline", max_steps=max_steps, **config)
 
     @asynccontextmanager
-    async def browser() -> AsyncIterator[Shop]:
-        yield Shop()
+    async def browser() -> AsyncIterator[OnePageShop]:
+        yield OnePageShop()
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Participant]:

@@ -1,6 +1,6 @@
 """The largest attempt that there can be: as many steps as are allowed, every field as large as it is recorded."""
 
-from helpers_results import JPEG
+from helpers.results import JPEG
 from judge.record_limits import MAX_STEPS, bounded
 from judge.store import TaskStore
 from judge.trajectory.result import TaskResult
@@ -11,7 +11,7 @@ LONG = 180_000
 TEXTS = {"plain": "a", "control": "\x01", "emoji": "\U0001f600", "separator": "\u2028", "surrogate": "\ud800"}
 
 
-def a_loud_step(text: str) -> Step:
+def a_largest_step(text: str) -> Step:
     """A step with every field as large as it can be made."""
     return Step(
         index=MAX_STEPS,
@@ -34,7 +34,7 @@ def a_loud_step(text: str) -> Step:
 def write_largest(task: TaskStore, text: str) -> TaskResult:
     """The largest attempt that there can be, on disk."""
     task.begin()
-    loud = bounded(a_loud_step(text))
+    loud = bounded(a_largest_step(text))
     steps = []
     for index in range(MAX_STEPS):
         page = Page(url="", title="", snapshot="- text", screenshot=JPEG + str(index).encode())

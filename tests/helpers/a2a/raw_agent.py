@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Asked:
+class RawRequest:
     """One call: the JSON-RPC request, its number (from 0), and the connection."""
 
     body: dict[str, Any]
@@ -26,7 +26,7 @@ class Asked:
         return str(self.body["params"]["message"]["contextId"])
 
 
-Answer = Callable[[Asked], bytes | Awaitable[bytes | None] | None]
+Answer = Callable[[RawRequest], bytes | Awaitable[bytes | None] | None]
 
 
 def http(body: bytes, kind: str = "application/json", status: str = "200 OK", **headers: str) -> bytes:
@@ -35,7 +35,7 @@ def http(body: bytes, kind: str = "application/json", status: str = "200 OK", **
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + body
 
 
-def message(asked: Asked, text: str, **changes: Any) -> bytes:
+def message(asked: RawRequest, text: str, **changes: Any) -> bytes:
     """A well-formed A2A answer; `changes` are made to the message."""
     said = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": text}], "contextId": asked.context_id, **changes}
     return http(json.dumps({"jsonrpc": "2.0", "id": asked.body["id"], "result": {"message": said}}).encode())
@@ -71,7 +71,7 @@ class RawAgent:
         length = next(int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:"))
         body = json.loads(await reader.readexactly(length))
         number, self.calls = self.calls, self.calls + 1
-        given = self._answer(Asked(body, number, writer))
+        given = self._answer(RawRequest(body, number, writer))
         data = await given if asyncio.iscoroutine(given) else given
         if isinstance(data, bytes):
             writer.write(data)

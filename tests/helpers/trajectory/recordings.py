@@ -15,7 +15,7 @@ SHOP = "http://shop.test"
 VIEWPORT = (1280, 720)
 
 
-class Seen(Record):
+class RecordedStep(Record):
     """One observation, and the action that followed it."""
 
     path: str = "/"
@@ -29,8 +29,8 @@ class Seen(Record):
     viewport: tuple[int, int] | None = VIEWPORT
 
 
-def record(
-    folder: Path, checks: Sequence[dict[str, Any]], seen: Sequence[Seen], answer: str | None = None, **task: Any
+def recorded_attempt(
+    folder: Path, checks: Sequence[dict[str, Any]], seen: Sequence[RecordedStep], answer: str | None = None, **task: Any
 ) -> Trajectory:
     """A finished attempt whose snapshots are on disk."""
     (folder / "snapshots").mkdir(parents=True, exist_ok=True)
@@ -62,9 +62,13 @@ def record(
     )
 
 
-def assess(
-    folder: Path, check: dict[str, Any], seen: Sequence[Seen] = (Seen(),), answer: str | None = None, **task: Any
+def evaluate_check(
+    folder: Path,
+    check: dict[str, Any],
+    seen: Sequence[RecordedStep] = (RecordedStep(),),
+    answer: str | None = None,
+    **task: Any,
 ) -> Assertion:
     """What one check makes of an attempt."""
-    (assertion,) = CheckEvaluator().evaluate(record(folder, [check], seen, answer, **task))
+    (assertion,) = CheckEvaluator().evaluate(recorded_attempt(folder, [check], seen, answer, **task))
     return assertion

@@ -7,7 +7,9 @@ from xml.etree import ElementTree
 
 import tomli
 
-KNOWN = Path(__file__).parent / "interop" / "conformance" / "known_failures.toml"
+from helpers.paths import ROOT
+
+KNOWN = ROOT / "tests" / "interop" / "conformance" / "known_failures.toml"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def read_junit(report: Path) -> dict[str, str]:
     return outcomes
 
 
-def complaints(findings: Findings, known: Iterable[KnownFailure]) -> list[str]:
+def unexpected_results(findings: Findings, known: Iterable[KnownFailure]) -> list[str]:
     """What must not be: a failure that is not known, a known one that fails no longer or is not there at all."""
     expected = {(transport, entry.test) for entry in known for transport in entry.transports}
     failed = {key for key, outcome in findings.outcomes.items() if outcome in ("failed", "error")}

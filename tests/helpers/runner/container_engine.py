@@ -7,12 +7,12 @@ its volumes are translated in its arguments, since all share one file system, as
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from helpers.paths import ROOT
+
 SCRIPT = ROOT / "scripts" / "run-docker.py"
 _ENGINE = r"""#!{python} -I
 import json, os, signal, subprocess, sys, time
@@ -72,12 +72,6 @@ elif command == "rm" and pid.exists():
     except ProcessLookupError:
         pass
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def real_engine(*images: str) -> str | None:
