@@ -1,0 +1,67 @@
+"""A run as tables: one row per task and one per step."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judge.store import RunStore
+from shared.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's records. Rows are plain dictionaries with the same keys, so `pandas.DataFrame(run.tasks)` works."""
+
+    run_id: str
+    info: dict[str, Any]
+    tasks: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+
+
+def load_run(folder: Path | str) -> Run:
+    """Read a run's folder (`.output/runs/<run_id>`). Tasks that have not ended yet have no row.
+
+    Times are in seconds; `success` is `None` for a task that is unscored or aborted. Raises `ConfigError` if the
+    folder is not a run.
+    """
+    path = Path(folder).resolve()
+    store = RunStore(path.parent.parent, path.name)
+    info = store.read_run() if path.parent.name == "runs" else None
+    if info is None:
+        raise ConfigError(f"{folder} is not a run", remedy="give a folder .output/runs/<run_id> with a run.json")
+    tasks, steps = [], []
+    for task in store.tasks():
+        result = task.read_result()
+        if result is None:
+            continue
+        tasks.append(_task_row(result))
+        steps += [_step_row(result["task_id"], step) for step in result.get("steps") or ()]
+    return Run(run_id=path.name, info=info, tasks=tasks, steps=steps)
+
+
+def _task_row(result: dict[str, Any]) -> dict[str, Any]:
+    verdict, times = result.get("verdict"), result.get("times") or {}
+    return {
+        **{key: result.get(key) for key in ("task_id", "task", "website", "level", "reference_length")},
+        "verdict": verdict,
+        "success": {"success": True, "failure": False}.get(str(verdict)),
+        "steps_taken": len(result.get("steps") or ()),
+        **{key: result.get(key) for key in ("max_steps", "stop_reason", "error", "blame", "attempt")},
+        "answer": result.get("agent_final_answer"),
+        "cost_usd": result.get("cost_usd"),
+        "duration_s": times.get("duration_s"),
+        "judge_s": times.get("judge_s"),
+        "trajectory_sha256": result.get("trajectory_sha256"),
+    }
+
+
+def _step_row(task_id: str, step: dict[str, Any]) -> dict[str, Any]:
+    action, outcome, timings = (step.get(key) or {} for key in ("action", "outcome", "timings"))
+    return {
+        "task_id": task_id,
+        **{key: step.get(key) for key in ("index", "url", "title", "screenshot", "snapshot", "feedback")},
+        **{key: action.get(key) for key in ("thought", "tool", "params")},
+        "action_line": outcome.get("line"),
+        "ok": outcome.get("ok"),
+        **{key: timings.get(key) for key in ("observe_s", "reply_s", "act_s")},
+    }

@@ -1,0 +1,72 @@
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import wabe
+from shared.errors import ConfigError
+
+OLD_RUN = Path(__file__).parents[1] / "fixtures" / "runs" / "20261121-235844-81a1"
+EXPORTED = [
+    "Action",
+    "Observation",
+    "Run",
+    "RunConfig",
+    "load_run",
+    "load_trajectory",
+    "parse_score",
+    "parse_status",
+    "score",
+    "serve",
+]
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    return shutil.copytree(OLD_RUN, tmp_path / "runs" / OLD_RUN.name)
+
+
+def test_the_exported_names_are_these() -> None:
+    assert wabe.__all__ == EXPORTED
+    assert dir(wabe) == EXPORTED
+    assert [name for name in EXPORTED if getattr(wabe, name) is None] == []
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'trajectory'"):
+        wabe.trajectory  # noqa: B018
+
+
+def test_a_participant_imports_nothing_of_the_judge() -> None:
+    program = "import sys; from wabe import Action, Observation, serve; sys.exit('judge' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_run_is_read_as_tables(run_folder: Path) -> None:
+    run = wabe.load_run(run_folder)
+    assert (run.run_id, run.info["run_id"]) == (OLD_RUN.name, OLD_RUN.name)
+    task = next(row for row in run.tasks if row["task_id"] == "deal_of_the_day")
+    assert (task["verdict"], task["success"], task["steps_taken"], task["duration_s"]) == ("success", True, 4, 4.683)
+    steps = [row for row in run.steps if row["task_id"] == "deal_of_the_day"]
+    assert [row["action_line"] for row in steps][2:] == ["<See today's deal link> -> CLICK", "<page> -> FINISH"]
+    assert steps[2]["tool"] == "browser_click"
+
+
+def test_rows_of_one_table_have_the_same_columns(run_folder: Path) -> None:
+    run = wabe.load_run(run_folder)
+    for rows in (run.tasks, run.steps):
+        assert rows
+        assert {tuple(row) for row in rows} == {tuple(rows[0])}
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not a run"):
+        wabe.load_run(tmp_path)
+
+
+async def test_stored_trajectories_are_scored_by_their_checks_only(run_folder: Path) -> None:
+    scored = await wabe.score(run_folder / "results" / "deal_of_the_day")
+    assert [one.outcome for one in scored] == ["unscored"]
+    assert "no checks" in scored[0].reason
