@@ -1,8 +1,8 @@
 """Kills a run outright, at random moments, and resumes it: what was finished must stay as it is, byte for byte.
 
 `python benchmarks/kill_resume.py [--repeats 20] [--tasks 6] [--seed 1]`: the demo's first tasks with a model judge (a
-local stand-in that counts what it is asked). In turn the judge, the runner, or all processes at once get SIGKILL. Prints one
-line a repeat and ends with 1 when anything was lost.
+local stand-in that counts what it is asked). In turn the judge, the runner, or all at once get SIGKILL. Prints
+one line a repeat and ends with 1 when anything was lost.
 """
 
 import argparse
