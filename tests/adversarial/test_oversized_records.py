@@ -26,6 +26,8 @@ from judge.trajectory.record import Trajectory
 from shared.models import Action, Step, Verdict
 from shared.protocol import render_reply
 
+pytestmark = pytest.mark.slow
+
 Record = Callable[[str, object], None]
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Checks need these to be validated and evaluated, which participants never do: `shared` imports them late.
 OF_THE_JUDGE = {"jsonschema", "re2"}
