@@ -318,7 +318,7 @@ def test_the_leaderboards_workflow_hands_over_the_secrets_that_the_scenario_name
 
 def test_the_leaderboards_queries_are_the_judges_own() -> None:
     folder = ROOT / "leaderboard" / "queries"
-    assert folder.resolve() == ROOT / "src" / "judge" / "queries"
+    assert folder.resolve() == ROOT / "src" / "judge" / "results" / "queries"
     readme = (ROOT / "leaderboard" / "README.md").read_text()
     assert sorted(re.findall(r"`queries/(\w+)\.sql` \|", readme)) == sorted(query_names())
 
