@@ -61,13 +61,13 @@ MUTANTS = (
         "a finished attempt without a verdict is a silent failure",
         'return verdict or "unscored"',
         'return verdict or "failure"',
-        ("test_task_result.py", "test_results.py"),
+        ("trajectory/test_result.py",),
     ),
     Mutant(
         "aborted and unscored tasks drop out of the rate of all tasks",
         "percent(successes, len(listed))",
         "percent(successes, scored)",
-        ("test_results.py",),
+        ("test_hidden_losses.py",),
     ),
     Mutant(
         "a page reached after leaving the task's site is blamed on the site",
@@ -87,7 +87,7 @@ MUTANTS = (
         "a screenshot that was exchanged after the attempt goes unnoticed",
         "if step.get(kind) != now[kind]:",
         "if now[kind] is None:",
-        ("test_trajectory_files.py", "test_verify.py"),
+        ("test_stale_verdicts.py", "trajectory/test_files.py"),
     ),
     Mutant(
         "verify accepts a submission with a count taken out",
@@ -99,75 +99,75 @@ MUTANTS = (
         "a resumed run keeps unscored tasks as they are",
         'or result.outcome not in ("success", "failure")',
         'or result.outcome == "aborted"',
-        ("test_assessment.py", "test_stale_verdicts.py"),
+        ("test_assessment.py",),
     ),
     # -- checks --------------------------------------------------------------------------------------------------------
     Mutant(
-        "a page of another site satisfies a check on the task's page",
-        "if not look.is_home:\n            return False",
-        "if not look.is_home and not url:\n            return False",
-        ("test_checks.py", "test_cheats_checks.py"),
+        "a page of another site counts as evidence",
+        "look = Look(step, path, site.holds(step.url),",
+        "look = Look(step, path, True,",
+        ("evaluators/test_checks.py", "test_cheats_checks.py"),
     ),
     Mutant(
         "an element whose name only contains the expected name satisfies an element check",
         "return plain(page.name_of(node)) == plain(element.name)",
         "return plain(element.name) in plain(page.name_of(node))",
-        ("test_checks.py",),
+        ("evaluators/test_checks.py",),
     ),
     Mutant(
         "a number above max satisfies a text check",
         "(high is None or value <= high)",
         "True",
-        ("test_checks.py",),
+        ("evaluators/test_checks.py",),
     ),
     Mutant(
         "typed text that looks like an action line satisfies an action check",
         "return parts[2] is None or span[0] < len(line) - len(parts[2])",
         "return True",
-        ("test_checks.py", "test_cheats_checks.py"),
+        ("evaluators/test_checks.py", "test_cheats_checks.py"),
     ),
     Mutant(
         "an answer that names two different values satisfies an answer check",
         "if len(found) == 1:\n        return found[0]",
         "if found:\n        return found[0]",
-        ("test_checks.py", "test_normalise.py"),
+        ("evaluators/test_checks.py", "test_normalise.py"),
     ),
     Mutant(
         "an inverted check passes where there is no page to look at",
         "passed = last.counts and not hits",
         "passed = not hits",
-        ("test_checks.py",),
+        ("evaluators/test_checks.py",),
     ),
     Mutant(
         "what was there earlier, but not at the end, satisfies a check of the end",
         "return _Decision(last.passed,",
         "return _Decision(bool(passing),",
-        ("test_checks.py",),
+        ("evaluators/test_checks.py",),
     ),
     Mutant(
         "a check `on` one page is satisfied by any page",
         "if check.on is None or is_at(look, check.on, extra_query=True)",
         "if check.on is None or look.is_own",
-        ("test_checks.py",),
+        ("evaluators/test_checks.py",),
     ),
     Mutant(
         "a check `within` an element is satisfied by the rest of the page",
         "return _fitting(look.snapshot, parse_element(within), range(len(look.snapshot.nodes)))",
         "return None if _fitting(look.snapshot, parse_element(within), range(len(look.snapshot.nodes))) else []",
-        ("test_checks.py",),
+        ("evaluators/test_checks.py",),
     ),
     Mutant(
         "an element that was not scrolled into view satisfies an `in_view` check",
         "if across <= 0 or down <= 0:\n            return False",
         "if across <= 0 or down <= 0:\n            return True",
-        ("test_checks.py",),
+        ("evaluators/test_checks.py",),
     ),
     # -- typed values, replies, snapshots, action lines ----------------------------------------------------------------
     Mutant(
         "an amount in another currency counts as the expected one",
         "actual[0] == expected[0] and expected[1] in (None, actual[1])",
         "actual[0] == expected[0]",
-        ("test_normalise.py",),
+        ("evaluators/test_checks.py", "test_normalise.py"),
     ),
     Mutant(
         "of a repeated key in a reply one is silently taken",
@@ -176,10 +176,10 @@ MUTANTS = (
         ("test_reply.py",),
     ),
     Mutant(
-        "what a participant typed into a field passes for the field's name",
-        "if node.name or node.role in FIELDS:\n            return node.name",
-        "if node.name:\n            return node.name",
-        ("test_snapshot.py", "test_checks.py"),
+        "an option that is not selected counts as text of the page",
+        'node.states.get("selected", "false") == "false"',
+        'node.states.get("selected", "false") == ""',
+        ("evaluators/test_checks.py",),
     ),
     Mutant(
         "typed text can imitate a second action in an action line",
@@ -192,37 +192,37 @@ MUTANTS = (
         "the judge model is called on after its token budget is spent",
         "self.spending.tokens >= self._max_tokens:",
         "self.spending.tokens < 0:",
-        ("test_model_limits.py",),
+        ("llm/test_limits.py",),
     ),
     Mutant(
         "an attempt that the browser broke is not tried again",
         "last = first + self._config.max_task_retries",
         "last = first",
-        ("test_assessment.py",),
+        ("test_local_shortages.py",),
     ),
     Mutant(
         "an incomplete submission can lead the leaderboard",
         "ORDER BY COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC",
         "ORDER BY ROUND(rate, 1) DESC",
-        ("test_leaderboard.py",),
+        ("test_hidden_losses.py", "test_leaderboard.py"),
     ),
     Mutant(
         "merging shards takes either of two different results of one task",
         "if known != entry:",
         'if known["task_id"] != entry["task_id"]:',
-        ("test_merging.py",),
+        ("test_merge.py",),
     ),
     Mutant(
         "a misspelt key of a check is ignored",
         'frozen=True, extra="forbid", serialize_by_alias=True',
         'frozen=True, extra="ignore", serialize_by_alias=True',
-        ("test_scenario_checks.py",),
+        ("scenario/test_checks.py",),
     ),
     Mutant(
         "an agent's answer without end is read without end",
         "if received > self._max_bytes:",
         "if received > 1_000 * self._max_bytes:",
-        ("test_a2a_client.py",),
+        ("a2a/test_client.py",),
     ),
 )
 
@@ -269,7 +269,7 @@ def run_tests(root: Path, tests: Sequence[str]) -> str | None:
     ran = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
     if ran.returncode == 0:
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", ran.stdout, re.MULTILINE)
     if ran.returncode not in (1, 2) or failed is None:
         raise CannotApplyError(f"pytest exited {ran.returncode}: {(ran.stdout + ran.stderr)[-500:]}")
     return failed[1]

@@ -60,7 +60,7 @@ async def test_too_many_tasks_are_refused(tmp_path: Path, browser_files: Path, m
         assert "3 tasks" in await refused(judge, "http://127.0.0.1:9/", some_tasks("http://127.0.0.1:1/", 3))
 
 
-@pytest.mark.e2e
+@pytest.mark.usefixtures("text_browser")
 async def test_too_many_assessments_at_once_are_refused(
     tmp_path: Path, browser_files: Path, model: ModelServer
 ) -> None:
@@ -168,7 +168,7 @@ async def test_tasks_of_others_are_not_listed(judge: LiveJudge) -> None:
     assert "error" in answer.json()
 
 
-@pytest.mark.e2e
+@pytest.mark.usefixtures("text_browser")
 async def test_no_key_appears_in_logs_results_errors_or_card(
     tmp_path: Path,
     browser_files: Path,

@@ -10,8 +10,6 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import AssessedRun, LiveJudge, ParticipantTurn, finish, ref, tool_call
 from judge.browser.tools import TOOL_POLICY
 
-pytestmark = pytest.mark.e2e
-
 OURS = {"browser_scroll", "finish", "browser_close"}
 CODE = "async (page) => { await page.goto('http://127.0.0.1:9/'); }"
 # What is no name of a tool at all counts as unreadable, and three of those in a row would end the episode.
@@ -81,7 +79,7 @@ async def attempts(judge: LiveJudge, cheats: list[tuple[str, dict[str, Any]]]) -
 
     with hostile_site() as site:
         assessed = await judge.play(script, site.url, max_steps=len(cheats) + 1)
-        assert site.seen.count("/goal") == 0
+        assert site.seen == ["/"]
     return assessed, told
 
 
@@ -100,6 +98,7 @@ def each_failed_on_record(assessed: AssessedRun, told: list[str | None], count: 
     assert assessed.entry["action_history"] == ["<page> -> FINISH"]
 
 
+@pytest.mark.e2e
 async def test_only_the_allowed_tools_are_offered_and_none_takes_a_file(judge: LiveJudge) -> None:
     offered: list[Any] = []
 
@@ -115,12 +114,14 @@ async def test_only_the_allowed_tools_are_offered_and_none_takes_a_file(judge: L
         assert f'"{word}"' not in schemas
 
 
+@pytest.mark.usefixtures("text_browser")
 async def test_a_tool_that_is_not_offered_is_refused_every_time(judge: LiveJudge) -> None:
     assessed, told = await attempts(judge, NOT_OFFERED)
     each_failed_on_record(assessed, told, len(NOT_OFFERED))
     assert not list(Path("/tmp").glob("wabe-cheat*"))
 
 
+@pytest.mark.usefixtures("text_browser")
 async def test_parameters_outside_the_schema_are_refused_every_time(judge: LiveJudge) -> None:
     assessed, told = await attempts(judge, BAD_PARAMS)
     each_failed_on_record(assessed, told, len(BAD_PARAMS))
@@ -152,6 +153,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.usefixtures("text_browser")
 @pytest.mark.parametrize("how", ["navigate", "tab"])
 async def test_addresses_of_other_kinds_are_refused(judge: LiveJudge, how: str) -> None:
     if how == "navigate":
@@ -172,18 +174,28 @@ LINKS = {
 }
 
 
-@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.e2e
 @pytest.mark.parametrize("target", ["_self", "_blank"])
-async def test_a_link_in_a_page_leads_to_no_other_kind_of_address(judge: LiveJudge, kind: str, target: str) -> None:
+async def test_a_link_in_a_page_leads_to_no_other_kind_of_address(judge: LiveJudge, target: str) -> None:
     def script(turn: ParticipantTurn) -> str:
-        return tool_call("browser_click", ref=ref(turn, 'link "Go"')) if turn.n == 0 else finish()
+        if turn.n == 2 * len(LINKS):
+            return finish()
+        kind = list(LINKS)[turn.n // 2]
+        return (
+            tool_call("browser_navigate", url=site.url)
+            if turn.n % 2
+            else tool_call("browser_click", ref=ref(turn, f'link "{kind}"'))
+        )
 
-    page = f'<title>Links</title><a href="{LINKS[kind]}" target="{target}">Go</a>'
+    page = "<title>Links</title>" + "".join(
+        f'<a href="{address}" target="{target}">{kind}</a> ' for kind, address in LINKS.items()
+    )
     with hostile_site({"/": page}) as site:
-        assessed = await judge.play(script, site.url)
-    step = assessed.result()["steps"][-1]
+        assessed = await judge.play(script, site.url, max_steps=2 * len(LINKS) + 1)
     assert "Forged" not in json.dumps(assessed.result())
-    assert step["url"].startswith((site.url, "about:blank", "chrome-error:")), step["url"]
-    snapshot = (assessed.folder / "results" / "t0" / step["snapshot"]).read_text()
-    assert "root:" not in snapshot
-    assert "Chromium" not in snapshot
+    after_clicks = assessed.result()["steps"][1::2]
+    for kind, step in zip(LINKS, after_clicks, strict=True):
+        assert step["url"].startswith((site.url, "about:blank", "chrome-error:")), (kind, step["url"])
+        snapshot = (assessed.folder / "results" / "t0" / step["snapshot"]).read_text()
+        assert "root:" not in snapshot, kind
+        assert "Chromium" not in snapshot, kind

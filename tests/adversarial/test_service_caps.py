@@ -217,7 +217,7 @@ def test_tasks_at_once_fit_the_descriptors_that_there_are(
     assert config.max_parallel * 32 + config.judge_max_concurrency <= descriptors
 
 
-@pytest.mark.e2e
+@pytest.mark.usefixtures("text_browser")
 async def test_once_the_budget_is_spent_the_next_assessment_is_rejected(
     tmp_path: Path, browser_files: Path, model: ModelServer, record_property: Told
 ) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from helpers.browser.sessions import browser_temp_dir
 from helpers.episode.live_judge import LiveJudge, always_yes, live_judge
 from helpers.llm.servers import ModelServer
 
@@ -16,12 +15,6 @@ from helpers.llm.servers import ModelServer
 def record_outcomes(record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """What each assessment came to goes into the test's report (`benchmarks/fault_table.py`)."""
     monkeypatch.setattr(LiveJudge, "report", lambda _, outcome: record_property("outcome", outcome))
-
-
-@pytest.fixture
-def browser_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with browser_temp_dir(monkeypatch) as files:
-        yield files
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ async def test_stopping_a_scoring_counts_the_calls_under_way(tmp_path: Path, rec
     assert spending.cost_usd > 0
 
 
-@pytest.mark.e2e
+@pytest.mark.usefixtures("text_browser")
 async def test_cancelling_an_assessment_records_the_calls_under_way(judge: LiveJudge, record_property: Record) -> None:
     asked, begun = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -32,8 +32,6 @@ from helpers.runner.commands import BIN
 from judge.runner.follow import RunOutcome, request_assessment
 from shared.a2a.client import AssessmentClient, StatusText
 
-pytestmark = pytest.mark.e2e
-
 
 @asynccontextmanager
 async def judge_process(folder: Path, browser_files: Path, port: int) -> AsyncIterator[subprocess.Popen[bytes]]:
@@ -65,6 +63,7 @@ def asked(url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prlimit is Linux's")
+@pytest.mark.e2e
 async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
     tmp_path: Path, browser_files: Path, dice: random.Random
 ) -> None:
@@ -96,6 +95,7 @@ async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
     assert kept["verdict"] == verdicts[0]
 
 
+@pytest.mark.usefixtures("text_browser")
 async def test_a_device_without_space_aborts_the_task_that_needs_it(judge: LiveJudge, dice: random.Random) -> None:
     strike = dice.randrange(1, 3)
 
@@ -115,6 +115,7 @@ async def test_a_device_without_space_aborts_the_task_that_needs_it(judge: LiveJ
     await judge.is_clean()
 
 
+@pytest.mark.usefixtures("text_browser")
 async def test_a_clock_that_is_set_back_changes_no_duration_and_no_outcome(
     judge: LiveJudge, dice: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ async def until(path: Path, lines: int = 1) -> None:
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.e2e
 async def test_cancelling_over_a2a_stops_the_run_and_closes_its_browsers(judge: LiveJudge, dice: random.Random) -> None:
     steps = judge.output_dir / "runs" / "cancelled" / "results" / "t0" / "steps.jsonl"
     states: list[Any] = []
@@ -168,6 +170,7 @@ async def test_cancelling_over_a2a_stops_the_run_and_closes_its_browsers(judge: 
     assert not (steps.parent / "result.json").exists()
 
 
+@pytest.mark.usefixtures("text_browser")
 async def test_a_cancelled_run_is_finished_by_asking_for_it_again(judge: LiveJudge) -> None:
     results = judge.output_dir / "runs" / "twice" / "results"
     slow = asyncio.Event()
@@ -199,6 +202,7 @@ async def test_a_cancelled_run_is_finished_by_asking_for_it_again(judge: LiveJud
     assert assessed.detail["judged_successes"] == 2
 
 
+@pytest.mark.usefixtures("text_browser")
 async def test_a_client_that_vanishes_does_not_stop_the_run(judge: LiveJudge) -> None:
     with hostile_site() as site:
         async with participant(to_the_goal) as url:
@@ -215,6 +219,7 @@ async def test_a_client_that_vanishes_does_not_stop_the_run(judge: LiveJudge) ->
     assert [task["verdict"] for task in detail["tasks"]] == ["success", "success"]
 
 
+@pytest.mark.usefixtures("text_browser")
 async def test_two_assessments_at_once_do_not_mix(judge: LiveJudge) -> None:
     def player(mark: str) -> Any:
         def script(turn: ParticipantTurn) -> str:
@@ -242,6 +247,7 @@ async def test_two_assessments_at_once_do_not_mix(judge: LiveJudge) -> None:
     await judge.is_clean()
 
 
+@pytest.mark.usefixtures("text_browser")
 async def test_the_same_run_twice_at_once_is_refused(judge: LiveJudge) -> None:
     steps = judge.output_dir / "runs" / "same" / "results" / "t0" / "steps.jsonl"
     with hostile_site() as site:
@@ -255,6 +261,7 @@ async def test_the_same_run_twice_at_once_is_refused(judge: LiveJudge) -> None:
     assert assessed.verdict == ("success", "finished")
 
 
+@pytest.mark.e2e
 async def test_the_judge_outlives_every_fault(tmp_path: Path, browser_files: Path, model: ModelServer) -> None:
     async with live_judge(tmp_path, browser_files, model) as judge:
         before = {task for task in asyncio.all_tasks() if not task.done()}

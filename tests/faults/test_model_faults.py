@@ -8,7 +8,7 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import AssessedRun, LiveJudge, always_yes, participant, some_tasks, to_the_goal
 from helpers.llm.servers import Answer, ModelCall, ModelServer, Plan, openai_answer, openai_error
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.usefixtures("text_browser")
 
 FAULTS: dict[str, Plan] = {
     "rate-limited": lambda *_: openai_error(429, "slow down", code="rate_limit_exceeded", retry_after_ms="5"),

@@ -16,7 +16,7 @@ from helpers.episode.live_judge import AssessedRun, LiveJudge, ParticipantTurn, 
 from helpers.ports import free_port
 from helpers.runner.commands import ROOT
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.usefixtures("text_browser")
 
 PRESS = tool_call("browser_press_key", key="Tab")
 

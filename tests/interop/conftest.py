@@ -1,6 +1,9 @@
+from collections.abc import Iterator
+
 import pytest
 
 from helpers.interop.environments import IndexUnreachable, environment
+from helpers.interop.programs import ForeignClients
 
 
 @pytest.fixture(scope="session")
@@ -11,3 +14,11 @@ def environments() -> None:
             environment(name)
         except IndexUnreachable as error:
             pytest.skip(f"the package index cannot be reached: {error}")
+
+
+@pytest.fixture(scope="session")
+def clients(environments: None) -> Iterator[ForeignClients]:
+    """Foreign clients whose processes are shared by all tests."""
+    clients = ForeignClients()
+    yield clients
+    clients.close()

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from helpers.a2a.agents import served
-from helpers.interop.programs import CLIENTS, call, judge_process
+from helpers.interop.programs import CLIENTS, ForeignClients, judge_process
 
 pytestmark = pytest.mark.usefixtures("environments")
 PREFIX = "/judges/wabe"
@@ -45,14 +45,17 @@ class Proxy:
         return StreamingResponse(answer.aiter_raw(), answer.status_code, kind)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-async def test_clients_reach_a_judge_behind_a_proxy_by_the_address_in_its_card(client: str, tmp_path: Path) -> None:
+async def test_clients_reach_a_judge_behind_a_proxy_by_the_address_in_its_card(
+    clients: ForeignClients, tmp_path: Path
+) -> None:
     proxy = Proxy()
     async with served(proxy.app) as outside:
         with judge_process(tmp_path, card_url=f"{outside}{PREFIX}/") as judge:
             proxy.target = judge.url
-            asked = {"mode": "stream", "text": "no assessment request"}
-            card, *_, last = await asyncio.to_thread(lambda: call(client, f"{outside}{PREFIX}", **asked))
-    assert card["url"] == f"{outside}{PREFIX}/"
-    assert last["state"] == "rejected"
-    assert [line.split()[0] for line in proxy.passed] == ["GET", "POST"]
+            for client in CLIENTS:
+                asked = (client, f"{outside}{PREFIX}", "stream")
+                card, *_, last = await asyncio.to_thread(clients.call, *asked, text="no assessment request")
+                assert card["url"] == f"{outside}{PREFIX}/", client
+                assert last["state"] == "rejected", client
+                assert [line.split()[0] for line in proxy.passed] == ["GET", "POST"], client
+                proxy.passed.clear()

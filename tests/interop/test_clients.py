@@ -4,16 +4,16 @@ import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from helpers.interop.programs import (
     CLIENTS,
     EventRecords,
+    ForeignClients,
     JudgeProcess,
     assessment,
-    call,
     calling,
     foreign_agent,
     judge_process,
@@ -46,9 +46,11 @@ def request_text(environments: None, site: str, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="module", params=CLIENTS)
-def streamed(request: pytest.FixtureRequest, judge: JudgeProcess, request_text: str) -> tuple[str, list[EventRecords]]:
+def streamed(
+    request: pytest.FixtureRequest, clients: ForeignClients, judge: JudgeProcess, request_text: str
+) -> tuple[str, list[EventRecords]]:
     """A client and what it saw of a whole assessment: its card, then every event."""
-    return request.param, call(request.param, judge.url, "stream", text=request_text)
+    return request.param, clients.call(request.param, judge.url, "stream", text=request_text)
 
 
 def is_json(text: str) -> bool:
@@ -109,10 +111,10 @@ def test_the_result_is_that_of_the_assessment_with_whole_numbers(streamed: tuple
 
 @pytest.mark.parametrize("other", ONE_OF_EACH)
 def test_a_task_that_is_done_can_be_fetched_by_any_client(
-    other: str, streamed: tuple[str, list[EventRecords]], judge: JudgeProcess
+    clients: ForeignClients, other: str, streamed: tuple[str, list[EventRecords]], judge: JudgeProcess
 ) -> None:
     _, [_, *events] = streamed
-    _, task = call(other, judge.url, "get", task=events[-1]["task"])
+    _, task = clients.call(other, judge.url, "get", task=events[-1]["task"])
     assert (task["state"], task["artifacts"]) == ("completed", events[-1]["artifacts"])
 
 
@@ -121,16 +123,18 @@ def test_a_task_that_is_done_can_be_fetched_by_any_client(
 
 @pytest.mark.parametrize("client", ONE_OF_EACH)
 def test_a_client_that_does_not_stream_gets_the_finished_task(
-    client: str, judge: JudgeProcess, request_text: str
+    clients: ForeignClients, client: str, judge: JudgeProcess, request_text: str
 ) -> None:
-    _, task = call(client, judge.url, "send", text=request_text)
+    _, task = clients.call(client, judge.url, "send", text=request_text)
     assert task["state"] == "completed"
     assert results_of(task)["detail"]["judged_successes"] == 1
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_request_that_makes_no_sense_is_rejected_with_a_word(client: str, judge: JudgeProcess) -> None:
-    _, *events = call(client, judge.url, "stream", text="hello")
+def test_a_request_that_makes_no_sense_is_rejected_with_a_word(
+    clients: ForeignClients, client: str, judge: JudgeProcess
+) -> None:
+    _, *events = clients.call(client, judge.url, "stream", text="hello")
     assert events[-1]["state"] == "rejected"
     assert events[-1]["said"] != []
     assert events[-1]["artifacts"] == []
@@ -138,14 +142,14 @@ def test_a_request_that_makes_no_sense_is_rejected_with_a_word(client: str, judg
 
 @pytest.mark.parametrize("client", ONE_OF_EACH)
 def test_a_client_that_polls_is_answered_at_once_and_gets_the_result_later(
-    client: str, judge: JudgeProcess, site: str, tmp_path: Path
+    clients: ForeignClients, client: str, judge: JudgeProcess, site: str, tmp_path: Path
 ) -> None:
     gate = tmp_path / "open"
     with foreign_agent("v03", gate=gate) as participant:
-        _, task = call(client, judge.url, "poll", text=assessment(participant, site))
-        _, later = call(client, judge.url, "get", task=task["task"])
+        _, task = clients.call(client, judge.url, "poll", text=assessment(participant, site))
+        _, later = clients.call(client, judge.url, "get", task=task["task"])
         gate.touch()
-        done = when_done(client, judge.url, task["task"])
+        done = when_done(clients, client, judge.url, task["task"])
     assert (later["state"], later["artifacts"]) == ("working", [])
     assert results_of(done)["detail"]["judged_successes"] == 1
 
@@ -153,10 +157,10 @@ def test_a_client_that_polls_is_answered_at_once_and_gets_the_result_later(
 # --- clients that go away ---------------------------------------------------------------------------------------------
 
 
-def when_done(client: str, url: str, task_id: str) -> EventRecords:
+def when_done(clients: ForeignClients, client: str, url: str, task_id: str) -> EventRecords:
     """The task when it is no longer being worked on, asked for again and again as a polling client does."""
     while True:
-        _, task = call(client, url, "get", task=task_id)
+        _, task = clients.call(client, url, "get", task=task_id)
         if task["state"] not in ("submitted", "working"):
             return task
 
@@ -169,13 +173,13 @@ def begin_and_leave(client: str, url: str, text: str) -> str:
 
 @pytest.mark.parametrize("client", ONE_OF_EACH)
 def test_a_client_that_is_gone_loses_nothing_and_fetches_the_result_later(
-    client: str, judge: JudgeProcess, site: str, tmp_path: Path
+    clients: ForeignClients, client: str, judge: JudgeProcess, site: str, tmp_path: Path
 ) -> None:
     gate = tmp_path / "open"
     with foreign_agent("v03", gate=gate) as participant:
         task_id = begin_and_leave(client, judge.url, assessment(participant, site))
         gate.touch()
-        task = when_done(client, judge.url, task_id)
+        task = when_done(clients, client, judge.url, task_id)
     assert task["state"] == "completed"
     assert results_of(task)["detail"]["judged_successes"] == 1
 
@@ -201,29 +205,47 @@ def test_a_client_that_was_cut_off_can_follow_the_run_again(
 # --- a judge that is restarted ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_finished_tasks_survive_a_restart_of_the_judge(
-    number: signal.Signals, request_text: str, tmp_path: Path
-) -> None:
-    with judge_process(tmp_path) as judge:
-        _, before = call("v03 JSON-RPC", judge.url, "send", text=request_text)
-        judge.end(number)
-        judge.start()
-        after = [call(client, judge.url, "get", task=before["task"])[1] for client in ONE_OF_EACH]
-    assert results_of(before)["detail"]["judged_successes"] == 1
-    assert [(task["state"], task["artifacts"]) for task in after] == [("completed", before["artifacts"])] * 2
+class Restarted(NamedTuple):
+    """What clients see of a judge's tasks after it was ended by a signal and started again."""
+
+    finished: EventRecords
+    """A finished task before the restart, and to each client after it."""
+    fetched: list[EventRecords]
+    cut_short: list[EventRecords]
+    """A task that was under way, to each client that fetches it and to each that follows it."""
+    followed: list[EventRecords]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_task_that_a_restart_cut_short_is_failed_and_nobody_waits_for_it(
-    number: signal.Signals, site: str, tmp_path: Path
-) -> None:
-    with foreign_agent("v03", gate=tmp_path / "never") as participant, judge_process(tmp_path / "out") as judge:
+@pytest.fixture(scope="module", params=[signal.SIGTERM, signal.SIGKILL])
+def restarted(
+    request: pytest.FixtureRequest,
+    clients: ForeignClients,
+    request_text: str,
+    site: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Restarted:
+    folder = tmp_path_factory.mktemp("restarted")
+    with foreign_agent("v03", gate=folder / "never") as participant, judge_process(folder / "out") as judge:
+        _, finished = clients.call("v03 JSON-RPC", judge.url, "send", text=request_text)
         task_id = begin_and_leave("v03 JSON-RPC", judge.url, assessment(participant, site))
-        judge.end(number)
+        judge.end(request.param)
         judge.start()
-        tasks = [call(client, judge.url, "get", task=task_id)[1] for client in ONE_OF_EACH]
-        followed = [call(client, judge.url, "resubscribe", task=task_id)[-1] for client in CLIENTS]
-    assert [task["state"] for task in tasks] == ["failed"] * 2
-    assert all(text for task in tasks for text in task["said"])
-    assert all("error" in event or event["state"] == "failed" for event in followed)
+        return Restarted(
+            finished,
+            [clients.call(client, judge.url, "get", task=finished["task"])[1] for client in ONE_OF_EACH],
+            [clients.call(client, judge.url, "get", task=task_id)[1] for client in ONE_OF_EACH],
+            [clients.call(client, judge.url, "resubscribe", task=task_id)[-1] for client in CLIENTS],
+        )
+
+
+def test_finished_tasks_survive_a_restart_of_the_judge(restarted: Restarted) -> None:
+    before = restarted.finished
+    assert results_of(before)["detail"]["judged_successes"] == 1
+    seen = [(task["state"], task["artifacts"]) for task in restarted.fetched]
+    assert seen == [("completed", before["artifacts"])] * 2
+
+
+def test_a_task_that_a_restart_cut_short_is_failed_and_nobody_waits_for_it(restarted: Restarted) -> None:
+    assert [task["state"] for task in restarted.cut_short] == ["failed"] * 2
+    assert all(text for task in restarted.cut_short for text in task["said"])
+    assert all("error" in event or event["state"] == "failed" for event in restarted.followed)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from helpers.a2a.agents import our_agent
-from helpers.interop.programs import EventRecords, ForeignClient, calling
+from helpers.interop.programs import EventRecords, calling
 from shared.a2a.server import build_app
 from shared.a2a.serving import address_of, listen, serve_app
 from shared.a2a.turn import TaskSink, Turn
@@ -55,10 +55,9 @@ async def next_event(events: Iterator[EventRecords]) -> EventRecords | None:
     return await asyncio.to_thread(next, events, None)
 
 
-async def follow(client: ForeignClient, work: SilentWork) -> list[EventRecords]:
+async def follow(events: Iterator[EventRecords], work: SilentWork) -> list[EventRecords]:
     """What a client sees of work that ends after many words of life."""
     seen: list[EventRecords] = []
-    events = iter(client)
     while (event := await next_event(events)) is not None:
         seen.append(event)
         if sum(event.get("said") == ["Still working."] for event in seen) == WORDS_OF_LIFE:

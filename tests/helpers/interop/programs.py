@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -73,34 +73,56 @@ def foreign_agent(kind: str, shape: str = "message", gate: Path | None = None) -
 
 
 class ForeignClient:
-    """One call of a foreign client under way: what it sees, event by event."""
+    """A foreign client's process. Makes one call after the other; gives what it sees of each, event by event."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], binding: str) -> None:
+        assert process.stdin is not None
         assert process.stdout is not None
+        self._requests = process.stdin
         self._lines = process.stdout
+        self._binding = binding
 
-    def __iter__(self) -> Iterator[EventRecords]:
-        return (json.loads(line) for line in self._lines)
+    def call(
+        self, url: str, mode: str, *, task: str = "", text: str = "", read_timeout_s: float = 60.0
+    ) -> Iterator[EventRecords]:
+        """Begin a call; what its card says comes first."""
+        asked = {"url": url, "mode": mode, "task": task, "text": text}
+        asked |= {"binding": self._binding, "read_timeout_s": read_timeout_s}  # type: ignore[dict-item]
+        print(json.dumps(asked), file=self._requests, flush=True)
+        return (json.loads(line) for line in iter(self._lines.readline, "\n"))
 
 
 @contextmanager
-def calling(
-    client: str, url: str, mode: str, *, task: str = "", text: str = "", read_timeout_s: float = 60.0
-) -> Iterator[ForeignClient]:
-    """A foreign client that calls `url`; at the end it is killed, done or not."""
+def foreign_client(client: str) -> Iterator[ForeignClient]:
+    """A client of `CLIENTS`; at the end it is killed, whatever it is doing."""
     name, file, binding = CLIENTS[client]
-    command = [PROGRAMS / file, url, mode, *([task] if task else [])]
-    with program(python_of(name), *command, "--binding", binding, "--read-timeout", str(read_timeout_s)) as process:
-        assert process.stdin is not None
-        process.stdin.write(text)
-        process.stdin.close()
-        yield ForeignClient(process)
+    with program(python_of(name), PROGRAMS / file) as process:
+        yield ForeignClient(process, binding)
 
 
-def call(client: str, url: str, mode: str, **options: Any) -> list[EventRecords]:
-    """Everything a foreign client sees until its call ends; what its card says comes first."""
-    with calling(client, url, mode, **options) as called:
-        return list(called)
+@contextmanager
+def calling(client: str, url: str, mode: str, **options: Any) -> Iterator[Iterator[EventRecords]]:
+    """What a foreign client sees of its one call; at the end it is killed, done or not."""
+    with foreign_client(client) as called:
+        yield called.call(url, mode, **options)
+
+
+class ForeignClients:
+    """One process for each client, which lives for many calls."""
+
+    def __init__(self) -> None:
+        self._processes = ExitStack()
+        self._started: dict[str, ForeignClient] = {}
+
+    def call(self, client: str, url: str, mode: str, **options: Any) -> list[EventRecords]:
+        """Everything a client of `CLIENTS` sees until its call ends; what its card says comes first."""
+        if client not in self._started:
+            self._started[client] = self._processes.enter_context(foreign_client(client))
+        return list(self._started[client].call(url, mode, **options))
+
+    def close(self) -> None:
+        """End them all."""
+        self._processes.close()
 
 
 @contextmanager

@@ -1,10 +1,6 @@
-"""A client on a2a-sdk 1: `URL stream|send|poll|get|resubscribe [TASK] [--binding B] [--read-timeout S]`.
-
-The message is read from stdin. Every event is one line of JSON on stdout; an error of the client is one as well.
-"""
+"""A client on a2a-sdk 1. Every event is one line of JSON on stdout; an error of the client is one as well."""
 
 import asyncio
-import sys
 from collections.abc import Iterable
 from uuid import uuid4
 
@@ -67,7 +63,7 @@ async def talk(what: Asked, http: httpx.AsyncClient) -> None:
     if what.mode == "resubscribe":
         events = client.subscribe(SubscribeToTaskRequest(id=what.task))
     else:
-        parts = [Part(text=sys.stdin.read())]
+        parts = [Part(text=what.text)]
         message = Message(role=Role.ROLE_USER, message_id=uuid4().hex, parts=parts)
         events = client.send_message(SendMessageRequest(message=message))
     artifacts: list[list[str]] = []
@@ -77,12 +73,12 @@ async def talk(what: Asked, http: httpx.AsyncClient) -> None:
 
 async def main() -> None:
     """Do what is asked, and say what went wrong."""
-    what = asked()
-    async with httpx.AsyncClient(timeout=httpx.Timeout(10, read=what.read_timeout_s)) as http:
-        try:
-            await talk(what, http)
-        except Exception as error:
-            show(error=f"{type(error).__name__}: {error}")
+    for what in asked():
+        async with httpx.AsyncClient(timeout=httpx.Timeout(10, read=what.read_timeout_s)) as http:
+            try:
+                await talk(what, http)
+            except Exception as error:
+                show(error=f"{type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,6 @@
-"""A client on a2a-sdk 0.3: `URL stream|send|poll|get|resubscribe [TASK] [--binding B] [--read-timeout S]`.
-
-The message is read from stdin. Every event is one line of JSON on stdout; an error of the client is one as well.
-"""
+"""A client on a2a-sdk 0.3. Every event is one line of JSON on stdout; an error of the client is one as well."""
 
 import asyncio
-import sys
 from uuid import uuid4
 
 import httpx
@@ -35,7 +31,7 @@ async def talk(what: Asked, http: httpx.AsyncClient) -> None:
     if what.mode == "resubscribe":
         events = client.resubscribe(TaskIdParams(id=what.task))
     else:
-        parts = [Part(root=TextPart(text=sys.stdin.read()))]
+        parts = [Part(root=TextPart(text=what.text))]
         events = client.send_message(Message(role=Role.user, message_id=uuid4().hex, parts=parts))
     async for event in events:
         if isinstance(event, Message):
@@ -46,12 +42,12 @@ async def talk(what: Asked, http: httpx.AsyncClient) -> None:
 
 async def main() -> None:
     """Do what is asked, and say what went wrong."""
-    what = asked()
-    async with httpx.AsyncClient(timeout=httpx.Timeout(10, read=what.read_timeout_s)) as http:
-        try:
-            await talk(what, http)
-        except Exception as error:
-            show(error=f"{type(error).__name__}: {error}")
+    for what in asked():
+        async with httpx.AsyncClient(timeout=httpx.Timeout(10, read=what.read_timeout_s)) as http:
+            try:
+                await talk(what, http)
+            except Exception as error:
+                show(error=f"{type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":

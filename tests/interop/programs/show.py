@@ -1,30 +1,27 @@
 """What the clients of this folder are asked, and how they show what they see."""
 
-import argparse
 import json
+import sys
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 
 class Asked(NamedTuple):
-    """One call."""
+    """One call: `mode` is `stream`, `send`, `poll`, `get` or `resubscribe`; `task` and `text` where it needs them."""
 
     url: str
     mode: str
     task: str
+    text: str
     binding: str
     read_timeout_s: float
 
 
-def asked() -> Asked:
-    """The command line."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("url")
-    parser.add_argument("mode", choices=("stream", "send", "poll", "get", "resubscribe"))
-    parser.add_argument("task", nargs="?", default="")
-    parser.add_argument("--binding", default="JSONRPC")
-    parser.add_argument("--read-timeout", type=float, default=300.0)
-    given = parser.parse_args()
-    return Asked(given.url, given.mode, given.task, given.binding, given.read_timeout)
+def asked() -> Iterator[Asked]:
+    """One call a line, as JSON on stdin, since importing an SDK takes longer than a call. A blank line ends each answer."""
+    for line in sys.stdin:
+        yield Asked(**json.loads(line))
+        print(flush=True)
 
 
 def show(**event: Any) -> None:

@@ -103,7 +103,8 @@ async def test_a_mistake_in_the_judge_costs_one_verdict_and_no_run(tmp_path: Pat
 async def test_an_episode_whose_verdict_a_mistake_cost_is_only_judged_again(tmp_path: Path, clicker: Clicker) -> None:
     await assess_in_shop(tmp_path, clicker, 3, judge=Forgetful())
     asked = len(clicker.over)
-    done = await assess_in_shop(tmp_path, clicker, 3)
+    mended = ChecksJudge(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+    done = await assess_in_shop(tmp_path, clicker, 3, judge=mended)
     assert not any("internal error" in summary.entry["reason"] for summary in done)
     assert len(clicker.over) == asked
 

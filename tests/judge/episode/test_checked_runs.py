@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
-from helpers.browser.sessions import browser_temp_dir
 from helpers.episode.live_judge import LiveJudge, always_yes, finish, live_judge, participant, some_tasks
 from helpers.llm.servers import ModelServer
 from judge.commands.verify import load_run
 from judge.results.verify import verify_run
 from judge.store import RunStore
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.usefixtures("text_browser")
 
 
 async def assess(judge: LiveJudge, model: ModelServer, **config: object) -> tuple[list[str], list[str], list[str]]:
@@ -42,7 +41,7 @@ async def assess(judge: LiveJudge, model: ModelServer, **config: object) -> tupl
 )
 async def test_checks_and_a_judge_model_share_a_run(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    browser_files: Path,
     config: dict[str, object],
     outcomes: list[str],
     verdicts: list[str],
@@ -50,8 +49,7 @@ async def test_checks_and_a_judge_model_share_a_run(
     model = ModelServer(always_yes)
     model.start()
     try:
-        with browser_temp_dir(monkeypatch) as browser_files:
-            async with live_judge(tmp_path, browser_files, model) as judge:
-                assert await assess(judge, model, **config) == (outcomes, verdicts, [])
+        async with live_judge(tmp_path, browser_files, model) as judge:
+            assert await assess(judge, model, **config) == (outcomes, verdicts, [])
     finally:
         model.stop()

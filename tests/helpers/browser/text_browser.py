@@ -1,0 +1,126 @@
+"""A browser without a browser process: fetches pages for real, shows their elements, runs no script.
+
+For tests of what happens around the browser. Starting a real one costs more than the rest of such a test.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+
+from helpers.browser.server_tools import SERVER_TOOLS
+from judge.browser.session import Browser, Hop, ToolResult
+from judge.browser.tools import offered_tools
+from shared.errors import SiteFault
+from shared.models import Page, Tab
+
+JPEG = b"\xff\xd8\xff\xe0"
+_ROLES = {"a": "link", "button": "button", "h1": "heading", "p": "paragraph", "input": "textbox"}
+
+
+class _Elements(HTMLParser):
+    """The title, and for each element its role, name and the address that a link leads to."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.title = ""
+        self.found: list[tuple[str, str, str]] = []
+        self._open = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._open = tag
+        if tag in _ROLES:
+            known = dict(attrs)
+            self.found.append((_ROLES[tag], known.get("aria-label") or "", known.get("href") or ""))
+            self._open = "" if tag == "input" or known.get("aria-label") else tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open == "title":
+            self.title += data
+        elif self._open in _ROLES:
+            role, name, href = self.found[-1]
+            self.found[-1] = role, (name + data).strip(), href
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+
+class TextBrowser:
+    """A `judge.browser.session.Browser`. Clicks follow links, typing fills fields; whatever else is asked succeeds."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self.tools = offered_tools(SERVER_TOOLS)
+        self.versions = {"browser": "text"}
+        self._http = http
+        self._url = "about:blank"
+        self._page = _Elements("")
+        self._typed: dict[str, str] = {}
+        self._hops: list[Hop] = []
+        self._looks = 0
+
+    async def open(self, url: str) -> None:
+        """The task's website."""
+        if trouble := await self._go(url):
+            raise SiteFault(f"{url} cannot be reached: {trouble}")
+
+    async def observe(self) -> Page:
+        self._looks += 1
+        snapshot = "\n".join(
+            f"- {role}" + (f' "{_quoted(name)}"' if name else "") + f" [ref=e{number}]{self._value(f'e{number}')}"
+            for number, (role, name, _) in enumerate(self._page.found, 1)
+        )
+        picture = JPEG + hashlib.sha256(f"{self._looks} {self._url} {snapshot}".encode()).digest() * 16
+        tab = Tab(index=0, title=self._page.title, url=self._url, current=True)
+        return Page(url=self._url, title=self._page.title, snapshot=snapshot, screenshot=picture, tabs=(tab,))
+
+    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        trouble = ""
+        target = str(params.get("target", ""))
+        if tool == "browser_navigate":
+            trouble = await self._go(str(params["url"]))
+        elif tool == "browser_click" and (href := self._page.found[int(target[1:]) - 1][2]):
+            trouble = await self._go(urljoin(self._url, href))
+        elif tool == "browser_type":
+            self._typed[target] = str(params["text"])
+        elif tool == "browser_wait_for":
+            await asyncio.sleep(float(params.get("time", 0)))
+        return ToolResult(ok=not trouble, text=trouble or "done")
+
+    def take_hops(self) -> tuple[Hop, ...]:
+        taken, self._hops = tuple(self._hops), []
+        return taken
+
+    def _value(self, ref: str) -> str:
+        return f": {self._typed[ref]!r}" if ref in self._typed else ""
+
+    async def _go(self, url: str) -> str:
+        """Load a page; what went wrong, if anything did."""
+        try:
+            response = await self._http.get(url)
+        except httpx.HTTPError as error:
+            return f"net::ERR_FAILED {error}"
+        passed = [*response.history, response]
+        self._hops += [Hop(url=str(hop.url), is_redirect=number > 0) for number, hop in enumerate(passed)]
+        self._url, self._page, self._typed = str(response.url), _Elements(response.text), {}
+        return ""
+
+
+def _quoted(name: str) -> str:
+    return name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+
+
+@asynccontextmanager
+async def _opened() -> AsyncIterator[Browser]:
+    async with httpx.AsyncClient(trust_env=False, follow_redirects=True) as http:
+        yield TextBrowser(http)
+
+
+def text_browser() -> AbstractAsyncContextManager[Browser]:
+    """Opens one: a `judge.browser.session.BrowserFactory`."""
+    return _opened()
