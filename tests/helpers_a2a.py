@@ -13,9 +13,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from shared.a2a.server import build_app
+from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import listen, serve_app
-from shared.a2a.turn import Skill, TextExecutor, TextHandler
+from shared.a2a.tasks import TextExecutor, TextHandler
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 SKILL = Skill(id="test", name="Test", description="Is tested.", tags=("test",))

@@ -14,9 +14,9 @@ from typing import Generic, TypeVar
 from starlette.applications import Starlette
 
 from shared import models, protocol
-from shared.a2a.server import build_app
+from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, run_server
-from shared.a2a.turn import Skill, Turn
+from shared.a2a.tasks import Turn
 from shared.errors import ObservationError
 from shared.models import Action, Page, Record, ToolSpec
 from shared.settings import Settings

@@ -14,7 +14,7 @@ from helpers_a2a import our_agent
 from helpers_interop import ForeignClient, Seen, calling
 from shared.a2a.server import build_app
 from shared.a2a.serving import address_of, listen, serve_app
-from shared.a2a.turn import TaskSink, Turn
+from shared.a2a.tasks import TaskSink, Turn
 
 pytestmark = pytest.mark.usefixtures("environments")
 FIELD_READ_TIMEOUT_S = 300.0

@@ -1,8 +1,9 @@
 """Where an agent is called, given what its card says."""
 
 import pytest
+from a2a.types import AgentInterface
 
-from shared.a2a.calls import Interface, choose_interface
+from shared.a2a.calls import choose_interface
 
 
 @pytest.mark.parametrize(
@@ -23,4 +24,5 @@ from shared.a2a.calls import Interface, choose_interface
     ],
 )
 def test_the_dialled_host_is_called_at_the_path_that_the_card_means(named: str, dialled: str, called: str) -> None:
-    assert choose_interface([Interface(named, "JSONRPC", "1.0")], dialled).url == called
+    published = AgentInterface(url=named, protocol_binding="JSONRPC", protocol_version="1.0")
+    assert choose_interface([published], dialled).url == called

@@ -28,7 +28,7 @@ from helpers_a2a import (
     tcp_server,
 )
 from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
-from shared.a2a.turn import Turn
+from shared.a2a.tasks import Turn
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 
 CONTEXT = "episode-1"
@@ -308,7 +308,7 @@ async def test_a_card_that_does_not_come_is_given_up() -> None:
         await reader.read()
 
     async with tcp_server(silent) as url:
-        with pytest.raises(ParticipantUnreachable, match=r"no agent card within 0\.2 s"):
+        with pytest.raises(ParticipantUnreachable, match=r"no agent card from \S+ within 0\.2 s"):
             await fetch_card(url, 0.2)
 
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from helpers_a2a import JPEG, SRC, cutting_proxy, free_port, our_agent, served
 from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
 from shared.a2a.serving import address_of, listen
-from shared.a2a.turn import TaskSink, Turn, as_prose
+from shared.a2a.tasks import TaskSink, Turn, as_prose
 from shared.errors import ConfigError, ParticipantError
 
 RESULT = '{"winner": "white_agent", "detail": {"total_tasks": 3, "success_rate": 33.3}}'
@@ -195,12 +195,12 @@ async def test_listing_tasks_is_refused() -> None:
 
 async def test_with_a_token_everything_but_the_card_asks_for_it() -> None:
     health = Route("/health", lambda request: PlainTextResponse("ok"))
-    options = {"auth_token": SecretStr("a-secret"), "extra_routes": [health], "public_paths": ["/health"]}
+    options = {"auth_token": SecretStr("a-secret"), "extra_routes": [health]}
     async with http_to(echo, **options) as client:
         card = await client.get("/.well-known/agent-card.json")
         assert "a-secret" not in card.text
         assert card.json()["securitySchemes"]
-        assert (await client.get("/health")).status_code == 200
+        assert (await client.get("/health")).status_code == 401
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "a-secret"}):
             refused = await client.post("/", json={}, headers=headers)
             assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
@@ -330,7 +330,7 @@ async def test_fast_progress_is_put_together_and_nothing_of_it_is_lost() -> None
     assert lines == [f"Step {number}." for number in range(200)]
 
 
-async def test_silence_is_broken_by_a_word_of_life() -> None:
+async def test_silence_is_broken_by_a_heartbeat() -> None:
     heard = asyncio.Event()
 
     async def work(turn: Turn, sink: TaskSink) -> None:
@@ -614,7 +614,7 @@ async def test_of_finished_tasks_only_the_newest_are_kept(in_memory: bool, tmp_p
 async def test_turns_leave_nothing_behind() -> None:
     def held() -> int:
         gc.collect()
-        kept = ("ActiveTask", "EventQueueSource", "PacedSink", "Turn", "Task")
+        kept = ("ActiveTask", "EventQueueSource", "TaskSink", "Turn", "Task")
         return sum(type(each).__name__ in kept and "asyncio" not in type(each).__module__ for each in gc.get_objects())
 
     async with http_to(echo) as client:
