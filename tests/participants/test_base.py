@@ -1,28 +1,20 @@
 import contextlib
-import sys
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-import participants
 from helpers_a2a import JPEG, served
 from participants.base import (
-    MAX_EPISODES,
+    MAX_ATTEMPTS,
     Action,
     Decide,
     Observation,
-    ParticipantOptions,
     build_participant,
-    per_episode,
+    per_attempt,
 )
-from participants.command import register
-from participants.discovery import ParticipantInfo, list_participants, load
 from shared import models
 from shared.a2a.client import ParticipantClient
-from shared.errors import ConfigError, ModelUnavailable, ParticipantError
+from shared.errors import ModelUnavailable, ParticipantError
 from shared.models import Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
 
@@ -145,31 +137,30 @@ async def test_a_message_that_is_no_judges_is_refused_and_the_next_one_answered(
 
 async def test_an_episode_whose_beginning_was_missed_is_refused() -> None:
     async with playing(Notes()) as judge:
-        with pytest.raises(ParticipantError, match="its task is not known"):
+        with pytest.raises(ParticipantError, match="the task of this conversation is unknown"):
             await judge.send(message(), context_id="episode")
 
 
 async def test_only_the_newest_episodes_are_remembered() -> None:
     async with playing(Notes()) as judge:
-        for number in range(MAX_EPISODES + 1):
+        for number in range(MAX_ATTEMPTS + 1):
             await judge.send(message("Buy a chair."), context_id=f"episode {number}")
         await judge.send(message(), context_id="episode 1")
-        with pytest.raises(ParticipantError, match="its task is not known"):
+        with pytest.raises(ParticipantError, match="the task of this conversation is unknown"):
             await judge.send(message(), context_id="episode 0")
 
 
-async def test_per_episode_makes_one_agent_for_each_episode() -> None:
-    class Counter:
-        def __init__(self) -> None:
-            self.count = 0
-            self.task: str | None = None
+async def test_per_attempt_creates_one_agent_for_each_attempt() -> None:
+    def create(first: Observation) -> Decide:
+        steps: list[int] = []
 
-        async def decide(self, observation: models.Observation) -> str:
-            self.count += 1
-            self.task = observation.instruction or self.task
-            return f"{self.task} {self.count}"
+        async def decide(observation: Observation) -> str:
+            steps.append(observation.step)
+            return f"{first.instruction} {len(steps)}"
 
-    async with playing(per_episode(lambda: Counter().decide)) as judge:
+        return decide
+
+    async with playing(per_attempt(create)) as judge:
         replies = [
             await judge.send(message("A."), context_id="one"),
             await judge.send(message("B."), context_id="two"),
@@ -177,82 +168,3 @@ async def test_per_episode_makes_one_agent_for_each_episode() -> None:
             await judge.send(message("A."), context_id="one"),
         ]
     assert replies == ["A. 1", "B. 1", "A. 2", "A. 1"]
-
-
-# --- found by name ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def dropped_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that counts as part of the participants' package."""
-    monkeypatch.setattr(participants, "__path__", [*participants.__path__, str(tmp_path)])
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        if name.startswith("participants."):
-            del sys.modules[name]
-
-
-WAITER = '''"""Waits and sees.
-
-More about it.
-"""
-from participants.base import Action
-
-def create(options):
-    async def decide(observation):
-        return Action(tool="browser_wait_for", params={"time": options.seed})
-    return decide
-'''
-
-
-def test_a_module_dropped_in_is_listed_with_its_first_line(dropped_in: Path) -> None:
-    (dropped_in / "test_waiter.py").write_text(WAITER)
-    assert ParticipantInfo(name="test_waiter", description="Waits and sees.") in list_participants()
-
-
-@pytest.mark.parametrize("name", ["test_waiter", "test-waiter"])
-async def test_a_module_dropped_in_can_be_run(dropped_in: Path, name: str) -> None:
-    (dropped_in / "test_waiter.py").write_text(WAITER)
-    async with playing(load(name)(ParticipantOptions(seed=7))) as judge:
-        reply = parse_reply(await judge.send(message("Wait."), context_id="episode"))
-    assert reply.action == Action(tool="browser_wait_for", params={"time": 7})
-
-
-def test_modules_that_make_no_participant_are_not_listed(dropped_in: Path) -> None:
-    (dropped_in / "test_helper.py").write_text("def other(): ...")
-    (dropped_in / "test_broken.py").write_text("def create(options:")
-    names = {info.name for info in list_participants()}
-    assert not names & {"test_helper", "test_broken", "base", "discovery", "command"}
-
-
-def test_listing_runs_no_module(dropped_in: Path) -> None:
-    (dropped_in / "test_bomb.py").write_text("raise SystemExit(3)\ndef create(options): ...")
-    assert "test_bomb" in {info.name for info in list_participants()}
-
-
-@pytest.mark.parametrize("name", ["nobody", "base", "../base", "os", ""])
-def test_a_name_that_is_no_participants_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="there is no participant"):
-        load(name)
-
-
-def test_a_module_that_lacks_what_it_imports_is_said_to(dropped_in: Path) -> None:
-    (dropped_in / "test_needy.py").write_text("import no_such_library\ndef create(options): ...")
-    with pytest.raises(ConfigError, match=r"cannot be loaded: No module named 'no_such_library'"):
-        load("test_needy")
-
-
-def test_the_command_lists_participants(dropped_in: Path) -> None:
-    (dropped_in / "test_waiter.py").write_text(WAITER)
-    app = typer.Typer()
-    register(app)
-    result = CliRunner().invoke(app, ["--list"])
-    assert result.exit_code == 0
-    assert "test_waiter  Waits and sees.\n" in result.stdout
-
-
-def test_the_command_without_a_name_is_bad_usage() -> None:
-    app = typer.Typer()
-    register(app)
-    assert isinstance(CliRunner().invoke(app, []).exception, ConfigError)

@@ -24,7 +24,7 @@ from judge.results.leaderboard import query_names, rows
 from judge.scenario.bundled import bundled_tasks
 from judge.scenario.toml import load_scenario, parse_request
 from participants.base import ParticipantOptions
-from participants.discovery import list_participants, load
+from participants.command import list_participants, load
 from shared.settings import Settings
 from shared.task_sets import task_sets_folder
 

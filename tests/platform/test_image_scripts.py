@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from participants.discovery import list_participants
+from participants.command import list_participants
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPTS = sorted([*ROOT.glob("scripts/*.sh"), *ROOT.glob("docker/*.sh")])

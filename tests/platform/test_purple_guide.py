@@ -26,7 +26,7 @@ from helpers_participants import serving_participant
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.scenario.toml import load_scenario
-from participants.discovery import list_participants
+from participants.command import list_participants
 from shared.a2a.client import ParticipantClient
 from shared.models import Observation, Page, ToolSpec
 from shared.protocol import parse_observation, parse_reply, render_observation

@@ -5,7 +5,7 @@ import pytest
 
 from judge.scenario.checks import contradictions_of, warnings_of
 from judge.scenario.toml import load_scenario
-from participants.replay_script import load_book
+from participants.replay import load_book
 from shared.checks import AnyOf
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
