@@ -182,5 +182,5 @@ async def test_an_endpoint_of_ones_own_needs_no_key() -> None:
 @both
 def test_a_model_of_another_provider_is_refused(provider: Provider) -> None:
     other = "openai:gpt-5" if provider.key == "GOOGLE_API_KEY" else "gemini:gemini-2.5-pro"
-    with pytest.raises(ConfigError, match="is not a (gemini|openai) model"):
+    with pytest.raises(ConfigError, match=r"is not a (gemini|openai) model"):
         provider.create(ParticipantOptions(model=other))

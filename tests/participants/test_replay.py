@@ -111,7 +111,7 @@ async def test_the_environment_may_name_the_script(script: Path) -> None:
     assert await decide(observation("a", 1, "Open the lamps")) is not None
 
 
-# --- one script, step by step ------------------------------------------------------------------------------------------
+# --- one script, step by step -----------------------------------------------------------------------------------------
 
 SNAPSHOT = """\
 - generic [active] [ref=e1]:
