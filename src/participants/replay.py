@@ -10,7 +10,7 @@ until such an element is there, so that the effect of an earlier step has arrive
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,6 +25,8 @@ from shared.task_sets import task_sets_folder
 
 MAX_WAITS = 4
 _WAIT_S = 1
+# A task and its website, normalised; no website for any.
+_Key = tuple[str, str | None]
 
 
 def create(options: ParticipantOptions) -> Decide:
@@ -37,7 +39,7 @@ def create(options: ParticipantOptions) -> Decide:
     book = load_book(paths)
 
     def begin(first: Observation) -> Decide:
-        script = book.find(first.instruction, first.website)
+        script = find_script(book, first.instruction, first.website)
         player = None if script is None else Player(script)
 
         async def decide(observation: Observation) -> Reply:
@@ -99,7 +101,7 @@ class Script(Record):
     steps: tuple[ScriptStep, ...] = Field(min_length=1)
 
     @property
-    def key(self) -> tuple[str, str | None]:
+    def key(self) -> _Key:
         """What the script is found by."""
         return _key(self.task, self.website)
 
@@ -108,7 +110,7 @@ class _ScriptFile(Record):
     scripts: tuple[Script, ...] = Field(min_length=1)
 
 
-def _key(task: str, website: str | None) -> tuple[str, str | None]:
+def _key(task: str, website: str | None) -> _Key:
     return _normalised(task), None if website is None else website.strip().rstrip("/")
 
 
@@ -116,24 +118,15 @@ def _normalised(text: str) -> str:
     return " ".join(text.split())
 
 
-class ScriptBook:
-    """The scripts of some files, found by task and website."""
-
-    def __init__(self, scripts: Iterable[Script]) -> None:
-        self._scripts = {script.key: script for script in scripts}
-
-    def find(self, task: str, website: str | None) -> Script | None:
-        """The script for this task; one for the website takes precedence over one for any website."""
-        return self._scripts.get(_key(task, website)) or self._scripts.get(_key(task, None))
-
-    def __len__(self) -> int:
-        return len(self._scripts)
+def find_script(book: Mapping[_Key, Script], task: str, website: str | None) -> Script | None:
+    """The script for this task; one for the website takes precedence over one for any website."""
+    return book.get(_key(task, website)) or book.get(_key(task, None))
 
 
-def load_book(paths: Iterable[Path]) -> ScriptBook:
-    """Read every file. Raises `ConfigError` for a file that cannot be read, is malformed, or repeats a task."""
-    sources: dict[tuple[str, str | None], Path] = {}
-    scripts: list[Script] = []
+def load_book(paths: Iterable[Path]) -> dict[_Key, Script]:
+    """The scripts of all files. Raises `ConfigError` for one that cannot be read, is malformed, or repeats a task."""
+    book: dict[_Key, Script] = {}
+    sources: dict[_Key, Path] = {}
     for path in paths:
         try:
             text = read_text(path)
@@ -148,8 +141,8 @@ def load_book(paths: Iterable[Path]) -> ScriptBook:
                     remedy="keep one script for each task, or distinguish them by `website`",
                 )
             sources[script.key] = path
-            scripts.append(script)
-    return ScriptBook(scripts)
+            book[script.key] = script
+    return book
 
 
 def parse_scripts(text: str, source: str) -> tuple[Script, ...]:

@@ -12,10 +12,10 @@ from participants.replay import (
     MAX_WAITS,
     Player,
     Script,
-    ScriptBook,
     ScriptStep,
     Wanted,
     create,
+    find_script,
     load_book,
     parse_scripts,
 )
@@ -224,16 +224,17 @@ def test_a_script_without_a_finish_finishes_by_itself() -> None:
 
 
 def test_a_task_is_matched_after_folding_white_space() -> None:
-    book = ScriptBook([Script(task="Open  the\n shop", steps=(DONE,))])
-    assert book.find(" Open the shop ", "http://x/") is not None
-    assert book.find("Open the shop now", None) is None
+    script = Script(task="Open  the\n shop", steps=(DONE,))
+    book = {script.key: script}
+    assert find_script(book, " Open the shop ", "http://x/") is script
+    assert find_script(book, "Open the shop now", None) is None
 
 
 def test_a_script_for_the_website_goes_before_one_for_any() -> None:
     anywhere, here = Script(task="t", steps=(DONE,)), Script(task="t", website="http://a/", steps=(CLICK,))
-    book = ScriptBook([anywhere, here])
-    assert book.find("t", "http://a") is here
-    assert book.find("t", "http://b/") is anywhere
+    book = {script.key: script for script in (anywhere, here)}
+    assert find_script(book, "t", "http://a") is here
+    assert find_script(book, "t", "http://b/") is anywhere
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from shared.models import Record
 from shared.text import clip, excerpt, without_surrogates
 
 _OLD_CARD_PATH = "/.well-known/agent.json"
+_CARD_TIMEOUT_S = 10.0
 _POLL_S = (0.1, 0.2, 0.5)
 _POLL_LATER_S = 1.0
 _MAX_OPEN_TASKS = 256
@@ -95,15 +96,14 @@ async def _read_card(url: str, timeout_s: float) -> types.AgentCard:
 class _AgentClient:
     """An agent whose card is read once, on entering; all calls go to the host that was dialled."""
 
-    def __init__(self, url: str, http: httpx.AsyncClient, *, card_timeout_s: float, streaming: bool) -> None:
+    def __init__(self, url: str, http: httpx.AsyncClient, *, streaming: bool) -> None:
         self._url = url
-        self._card_timeout_s = card_timeout_s
         self._http = http
         self._config = ClientConfig(streaming, httpx_client=http)
 
     async def __aenter__(self) -> Self:
         """Read the card. Raises a `ParticipantError` with the reason why it cannot be used."""
-        card = await _read_card(self._url, self._card_timeout_s)
+        card = await _read_card(self._url, _CARD_TIMEOUT_S)
         [interface] = card.supported_interfaces
         # How many messages a reply may repeat, with their screenshots. Before 1.0, a limit of 0 means no limit.
         self._history_length = 1 if is_old(interface) else 0
@@ -135,10 +135,9 @@ class ParticipantClient(_AgentClient):
         url: str,
         *,
         reply_timeout_s: float = 120.0,
-        card_timeout_s: float = 10.0,
         max_reply_bytes: int = 1_000_000,
     ) -> None:
-        super().__init__(url, bounded_client(max_bytes=max_reply_bytes), card_timeout_s=card_timeout_s, streaming=False)
+        super().__init__(url, bounded_client(max_bytes=max_reply_bytes), streaming=False)
         self._reply_timeout_s = reply_timeout_s
         self._open: dict[str, _OpenTask] = {}
 
@@ -212,11 +211,10 @@ class AssessmentClient(_AgentClient):
         url: str,
         *,
         auth_token: SecretStr | None = None,
-        card_timeout_s: float = 10.0,
         reconnect_s: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0),
     ) -> None:
         http = bounded_client(max_bytes=_MAX_STREAM_BYTES, streams=True, token=auth_token)
-        super().__init__(url, http, card_timeout_s=card_timeout_s, streaming=True)
+        super().__init__(url, http, streaming=True)
         self._reconnect_s = reconnect_s
         self._task_id: str | None = None
         self.metadata: dict[str, str] = {}

@@ -29,7 +29,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from shared.a2a.serving import SHUTDOWN_GRACE_S, BearerGuard, WholeBody
+from shared.a2a.serving import SHUTDOWN_GRACE_S, read_body_first, require_bearer
 from shared.a2a.tasks import TaskRuns, TextExecutor, TextHandler
 from shared.errors import ConfigError
 
@@ -89,9 +89,9 @@ def build_app(
             await handler.aclose()
             await store.close()
 
-    guards = [Middleware(WholeBody)]
+    guards = [Middleware(read_body_first)]
     if auth_token is not None:
-        guards.insert(0, Middleware(BearerGuard, token=auth_token, public=CARD_PATHS))
+        guards.insert(0, Middleware(require_bearer, token=auth_token, public=CARD_PATHS))
     app = Starlette(routes=routes, middleware=guards, lifespan=lifespan, max_body_size=max_body_bytes)
     app.state.stop = runs.stop
     return app
@@ -132,8 +132,9 @@ class _TaskStore(TaskStore):
     """Tasks in memory or in a SQLite file: a short history without files, and only the newest finished tasks."""
 
     def __init__(self, path: Path | None, max_finished: int) -> None:
-        self._engine = None if path is None else create_async_engine(f"sqlite+aiosqlite:///{_usable_database(path)}")
-        self._store: TaskStore = InMemoryTaskStore() if self._engine is None else DatabaseTaskStore(self._engine)
+        self._store: InMemoryTaskStore | DatabaseTaskStore = InMemoryTaskStore()
+        if path is not None:
+            self._store = DatabaseTaskStore(create_async_engine(f"sqlite+aiosqlite:///{_usable_database(path)}"))
         self._finished: deque[str] = deque()
         self._max_finished = max_finished
         self._unsaved: dict[str, Task] = {}
@@ -150,8 +151,8 @@ class _TaskStore(TaskStore):
             await self.save(task, context)
 
     async def close(self) -> None:
-        if self._engine is not None:
-            await self._engine.dispose()
+        if isinstance(self._store, DatabaseTaskStore):
+            await self._store.engine.dispose()
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
         # In place, because the SDK keeps this record, appends every status message to it and writes it as a whole.

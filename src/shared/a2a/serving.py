@@ -7,7 +7,7 @@ import hmac
 import ipaddress
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -35,33 +35,28 @@ _TICKS_PER_S = 10  # uvicorn's
 _FORWARDING = re.compile(r"forwarded|^via$|(?:real|client|connecting)-ip|external-address|original-(?:host|url)")
 
 
-class BearerGuard:
-    """Admits requests with `Authorization: Bearer <token>`, and all requests to `public` paths.
+def require_bearer(app: ASGIApp, token: SecretStr, public: Collection[str]) -> ASGIApp:
+    """Admit requests with `Authorization: Bearer <token>`, and all requests to `public` paths.
 
     A browser cannot send that header. For pages (GET) it may send the token as the password of HTTP Basic (RFC 7617),
     with any user name.
     """
+    expected = f"Bearer {token.get_secret_value()}".encode()
 
-    def __init__(self, app: ASGIApp, token: SecretStr, public: tuple[str, ...]) -> None:
-        self._app = app
-        self._expected = f"Bearer {token.get_secret_value()}".encode()
-        self._public = frozenset(public)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI interface."""
-        if scope["type"] == "http" and scope["path"] not in self._public:
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in public:
             is_page = scope["method"] in ("GET", "HEAD")
             given = dict(scope["headers"]).get(b"authorization", b"")
             if is_page and given[:6].lower() == b"basic ":
                 given = _bearer_of_basic(given[6:])
-            if not hmac.compare_digest(given, self._expected):
+            if not hmac.compare_digest(given, expected):
                 schemes = 'Bearer, Basic realm="WABE: the token is the password"' if is_page else "Bearer"
-                refusal = JSONResponse(
-                    {"error": "this agent requires a bearer token"}, 401, headers={"WWW-Authenticate": schemes}
-                )
-                await refusal(scope, receive, send)
+                body = {"error": "this agent requires a bearer token"}
+                await JSONResponse(body, 401, headers={"WWW-Authenticate": schemes})(scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        await app(scope, receive, send)
+
+    return guarded
 
 
 def _bearer_of_basic(encoded: bytes) -> bytes:
@@ -72,21 +67,18 @@ def _bearer_of_basic(encoded: bytes) -> bytes:
         return b""
 
 
-class LoopbackOnly:
-    """Admits requests from a user on this machine; all others get a 403 with the text `refusal`.
+def loopback_only(app: ASGIApp, refusal: str) -> ASGIApp:
+    """Admit requests from a user on this machine; all others get a 403 with the text `refusal`.
 
     The peer must be on loopback, and so must the `Host` header, because a page elsewhere can point its own name to a
     loopback address (DNS rebinding). A proxy must not have forwarded the request: its address would hide the peer's.
     """
 
-    def __init__(self, app: ASGIApp, refusal: str) -> None:
-        self._app = app
-        self._refusal = refusal
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        admitted = app if _is_from_this_machine(scope) else PlainTextResponse(refusal, 403)
+        await admitted(scope, receive, send)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI interface."""
-        app = self._app if _is_from_this_machine(scope) else PlainTextResponse(self._refusal, 403)
-        await app(scope, receive, send)
+    return guarded
 
 
 def _is_from_this_machine(scope: Scope) -> bool:
@@ -115,19 +107,15 @@ def _is_loopback(host: str) -> bool:
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-class WholeBody:
-    """Reads a request's body before any handler sees it, so that one over the application's limit is answered 413.
+def read_body_first(app: ASGIApp) -> ASGIApp:
+    """Read a request's body before any handler sees it, so that one over the application's limit is answered 413.
 
     A handler that met the limit while reading would answer in its own way, sometimes as an error of the server.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI interface."""
+    async def reading(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "POST":
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
         try:
             body = await Request(scope, receive).body()
@@ -138,7 +126,9 @@ class WholeBody:
         async def replay() -> Message:
             return pending.pop() if pending else await receive()
 
-        await self._app(scope, replay, send)
+        await app(scope, replay, send)
+
+    return reading
 
 
 def listen(host: str, port: int) -> socket.socket:
