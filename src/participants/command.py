@@ -6,7 +6,7 @@ Every module of this package with a function `create(options) -> Decide` is a pa
 import ast
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,6 @@ import typer
 import participants
 from shared.errors import ConfigError, WabeError
 from shared.logs import configure_logging
-from shared.models import Record
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,32 +25,27 @@ if TYPE_CHECKING:
 _EXTRAS = {"google": ("google-genai", "gemini"), "openai": ("openai", "openai")}
 
 
-class ParticipantInfo(Record):
-    """A participant's name, which is its module's, and the first line of its module's docstring."""
+def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
+    """All participants: their names, which are their modules', and the first lines of the modules' docstrings.
 
-    name: str
-    description: str
-
-
-def list_participants(folders: Sequence[str] | None = None) -> tuple[ParticipantInfo, ...]:
-    """All participants by name. Modules are parsed, not imported: a broken one is left out and hides no other."""
-    return tuple(_found(participants.__path__ if folders is None else folders))
-
-
-def _found(folders: Sequence[str]) -> Iterator[ParticipantInfo]:
-    for path in sorted((path for folder in folders for path in Path(folder).glob("*.py")), key=lambda path: path.stem):
+    Modules are parsed, not imported: a broken one is left out and hides no other.
+    """
+    found = {}
+    folders = participants.__path__ if folders is None else folders
+    paths = [path for folder in folders for path in Path(folder).glob("*.py")]
+    for path in sorted(paths, key=lambda path: path.stem):
         try:
             tree = ast.parse(path.read_bytes())
         except (OSError, SyntaxError, ValueError):
             continue
         if any(isinstance(node, ast.FunctionDef) and node.name == "create" for node in tree.body):
-            lines = (ast.get_docstring(tree) or "").splitlines()
-            yield ParticipantInfo(name=path.stem, description=lines[0] if lines else "")
+            found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return found
 
 
 def load(name: str) -> "Callable[[ParticipantOptions], Decide]":
     """The function that creates the participant `name`. Raises `ConfigError` if it is unknown or cannot be imported."""
-    known = [info.name for info in list_participants()]
+    known = list_participants()
     module_name = name.replace("-", "_")
     if module_name not in known:
         raise ConfigError(f"unknown participant {name!r}", remedy=f"one of: {', '.join(known)}")
@@ -85,7 +79,7 @@ def participant(
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
 ) -> None:
     """Serve a participant over A2A."""
-    descriptions = {info.name: info.description for info in list_participants()}
+    descriptions = list_participants()
     if show_list:
         for each, description in descriptions.items():
             typer.echo(f"{each:<12} {description}")

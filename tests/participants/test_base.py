@@ -52,7 +52,7 @@ async def playing(decide: Decide) -> AsyncIterator[ParticipantClient]:
 
 
 class Notes:
-    """A participant that writes down what it is shown and clicks."""
+    """A participant that records its observations and clicks."""
 
     def __init__(self) -> None:
         self.seen: list[Observation] = []
@@ -68,7 +68,7 @@ async def test_a_decision_arrives_at_the_judge_as_the_action_it_was() -> None:
     assert parse_reply(reply).action == Action(tool="browser_click", params={"target": "e1"}, thought="Why not?")
 
 
-async def test_the_first_observation_holds_everything_the_judge_sent() -> None:
+async def test_the_first_observation_has_everything_the_judge_sent() -> None:
     notes = Notes()
     async with playing(notes) as judge:
         await judge.send(message("Buy a chair."), image=JPEG, context_id="episode")
@@ -81,7 +81,7 @@ async def test_the_first_observation_holds_everything_the_judge_sent() -> None:
     assert seen.message.instruction == "Buy a chair."
 
 
-async def test_the_task_is_remembered_through_the_episode_and_the_steps_are_counted() -> None:
+async def test_the_task_is_remembered_through_the_attempt_and_the_steps_are_counted() -> None:
     notes = Notes()
     async with playing(notes) as judge:
         await judge.send(message("Buy a chair."), context_id="episode")
@@ -94,7 +94,7 @@ async def test_the_task_is_remembered_through_the_episode_and_the_steps_are_coun
     assert [seen.message.instruction for seen in notes.seen] == ["Buy a chair.", None, None]
 
 
-async def test_episodes_at_the_same_time_are_told_apart() -> None:
+async def test_parallel_attempts_do_not_mix() -> None:
     notes = Notes()
     async with playing(notes) as judge:
         await judge.send(message("Buy a chair."), context_id="one")
@@ -107,7 +107,7 @@ async def test_episodes_at_the_same_time_are_told_apart() -> None:
     ]
 
 
-async def test_a_text_is_sent_as_it_is() -> None:
+async def test_a_text_is_sent_unchanged() -> None:
     async def decide(observation: Observation) -> str:
         return "I would rather not say."
 
@@ -119,7 +119,7 @@ async def test_a_text_is_sent_as_it_is() -> None:
     ("error", "words"),
     [(ModelUnavailable("the model is down"), "the model is down"), (KeyError("detail"), "The agent failed: KeyError.")],
 )
-async def test_a_decision_that_fails_is_told_to_the_judge(error: Exception, words: str) -> None:
+async def test_a_failed_decision_is_reported_to_the_judge(error: Exception, words: str) -> None:
     async def decide(observation: Observation) -> Action:
         raise error
 
@@ -128,20 +128,20 @@ async def test_a_decision_that_fails_is_told_to_the_judge(error: Exception, word
             await judge.send(message("Buy a chair."), context_id="episode")
 
 
-async def test_a_message_that_is_no_judges_is_refused_and_the_next_one_answered() -> None:
+async def test_a_message_that_is_not_from_a_judge_is_refused_and_the_next_one_answered() -> None:
     async with playing(Notes()) as judge:
         with pytest.raises(ParticipantError, match="not an observation of a WABE judge"):
             await judge.send("Hello there!", context_id="episode")
         assert parse_reply(await judge.send(message("Buy a chair."), context_id="episode")).action is not None
 
 
-async def test_an_episode_whose_beginning_was_missed_is_refused() -> None:
+async def test_an_attempt_whose_first_message_was_missed_is_refused() -> None:
     async with playing(Notes()) as judge:
         with pytest.raises(ParticipantError, match="the task of this conversation is unknown"):
             await judge.send(message(), context_id="episode")
 
 
-async def test_only_the_newest_episodes_are_remembered() -> None:
+async def test_only_the_newest_attempts_are_remembered() -> None:
     async with playing(Notes()) as judge:
         for number in range(MAX_ATTEMPTS + 1):
             await judge.send(message("Buy a chair."), context_id=f"episode {number}")

@@ -47,7 +47,7 @@ PICTURE = b"\xff\xd8\xff\xe0"
 
 @dataclass(frozen=True)
 class Provider:
-    """How one provider is set up, answers, and is asked."""
+    """How to configure one provider, and the form of its requests and answers."""
 
     create: Callable[[ParticipantOptions], Decide]
     settings: Callable[[str], Settings]
@@ -103,7 +103,7 @@ def message(instruction: str | None) -> str:
 
 
 async def play(provider: Provider, url: str, turns: list[tuple[str, str | None]]) -> list[Action | None]:
-    """Send `(context, instruction)` one after the other; what the judge reads in the replies."""
+    """Send `(context, instruction)` pairs in order; returns the actions in the replies."""
     decide = provider.create(ParticipantOptions(model="m-1", settings=provider.settings(url)))
     async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
         return [
@@ -113,7 +113,7 @@ async def play(provider: Provider, url: str, turns: list[tuple[str, str | None]]
 
 
 @both
-async def test_an_episode_is_played_with_picture_and_memory(provider: Provider) -> None:
+async def test_an_attempt_has_screenshots_and_memory(provider: Provider) -> None:
     async with serving(provider.answer(CLICK), provider.answer(FINISH)) as server:
         actions = await play(provider, server.url, [("c", "Find the way in"), ("c", None)])
         asked = [received.body for received in server.received]
@@ -124,7 +124,7 @@ async def test_an_episode_is_played_with_picture_and_memory(provider: Provider) 
 
 
 @both
-async def test_the_chosen_model_is_asked(provider: Provider) -> None:
+async def test_the_chosen_model_is_used(provider: Provider) -> None:
     async with serving(provider.answer(FINISH)) as server:
         await play(provider, server.url, [("c", "Go")])
         (received,) = server.received
@@ -141,7 +141,7 @@ async def test_a_rate_limit_is_waited_out(provider: Provider) -> None:
 
 
 @both
-async def test_a_reply_in_another_form_is_asked_for_again_before_it_is_sent(provider: Provider) -> None:
+async def test_an_unreadable_reply_is_requested_again_before_anything_is_sent(provider: Provider) -> None:
     async with serving(provider.answer("I click e1."), provider.answer(CLICK)) as server:
         (action,) = await play(provider, server.url, [("c", "Go")])
     assert action is not None
@@ -149,7 +149,7 @@ async def test_a_reply_in_another_form_is_asked_for_again_before_it_is_sent(prov
 
 
 @both
-async def test_episodes_side_by_side_keep_their_own_tasks(provider: Provider) -> None:
+async def test_parallel_attempts_keep_their_own_tasks(provider: Provider) -> None:
     def plan(received: Received, _: int) -> Answer:
         return provider.answer(CLICK if "Task: One" in provider.text_of(received.body) else FINISH)
 
@@ -171,7 +171,7 @@ async def test_a_refused_key_fails_at_once_instead_of_waiting_on_the_page(provid
                 await client.send(message("Go"), context_id="c")
 
 
-async def test_an_endpoint_of_ones_own_needs_no_key() -> None:
+async def test_a_custom_endpoint_needs_no_key() -> None:
     provider = PROVIDERS["openai"]
     async with serving(provider.answer(FINISH)) as server:
         decide = provider.create(ParticipantOptions(settings=Settings(openai_base_url=server.url)))

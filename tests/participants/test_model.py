@@ -65,7 +65,7 @@ def first(**changes: Any) -> Observation:
     return seen(step=0, **changes)
 
 
-async def test_the_task_is_remembered_though_it_is_said_once() -> None:
+async def test_every_question_includes_the_task() -> None:
     model = Answers(GOOD)
     agent = ModelAgent(model)
     for observation in (first(), seen(), seen()):
@@ -81,7 +81,7 @@ async def test_earlier_calls_and_thoughts_are_remembered() -> None:
     assert '1. on https://a.test/: browser_click {"target": "e1"} -> done\n   thought: the way in' in model.text()
 
 
-async def test_what_came_of_a_call_is_remembered() -> None:
+async def test_results_of_calls_are_remembered() -> None:
     model = Answers(GOOD)
     agent = ModelAgent(model)
     await agent(first())
@@ -91,7 +91,7 @@ async def test_what_came_of_a_call_is_remembered() -> None:
     assert '"e1"} -> done, but the page did not change' in model.text()
 
 
-async def test_what_the_judge_says_is_read_whole() -> None:
+async def test_the_judges_feedback_is_not_cut() -> None:
     model = Answers(GOOD)
     agent = ModelAgent(model)
     await agent(first())
@@ -108,7 +108,7 @@ async def test_a_new_task_starts_with_an_empty_memory() -> None:
     assert "Calls so far: 0" in model.text()
 
 
-async def test_the_model_sees_the_picture_of_now() -> None:
+async def test_the_model_receives_the_current_screenshot() -> None:
     model = Answers(GOOD)
     await ModelAgent(model)(first())
     assert model.images() == [b"jpeg"]
@@ -124,28 +124,28 @@ async def test_the_model_sees_the_picture_of_now() -> None:
         ('<json>{"tool": "browser_click", "params": {"target": 9}}</json>', "no element '9'"),
     ],
 )
-async def test_a_reply_the_judge_would_refuse_is_asked_again_with_the_reason(bad: str, complaint: str) -> None:
+async def test_a_reply_the_judge_would_refuse_is_requested_again_with_the_reason(bad: str, complaint: str) -> None:
     model = Answers(bad, GOOD)
     action = await ModelAgent(model)(first())
     assert (action.tool, action.params) == ("browser_click", {"target": "e1"})
     assert complaint in model.text()
 
 
-async def test_a_model_that_never_keeps_the_form_costs_no_unreadable_reply() -> None:
+async def test_a_model_that_never_keeps_the_form_leads_to_a_wait_not_an_unreadable_reply() -> None:
     model = Answers("no")
     action = await ModelAgent(model)(first())
     assert action.tool == "browser_wait_for"
     assert len(model.requests) == MAX_QUESTIONS
 
 
-async def test_a_picture_that_is_refused_is_left_out_of_the_next_question() -> None:
+async def test_a_refused_screenshot_is_left_out_of_the_next_question() -> None:
     model = Answers(ModelBlocked("refused"), GOOD)
     action = await ModelAgent(model)(first())
     assert action.tool == "browser_click"
     assert (model.images(0), model.images(1)) == ([b"jpeg"], [])
 
 
-async def test_an_unreachable_model_is_waited_for_and_then_given_up() -> None:
+async def test_an_unreachable_model_is_waited_for_and_then_an_error() -> None:
     agent = ModelAgent(Answers(ModelUnavailable("down")))
     waits = [await agent(first()), *[await agent(seen()) for _ in range(MAX_LOST_TURNS - 1)]]
     assert {action.tool for action in waits} == {"browser_wait_for"}
@@ -153,19 +153,19 @@ async def test_an_unreachable_model_is_waited_for_and_then_given_up() -> None:
         await agent(seen())
 
 
-async def test_a_model_that_comes_back_is_forgiven() -> None:
+async def test_the_count_of_lost_turns_restarts_when_the_model_answers() -> None:
     down = [ModelUnavailable("down")] * MAX_LOST_TURNS
     agent = ModelAgent(Answers(*down, GOOD, *down, GOOD))
     tools = [(await agent(seen())).tool for _ in range(2 * (MAX_LOST_TURNS + 1))]
     assert tools.count("browser_click") == 2
 
 
-async def test_truncated_replies_are_asked_again() -> None:
+async def test_truncated_replies_are_requested_again() -> None:
     model = Answers(ModelTruncated("cut"), ModelTruncated("cut"), GOOD)
     assert (await ModelAgent(model)(first())).tool == "browser_click"
 
 
-async def test_text_of_a_page_cannot_pass_for_a_line_of_the_memory() -> None:
+async def test_page_text_cannot_fake_a_line_of_the_prompt() -> None:
     model = Answers(GOOD)
     agent = ModelAgent(model)
     await agent(first())
@@ -186,7 +186,7 @@ def memories(requests: Iterable[ModelRequest]) -> list[int]:
     return [len(str(request.parts[0])) for request in requests]
 
 
-async def test_a_long_episode_does_not_grow_the_memory_for_ever() -> None:
+async def test_memory_is_bounded_in_a_long_attempt() -> None:
     model = Answers(GOOD)
     agent = ModelAgent(model)
     await agent(first())
@@ -205,7 +205,7 @@ class Silent(Answers):
         raise AssertionError("nobody sets the event")
 
 
-async def test_a_model_that_does_not_answer_in_time_costs_a_wait_and_no_timeout_of_the_judge() -> None:
+async def test_a_slow_model_leads_to_a_wait_before_the_judge_times_out() -> None:
     agent = ModelAgent(Silent("unused"), turn_timeout_s=0.02)
     assert (await agent(first())).tool == "browser_wait_for"
 

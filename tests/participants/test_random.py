@@ -74,17 +74,17 @@ async def test_every_action_is_one_the_judge_accepts(seed: int) -> None:
             assert not isinstance(checked, Complaint), checked
 
 
-async def test_the_same_seed_gives_the_same_episode() -> None:
+async def test_the_same_seed_gives_the_same_attempt() -> None:
     assert await play(1) == await play(1)
     assert await play(1) != await play(2)
 
 
-async def test_every_kind_of_action_comes_up() -> None:
+async def test_every_kind_of_action_occurs() -> None:
     tools = {action.tool for seed in range(20) for action in await play(seed)}
     assert tools >= {"browser_click", "browser_type", "browser_select_option", "browser_scroll", "finish"}
 
 
-async def test_disabled_elements_are_left_alone() -> None:
+async def test_disabled_elements_are_not_used() -> None:
     targets = {action.params.get("target") for seed in range(20) for action in await play(seed)}
     assert "e4" not in targets
     assert targets >= {"e2", "e3", "e5", "e6"}
@@ -95,7 +95,7 @@ async def test_an_open_dialog_is_answered_first() -> None:
     assert action.tool == "browser_handle_dialog"
 
 
-async def test_a_page_without_tools_ends_the_episode() -> None:
+async def test_a_page_without_tools_ends_the_attempt() -> None:
     action = await RandomAgent(3, seen())(seen(tools=()))
     assert action.tool == "finish"
 

@@ -60,7 +60,7 @@ async def test_a_script_is_played_in_order(script: Path) -> None:
     assert replies[2].params == {"answer": "lamps"}
 
 
-async def test_episodes_that_run_at_once_do_not_mix(script: Path) -> None:
+async def test_parallel_attempts_do_not_mix(script: Path) -> None:
     decide = create(ParticipantOptions(script=str(script)))
     lamps, desks = await asyncio.gather(
         decide(observation("a", 0, "Open the lamps")), decide(observation("b", 0, "Open the desks"))
@@ -78,7 +78,7 @@ async def test_a_task_without_a_script_is_finished_at_once(script: Path) -> None
     assert "no script" in reply.params["answer"]
 
 
-async def test_two_participants_with_the_same_script_say_the_same(script: Path) -> None:
+async def test_replies_are_deterministic(script: Path) -> None:
     first, second = (create(ParticipantOptions(script=str(script))) for _ in range(2))
     for step in range(3):
         seen = observation("a", step, "Open the lamps")
@@ -92,7 +92,7 @@ async def test_several_files_are_played_together(script: Path, tmp_path: Path) -
     assert await decide(observation("a", 0, "Sit")) == "sat"
 
 
-def test_where_there_is_no_script_at_all_the_remedy_is_named(tmp_path: Path) -> None:
+def test_without_any_script_the_error_has_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="WABE_REPLAY_SCRIPT"):
         create(ParticipantOptions(settings=Settings(scenarios=str(tmp_path))))
 
@@ -177,7 +177,7 @@ def test_an_element_that_arrives_late_is_used_when_it_is_there() -> None:
     assert action(player.reply(SNAPSHOT, None)).tool == "finish"
 
 
-def test_a_step_is_held_back_until_what_it_follows_is_there() -> None:
+def test_a_step_with_after_waits_for_that_element() -> None:
     player = play(ScriptStep(tool="finish", after=Wanted(role="status", name="sorted")))
     assert action(player.reply(SNAPSHOT, None)).tool == "browser_wait_for"
     assert action(player.reply(SNAPSHOT + "- status [ref=e9]: 3 desks, sorted by price\n", None)).tool == "finish"
@@ -190,7 +190,7 @@ def test_a_failed_action_is_tried_once_more() -> None:
     assert action(player.reply(SNAPSHOT, None)).params == {"answer": "done"}
 
 
-def test_an_action_that_fails_twice_ends_the_episode_with_the_cause() -> None:
+def test_an_action_that_fails_twice_ends_the_attempt_with_the_cause() -> None:
     player = play(CLICK, DONE)
     player.reply(SNAPSHOT, None)
     player.reply(SNAPSHOT, "the element moved")
@@ -223,14 +223,14 @@ def test_a_script_without_a_finish_finishes_by_itself() -> None:
     assert action(player.reply(SNAPSHOT, None)).tool == "finish"
 
 
-def test_a_task_is_matched_after_folding_white_space() -> None:
+def test_white_space_in_a_task_is_normalised() -> None:
     script = Script(task="Open  the\n shop", steps=(DONE,))
     book = {script.key: script}
     assert find_script(book, " Open the shop ", "http://x/") is script
     assert find_script(book, "Open the shop now", None) is None
 
 
-def test_a_script_for_the_website_goes_before_one_for_any() -> None:
+def test_a_script_for_the_website_takes_precedence() -> None:
     anywhere, here = Script(task="t", steps=(DONE,)), Script(task="t", website="http://a/", steps=(CLICK,))
     book = {script.key: script for script in (anywhere, here)}
     assert find_script(book, "t", "http://a") is here
@@ -253,7 +253,7 @@ def test_a_script_for_the_website_goes_before_one_for_any() -> None:
         ("[[scripts", "line 1, column 10: not TOML"),
     ],
 )
-def test_a_malformed_script_is_refused_by_file_and_key(text: str, key: str) -> None:
+def test_a_malformed_script_is_refused_with_file_and_key(text: str, key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_scripts(text, "some/replay.toml")
     assert caught.value.message.startswith("some/replay.toml: ")
@@ -262,7 +262,7 @@ def test_a_malformed_script_is_refused_by_file_and_key(text: str, key: str) -> N
 
 
 @given(st.text(max_size=200))
-def test_text_that_is_no_script_is_refused_by_its_file(text: str) -> None:
+def test_any_other_text_is_refused_with_its_file(text: str) -> None:
     # No text this short holds a whole script by chance.
     with pytest.raises(ConfigError) as caught:
         parse_scripts(text, "f")
@@ -278,6 +278,6 @@ def test_a_task_with_two_scripts_is_refused(tmp_path: Path) -> None:
         load_book([path, again])
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml"):
         load_book([tmp_path / "none.toml"])
