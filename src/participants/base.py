@@ -22,6 +22,7 @@ from shared.settings import Settings
 
 __all__ = ["Action", "Decide", "Observation", "ParticipantOptions", "build_participant", "per_attempt", "serve"]
 
+# Judges do not announce the end of an attempt, so old ones are forgotten when there are too many.
 MAX_ATTEMPTS = 256
 _DESCRIPTION = "Performs web tasks for a WABE judge."
 _T = TypeVar("_T")
@@ -93,6 +94,7 @@ def per_attempt(create: Callable[[Observation], Decide]) -> Decide:
     agents: dict[str, Decide] = {}
 
     async def decide(observation: Observation) -> Reply:
+        # A first step in a known context begins another attempt.
         agent = agents.get(observation.context_id) if observation.step else None
         agent = agent or create(observation)
         _keep_newest(agents, observation.context_id, agent)
@@ -102,6 +104,7 @@ def per_attempt(create: Callable[[Observation], Decide]) -> Decide:
 
 
 def _keep_newest(entries: dict[str, _T], key: str, value: _T) -> None:
+    # A dict keeps its entries in order of insertion, so the first one has been unused for longest.
     entries.pop(key, None)
     entries[key] = value
     if len(entries) > MAX_ATTEMPTS:
@@ -125,6 +128,7 @@ class _Participant:
 
     async def __call__(self, turn: Turn) -> str:
         """The reply to one message. Raises `ObservationError` for a message that is not from a judge."""
+        # The judge sends one screenshot, or none.
         images = [(file.data, file.media_type) for file in turn.files if file.media_type.startswith("image/")]
         message = protocol.parse_observation(turn.text, *(images[0] if images else ()))
         if message.instruction is not None:

@@ -86,6 +86,7 @@ def participant(
         return
     if name is None:
         raise ConfigError("no participant given", remedy="give a name; wabe participant --list shows them")
+    # Late: the commands above answer without loading a server.
     from participants.base import ParticipantOptions, serve
 
     settings = Settings.from_environ()

@@ -27,6 +27,7 @@ CALL_TIMEOUT_S = 100.0
 TURN_TIMEOUT_S = 105.0
 _WAIT_S = 3
 _MAX_SNAPSHOT_CHARS = 120_000
+# Bounds on the prompt: the older calls matter least, and each call takes one or two lines.
 _MAX_CALLS_SHOWN = 40
 _MAX_THOUGHT_CHARS = 400
 _MAX_PARAMS_CHARS = 300
@@ -122,9 +123,10 @@ class ModelAgent:
         except TimeoutError:
             error = ModelUnavailable(f"{self._model.name} did not answer within {self._turn_timeout_s:g} s")
         except ModelKeyRefused:
-            raise
+            raise  # waiting does not help
         except ModelError as caught:
             error = caught
+        # One lost turn costs a step, an error the whole task: wait on the page until it looks permanent.
         self._lost_turns = 0 if action else self._lost_turns + 1
         if error is not None:
             log.warning("%s", error)
@@ -160,6 +162,7 @@ class ModelAgent:
                 raise  # the adapter has retried already
             except ModelError as caught:
                 log.warning("%s", caught)
+                # A model may have refused the image; the snapshot alone is often enough.
                 error, image = caught, []
                 continue
             reply = parse_reply(completion.text)
@@ -178,6 +181,7 @@ def complaint_about(action: Action, observation: Observation) -> str | None:
     if spec is None:
         names = ", ".join(tool.name for tool in observation.tools)
         return f"there is no tool {clip(action.tool, 60)!r}; use one of: {names}"
+    # `ref` is the older name of `target`.
     given = {"target" if name == "ref" else name for name in action.params}
     missing = [name for name in spec.parameters.get("required", ()) if name not in given]
     if missing:

@@ -10,7 +10,8 @@ from shared.models import Action
 from shared.protocol import FINISH
 from shared.snapshot import Node, Snapshot, parse_snapshot
 
-# Weight, tool and parameters of an action that is possible now.
+# Weight, tool and parameters of an action that is possible now. A field weighs twice as much as a link, because pages
+# have far more links.
 _Candidate = tuple[int, str, dict[str, Any]]
 _CLICKED = frozenset(
     {"link", "button", "checkbox", "radio", "tab", "switch", "option", "treeitem"}
@@ -29,6 +30,7 @@ class RandomAgent:
     """One attempt. The same seed, task and pages give the same actions, whatever runs in parallel."""
 
     def __init__(self, seed: int, first: Observation) -> None:
+        # Not `hash()`, which differs from process to process.
         key = f"{seed}\n{first.instruction}\n{first.website}"
         self._random = random.Random(hashlib.sha256(key.encode("utf-8", "replace")).digest())
         self._words = first.instruction.split() or ["hello"]

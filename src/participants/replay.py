@@ -195,6 +195,7 @@ class Player:
             node = _find(page, step.element)
             if node is None:
                 return self._wait(step.element)
+            # The description is for readers of the recording; the judge acts on the reference.
             params |= {"element": str(step.element), "target": node.ref}
         self._sent = True
         if step.say is not None:
@@ -214,6 +215,7 @@ def _find(snapshot: Snapshot, wanted: Wanted) -> Node | None:
 
     An element without a name of its own goes by the text inside it.
     """
+    # The judge accepts an element only by its reference.
     nodes = [node for node in snapshot.find(wanted.role) if node.ref is not None]
     if wanted.name is not None:
         name = _normalised(wanted.name)

@@ -107,6 +107,7 @@ def _is_shortage(error: BaseException) -> bool:
 
 
 def _participant_error(error: BaseException) -> ParticipantError:
+    # The SDK wraps what it catches; the cause is more precise.
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     cause = error.__cause__ if isinstance(error, A2AError) and error.__cause__ is not None else error
@@ -137,6 +138,7 @@ def bounded_client(*, max_bytes: int, streams: bool = False, token: SecretStr | 
     of values is not limited. Everything else raises `ParticipantError`; a connection that fails raises the errors of
     httpx. Raises `InternalFault` when this machine cannot set up a client.
     """
+    # A small compressed answer can expand to any size.
     headers = {"Accept-Encoding": "identity"}
     if token is not None:
         headers["Authorization"] = f"Bearer {token.get_secret_value()}"
@@ -174,6 +176,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
         return response
 
     def _check_headers(self, response: httpx.Response) -> None:
+        # A redirect could lead the judge to a host that nobody chose.
         if response.is_redirect:
             raise ParticipantError(
                 f"the agent redirects to {excerpt(response.headers['location'])}, which is not allowed",

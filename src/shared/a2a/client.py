@@ -74,6 +74,7 @@ async def fetch_card(url: str, timeout_s: float) -> AgentSummary:
 
 async def _read_card(url: str, timeout_s: float) -> types.AgentCard:
     """The card of the agent at `url`, reduced to the one interface that is called."""
+    # Not the client for replies: its size limit is another one.
     client = bounded_client(max_bytes=_MAX_CARD_BYTES)
     with blaming_the_agent():
         try:
@@ -88,6 +89,7 @@ async def _read_card(url: str, timeout_s: float) -> types.AgentCard:
         except TimeoutError:
             raise ParticipantUnreachable(f"no agent card from {url} within {timeout_s:g} s") from None
         interface = choose_interface(card.supported_interfaces, url)
+        # The SDK chooses among the card's interfaces in its own order, so only one is left.
         del card.supported_interfaces[:]
         card.supported_interfaces.append(interface)
         return card
@@ -154,6 +156,7 @@ class ParticipantClient(_AgentClient):
         if image is not None:
             message.parts.append(types.Part(raw=image, media_type=media_type))
         before = self._open.pop(context_id, None)
+        # Only a task that waits for input can be continued; otherwise the context alone connects the turns.
         message.task_id = before.task_id if before else ""
         configuration = types.SendMessageConfiguration(history_length=self._history_length)
         request = types.SendMessageRequest(message=message, configuration=configuration)
@@ -175,6 +178,7 @@ class ParticipantClient(_AgentClient):
         if task.status.state not in _ANSWERED:
             quote = f": {excerpt(' '.join(status_texts), _MAX_QUOTE_CHARS)}" if any(status_texts) else ""
             raise ParticipantError(f"the agent's task is {_state_name(task.status)}{quote}")
+        # A task that waited for input comes back with all the artifacts of earlier turns.
         known = before.artifacts if before else frozenset()
         if task.status.state == types.TaskState.TASK_STATE_INPUT_REQUIRED:
             self._open[context_id] = _OpenTask(task.id, frozenset(map(_identity, task.artifacts)))
@@ -196,6 +200,7 @@ class ParticipantClient(_AgentClient):
 
     async def _last_message(self, task: types.Task) -> list[str]:
         """The texts of the last message in the history, if it is the agent's."""
+        # Some agents put their answer nowhere else. It was not requested, to save the screenshots in the history.
         history = task.history
         if not history and self._history_length == 0:
             history = (await self._client.get_task(types.GetTaskRequest(id=task.id, history_length=1))).history
@@ -237,7 +242,7 @@ class AssessmentClient(_AgentClient):
                             yield event
                             if isinstance(event, Final):
                                 return
-                        pauses = iter(self._reconnect_s)
+                        pauses = iter(self._reconnect_s)  # the connection works again
             except ParticipantUnreachable as error:
                 lost = error
             pause_s = next(pauses, None)

@@ -94,6 +94,7 @@ class Connections(ServerState):
         waiting = [connection for connection in self._waiting() if connection.since <= latest]
         if not waiting:
             return False
+        # Whoever floods the server pays first, not the client that has waited longest.
         per_peer = Counter(connection.peer for connection in waiting)
         victim = min(waiting, key=lambda connection: (-per_peer[connection.peer], connection.since))
         log.warning("all %d connections are taken: closing idle ones", self.bounds.max_connections)
@@ -106,6 +107,7 @@ class Connections(ServerState):
         for connection in self._waiting():
             if connection.is_overdue(now):
                 connection.time_out()
+        # A body that is still arriving is held in memory.
         arriving = sorted(self._waiting(), key=lambda connection: connection.received)
         excess = sum(connection.received for connection in arriving) - self.bounds.max_pending_bytes
         while excess > 0:

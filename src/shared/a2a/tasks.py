@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _CLEAN_UP_S = 30.0
 _MAX_MESSAGE_CHARS = 20_000
+# Begins with a letter and is none of the words that JSON readers accept.
 _PROSE = re.compile(r"(?!(?:true|false|null|NaN|Infinity)\Z)[^\W\d_]")
 
 
@@ -116,6 +117,7 @@ class TaskSink:
 
     async def pump(self, interval_s: float, still_working_s: float) -> None:
         """Send progress at most every `interval_s`, and a heartbeat after `still_working_s` without any."""
+        # Clients give up after a time without any data, so silence would lose them.
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(still_working_s):
@@ -181,11 +183,13 @@ class TaskRuns(AgentExecutor):
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Work on one message until its task has ended. Raises nothing but cancellation."""
         turn, sink = _turn(context), TaskSink(context, event_queue)
+        # In a task of its own: when the work is cancelled, this one goes on to send the end.
         work = asyncio.create_task(self._work(turn, sink))
         pump = asyncio.create_task(sink.pump(self._update_interval_s, self._still_working_s))
         self._runs[turn.task_id] = work, sink
         try:
             await asyncio.wait({work})
+            # Before returning, because the SDK closes the client's stream then. Ignored if the work ended its task.
             await sink.end(*sink.end_if_cancelled)
         finally:
             pump.cancel()
@@ -195,22 +199,15 @@ class TaskRuns(AgentExecutor):
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         """End a task as canceled, even if nothing works on it."""
         end = (TaskState.TASK_STATE_CANCELED, "Cancelled on request.")
-        if context.task_id in self._runs:
-            await self._cancel(context.task_id, *end)
+        if run := self._runs.get(context.task_id or ""):
+            await _cancel(*run, *end)
         else:
             await TaskSink(context, event_queue).end(*end)
 
     async def stop(self) -> None:
         """End all work in progress as failed because the server stops."""
         end = (TaskState.TASK_STATE_FAILED, "The agent was stopped before the work was done.")
-        await asyncio.gather(*[self._cancel(task_id, *end) for task_id in self._runs])
-
-    async def _cancel(self, task_id: str, state: TaskState, text: str) -> None:
-        work, sink = self._runs[task_id]
-        sink.end_if_cancelled = (state, text)
-        work.cancel()
-        await asyncio.wait({work}, timeout=_CLEAN_UP_S)
-        await sink.end(state, text)
+        await asyncio.gather(*[_cancel(*run, *end) for run in self._runs.values()])
 
     async def _work(self, turn: Turn, sink: TaskSink) -> None:
         try:
@@ -219,12 +216,21 @@ class TaskRuns(AgentExecutor):
                 await self._agent.execute(turn, sink)
                 await sink.fail("The agent gave no answer.")
             else:
+                # No task is announced unless it fails: a message alone costs less.
                 await sink.reply(await self._agent(turn))
         except WabeError as error:
             await sink.fail(str(error))
         except Exception as error:
             log.exception("an agent failed")
             await sink.fail(f"The agent failed: {type(error).__name__}.")
+
+
+async def _cancel(work: "asyncio.Task[None]", sink: TaskSink, state: TaskState, text: str) -> None:
+    sink.end_if_cancelled = (state, text)
+    work.cancel()
+    await asyncio.wait({work}, timeout=_CLEAN_UP_S)
+    # If the work has not stopped by now, the client still receives the end.
+    await sink.end(state, text)
 
 
 def _turn(context: RequestContext) -> Turn:
