@@ -1,21 +1,18 @@
-"""Asks an OpenAI model, or any endpoint that is compatible; it sees the page and its screenshot."""
+"""Asks an OpenAI model, or any compatible endpoint; it receives the page's snapshot and its screenshot."""
 
 from participants.base import ParticipantOptions
-from participants.model_agent import CALL_TIMEOUT_S, ModelPlayer
-from participants.model_names import model_name
+from participants.model import CALL_TIMEOUT_S, ModelParticipant, model_name
 from shared.errors import ConfigError
 from shared.llm.openai import OpenAIModel
 from shared.llm.prices import find_price
 
 DEFAULT_MODEL = "gpt-4.1-mini"
-# Endpoints without keys (vLLM, Ollama) still want the header to be there.
-_NO_KEY = "none"
 
 
-def create(options: ParticipantOptions) -> ModelPlayer:
-    """A player on `options.model`.
+def create(options: ParticipantOptions) -> ModelParticipant:
+    """A participant on `options.model`.
 
-    Raises `ConfigError` for a model of another provider, and without a key, which an endpoint of one's own
+    Raises `ConfigError` for a model of another provider, and without a key, which a custom endpoint
     (`OPENAI_BASE_URL`) may not need: every task would be scored 0.
     """
     name = model_name(options.model, provider="openai", default=DEFAULT_MODEL)
@@ -25,13 +22,10 @@ def create(options: ParticipantOptions) -> ModelPlayer:
             "participant openai: OPENAI_API_KEY is not set",
             remedy="set it where the participant runs, or OPENAI_BASE_URL for an endpoint that needs none",
         )
+    # Endpoints without keys (vLLM, Ollama) still require the header.
+    api_key = key.get_secret_value() if key else "none"
     price = find_price(f"openai:{name}")
-    return ModelPlayer(
-        OpenAIModel(
-            name,
-            api_key=key.get_secret_value() if key else _NO_KEY,
-            base_url=base_url,
-            timeout_s=CALL_TIMEOUT_S,
-            takes_sampling=price is None or price.sampling,
-        )
+    takes_sampling = price is None or price.sampling
+    return ModelParticipant(
+        OpenAIModel(name, api_key=api_key, base_url=base_url, timeout_s=CALL_TIMEOUT_S, takes_sampling=takes_sampling)
     )

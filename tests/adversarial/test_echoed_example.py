@@ -11,7 +11,7 @@ from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.episode.still_page import SNAPSHOT, PlayedTask, play
 from judge.browser.actions import Complaint, check_action
 from judge.browser.tools import offered_tools
-from participants.model_prompt import SYSTEM
+from participants.model import SYSTEM
 from shared.protocol import REPLY_EXAMPLE, REPLY_FORMAT, parse_observation, parse_reply
 from shared.snapshot import REF, parse_snapshot
 

@@ -17,7 +17,7 @@ from judge.config import RunConfig
 from judge.scenario.toml import AssessmentRequest
 from judge.server.limits import Capacity, ServiceLimits
 from judge.server.service import JudgeService, ServiceParts
-from shared.a2a.turn import Turn
+from shared.a2a.tasks import Turn
 from shared.errors import ModelBudgetSpent
 from shared.llm.limits import Budget, MeteredModel, estimate_tokens
 from shared.llm.model import ModelRequest

@@ -18,7 +18,7 @@ from judge.server.limits import ServiceLimits
 from judge.server.service import JudgeService, ServiceParts
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, listen
-from shared.a2a.turn import TaskSink, TextExecutor, TextHandler, Turn
+from shared.a2a.tasks import TaskSink, TextExecutor, TextHandler, Turn
 from shared.errors import ConfigError
 from shared.settings import Settings
 

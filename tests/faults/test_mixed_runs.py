@@ -27,7 +27,7 @@ from judge.scenario.toml import parse_request
 from judge.server.limits import ServiceLimits
 from judge.server.service import JudgeService, ServiceParts
 from judge.store import RunStore
-from shared.a2a.turn import Turn
+from shared.a2a.tasks import Turn
 from shared.errors import ConfigError
 from shared.settings import Settings
 

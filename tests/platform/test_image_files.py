@@ -24,7 +24,7 @@ from judge.results.leaderboard import query_names, rows
 from judge.scenario.bundled import bundled_tasks
 from judge.scenario.toml import load_scenario, parse_request
 from participants.base import ParticipantOptions
-from participants.discovery import list_participants, load
+from participants.command import list_participants, load
 from shared.settings import Settings
 from shared.task_sets import task_sets_folder
 
@@ -219,7 +219,7 @@ def test_a_manifests_entry_point_is_that_of_its_image(name: str) -> None:
 
 
 def test_each_participants_manifest_is_of_a_participant() -> None:
-    known = {info.name for info in list_participants()}
+    known = set(list_participants())
     named = {json5(ROOT / name)["program"]["image"].rpartition("/")[2] for name in MANIFESTS}
     assert "wabe:latest" in named
     assert {image.removeprefix("wabe-purple-").removesuffix(":latest") for image in named - {"wabe:latest"}} <= known

@@ -16,7 +16,7 @@ from judge.report.data import read_task
 from judge.report.render import Renderer
 from judge.server.live import LiveHub
 from judge.store import RunStore
-from shared.a2a.serving import LoopbackOnly
+from shared.a2a.serving import loopback_only
 
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _IMAGE = re.compile(r"step_\d{3,6}\.(?:jpg|png|webp)")
@@ -43,7 +43,7 @@ def live_routes(hub: LiveHub, output_dir: Path, *, is_open: bool = False) -> lis
     All of them answer only people at this machine, unless `is_open`.
     """
     pages = _Pages(hub, output_dir)
-    guards = [] if is_open else [Middleware(LoopbackOnly, refusal=_REFUSAL)]
+    guards = [] if is_open else [Middleware(loopback_only, refusal=_REFUSAL)]
     return [
         Route(path, endpoint, methods=["GET"], middleware=guards)
         for path, endpoint in (

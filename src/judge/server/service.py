@@ -26,7 +26,7 @@ from judge.server.limits import Capacity, settings_of_the_host
 from judge.server.limits import ServiceLimits as ServiceLimits
 from judge.store import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
-from shared.a2a.turn import TaskSink, Turn
+from shared.a2a.tasks import TaskSink, Turn
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm.limits import Budget, Spending

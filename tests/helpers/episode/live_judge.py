@@ -21,8 +21,9 @@ from helpers.paths import ROOT
 from judge.browser.processes import list_processes
 from judge.runner.follow import RunOutcome, request_assessment
 from judge.server.service import JudgeService, ServiceLimits, ServiceParts
-from shared.a2a.server import Skill, Turn, build_app
+from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, listen, serve_app
+from shared.a2a.tasks import Turn
 from shared.models import Action, Observation
 from shared.protocol import parse_observation, render_reply
 from shared.settings import Settings

@@ -16,7 +16,8 @@ from helpers.runs import a_png, write_synthetic_run
 from judge.events import RunDone, RunStarted, Sink, StepDone, TaskDone, TaskStarted
 from judge.server.live import MAX_VIEWERS, LiveHub
 from judge.server.live_routes import live_routes
-from shared.a2a.server import Skill, Turn, build_app
+from shared.a2a.server import Skill, build_app
+from shared.a2a.tasks import Turn
 
 RUN = "20260101-000000-live"
 HOSTILE = "<img src='http://127.0.0.1:1/x' onerror=\"document.title='owned'\"><b>bold</b>"

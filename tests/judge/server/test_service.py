@@ -10,7 +10,7 @@ import pytest
 
 from judge.server.limits import ServiceLimits
 from judge.server.service import JudgeService, ServiceParts
-from shared.a2a.turn import Turn
+from shared.a2a.tasks import Turn
 from shared.settings import Settings
 from shared.task_sets import task_sets_folder
 

@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.participants import observed
 from judge.browser.actions import Complaint, check_action
 from judge.browser.tools import offered_tools
-from participants.random_policy import RandomPlayer
-from shared.models import Action, Observation, Page, ToolSpec
+from participants.base import Observation
+from participants.random import RandomAgent
+from shared.models import Action, Page, ToolSpec
 from shared.snapshot import parse_snapshot
 
 SNAPSHOT = """\
@@ -51,16 +53,17 @@ SERVER_TOOLS = tuple(
 TOOLS = offered_tools(SERVER_TOOLS)
 
 
-def seen(
-    snapshot: str = SNAPSHOT, dialog: str | None = None, instruction: str | None = "Find a warm tent"
-) -> Observation:
-    page = Page(url="https://a.test/", title="", snapshot=snapshot, dialog=dialog)
-    return Observation(page=page, tools=TOOLS, instruction=instruction, website="https://a.test/")
+TASK = "Find a warm tent"
+
+
+def seen(dialog: str | None = None, instruction: str = TASK, tools: tuple[ToolSpec, ...] = TOOLS) -> Observation:
+    page = Page(url="https://a.test/", title="", snapshot=SNAPSHOT, dialog=dialog)
+    return observed(page, tools, instruction=instruction)
 
 
 async def play(seed: int, turns: int = 30) -> list[Action]:
-    player = RandomPlayer(seed)
-    return [await player.decide(seen(instruction="Find a warm tent" if turn == 0 else None)) for turn in range(turns)]
+    agent = RandomAgent(seed, seen())
+    return [await agent(seen()) for _ in range(turns)]
 
 
 @given(st.integers(0, 2**32))
@@ -71,35 +74,34 @@ async def test_every_action_is_one_the_judge_accepts(seed: int) -> None:
             assert not isinstance(checked, Complaint), checked
 
 
-async def test_the_same_seed_gives_the_same_episode() -> None:
+async def test_the_same_seed_gives_the_same_attempt() -> None:
     assert await play(1) == await play(1)
     assert await play(1) != await play(2)
 
 
-async def test_every_kind_of_action_comes_up() -> None:
+async def test_every_kind_of_action_occurs() -> None:
     tools = {action.tool for seed in range(20) for action in await play(seed)}
     assert tools >= {"browser_click", "browser_type", "browser_select_option", "browser_scroll", "finish"}
 
 
-async def test_disabled_elements_are_left_alone() -> None:
+async def test_disabled_elements_are_not_used() -> None:
     targets = {action.params.get("target") for seed in range(20) for action in await play(seed)}
     assert "e4" not in targets
     assert targets >= {"e2", "e3", "e5", "e6"}
 
 
 async def test_an_open_dialog_is_answered_first() -> None:
-    action = await RandomPlayer(3).decide(seen(dialog="Leave the page?"))
+    action = await RandomAgent(3, seen())(seen(dialog="Leave the page?"))
     assert action.tool == "browser_handle_dialog"
 
 
-async def test_a_page_without_tools_ends_the_episode() -> None:
-    player = RandomPlayer(3)
-    action = await player.decide(seen().model_copy(update={"tools": ()}))
+async def test_a_page_without_tools_ends_the_attempt() -> None:
+    action = await RandomAgent(3, seen())(seen(tools=()))
     assert action.tool == "finish"
 
 
 @pytest.mark.parametrize("instruction", ["", "   ", "x"])
 async def test_any_task_gives_words_to_type(instruction: str) -> None:
-    player = RandomPlayer(5)
-    actions = [await player.decide(seen(instruction=instruction)) for _ in range(5)]
+    agent = RandomAgent(5, seen(instruction=instruction))
+    actions = [await agent(seen(instruction=instruction)) for _ in range(5)]
     assert all(action.params.get("text", "x") for action in actions)
