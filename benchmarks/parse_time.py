@@ -31,8 +31,7 @@ from judge.episode.replies import understand
 from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError
 from shared.protocol import MAX_REPLY_CHARS
-from shared.snapshot import cut_snapshot, parse_snapshot
-from shared.snapshot_boxes import without_boxes
+from shared.snapshot import cut_snapshot, parse_snapshot, without_boxes
 from shared.text import escape_line, unescape_line, without_surrogates
 
 AIM_MS = 50.0

@@ -64,7 +64,7 @@ def find_element(snapshot: Snapshot, wanted: Wanted) -> Node | None:
 
     An element without a name of its own goes by the text inside it.
     """
-    nodes = [node for node in snapshot.find(wanted.role) if node.ref is not None]
+    nodes = [node for node in snapshot.nodes if node.ref is not None and wanted.role in (None, node.role)]
     if wanted.name is not None:
         name = fold(wanted.name)
         named = [(node, fold(node.name or snapshot.text_of(node))) for node in nodes]

@@ -24,8 +24,7 @@ from judge.store import TaskStore
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
 from shared.models import Navigation, Observation, Outcome, Page, Record, Step, StopReason, Tab, Task, Timings
 from shared.protocol import ENDING_TOOLS, FINISH, render_observation
-from shared.snapshot import cut_snapshot, parse_snapshot
-from shared.snapshot_boxes import without_boxes
+from shared.snapshot import cut_snapshot, parse_snapshot, without_boxes
 from shared.text import without_surrogates
 
 BLOCKED = "blocked_address"
