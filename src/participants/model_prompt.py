@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from shared.models import Observation, Record
-from shared.protocol import FINISH, REPLY_EXAMPLE
+from shared.protocol import FINISH, REPLY_EXAMPLE, render_tools
 from shared.snapshot import cut_snapshot
 from shared.text import clip, escape_line
-from shared.tool_text import render_tools
 
 MAX_SNAPSHOT_CHARS = 120_000
 MAX_TURNS_SHOWN = 40

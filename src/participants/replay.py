@@ -13,14 +13,13 @@ from participants.replay_player import Player
 from participants.replay_script import ScriptBook, load_book
 from shared.errors import ConfigError
 from shared.models import Action, Observation
-from shared.task_sets import task_sets_folder
 
 
 def create(options: ParticipantOptions) -> Decide:
     """A replay participant. Raises `ConfigError` when there is no script at all, or for one that cannot be used."""
     written = options.script or options.settings.replay_script or ""
     paths = [Path(part) for part in written.split(os.pathsep) if part]
-    paths = paths or sorted(task_sets_folder(options.settings).glob("*/replay.toml"))
+    paths = paths or sorted(options.settings.scenarios_folder.glob("*/replay.toml"))
     if not paths:
         raise ConfigError(
             "the replay participant has no script", remedy="give --script FILE, or set WABE_REPLAY_SCRIPT"
