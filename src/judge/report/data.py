@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from judge.events import one_line
 from judge.files import read_file, read_json
 from judge.report.evidence import verdict_view
 from judge.report.images import read_size
@@ -24,6 +23,7 @@ from judge.trajectory.result import TaskResult
 from shared.errors import TrajectoryError
 from shared.models import Step, Task, Verdict
 from shared.snapshot import REF, parse_snapshot
+from shared.text import one_line
 
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _IMAGE = re.compile(r"trajectory/([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
