@@ -27,7 +27,7 @@ from helpers_hostile_envelopes import CONTEXT, body_agent, encode, in_envelope
 from helpers_tools import SERVER_TOOLS
 from judge.browser.responses import UnreadableResponse, clean_text, modal_state, parse_page, parse_tab_list
 from judge.browser.tools import offered_tools
-from judge.episode.replies import understand
+from judge.episode.episode import understand
 from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError
 from shared.protocol import MAX_REPLY_CHARS

@@ -10,7 +10,7 @@ import pytest
 from helpers_hostile_envelopes import CONTEXT, body_agent, encode, in_envelope, replaced, reply_documents
 from helpers_tools import SERVER_TOOLS
 from judge.browser.tools import offered_tools
-from judge.episode.replies import understand
+from judge.episode.episode import understand
 from shared.a2a.bounded_http import MAX_VALUES
 from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError

@@ -12,7 +12,7 @@ from judge.browser.guard.browser import GuardedBrowsers
 from judge.browser.launch import BrowserSettings
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment, Parts
+from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
 from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
 from judge.judges.base import Judge
@@ -189,12 +189,12 @@ class JudgeService:
                 await sink.update(describe(Noted(text=warning)))
             line = _Line(url, config)
             stack.push_async_callback(line.aclose)
-            parts = Parts(browsers=browsers, connect=line, judge=judge, store=store, emit=emit)
+            assessment = Assessment(tasks, config, browsers=browsers, connect=line, judge=judge, store=store, emit=emit)
             state = "failed"
             results: tuple[TaskSummary, ...] = ()
             try:
                 async with updates.flowing():
-                    results = await Assessment(tasks, config, parts).run()
+                    results = await assessment.run()
                 state = "completed"
             except asyncio.CancelledError:
                 state = "cancelled"

@@ -3,7 +3,7 @@
 import pytest
 
 from judge.browser.session import Hop
-from judge.episode.blame import Lead, Route, chosen_by, recorded
+from judge.episode.blame import Lead, Route, chosen_by, shortened
 from shared.models import Navigation, Page, Tab
 
 HOME = "https://shop.example/"
@@ -84,6 +84,6 @@ def test_a_site_may_pass_visitors_through_another_one(by: str, urls: tuple[str, 
 
 def test_a_page_that_navigates_without_end_does_not_fill_the_record() -> None:
     hops = tuple(Navigation(url=f"{HOME}{number}", by="site") for number in range(1000))
-    kept = recorded(hops)
+    kept = shortened(hops)
     assert len(kept) == 20
     assert (kept[0], kept[-1]) == (hops[0], hops[-1])

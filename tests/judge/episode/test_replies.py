@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from helpers_tools import SERVER_TOOLS
 from judge.browser.action_lines import split_line
 from judge.browser.tools import offered_tools
-from judge.episode.replies import Understood, understand
+from judge.episode.episode import Understood, understand
 from shared.models import Action, ToolSpec
 from shared.protocol import render_reply
 from shared.snapshot import parse_snapshot
