@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from judge.report.data import read_task
-from judge.report.render import Renderer
+from judge.report.pages import Renderer
 from judge.server.live import LiveHub
 from judge.store import RunStore
 from shared.a2a.serving import LoopbackOnly

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.report.compare import compare, differences, mcnemar_exact
-from judge.report.views import OUTCOMES, RowOutcome, TaskRow
+from judge.report.data import OUTCOMES, RowOutcome, TaskRow
+from judge.report.totals import compare, differences, mcnemar_exact
 
 
 def row(task_id: str, outcome: RowOutcome, **changes: str) -> TaskRow:

@@ -1,14 +1,16 @@
 """Reading a run for its report."""
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from helpers_runs import JUDGE_ID, write_synthetic_run, write_task
-from judge.report.data import read_run, read_task, read_tasks
-from judge.report.views import TaskView
+from helpers_runs import JUDGE_ID, a_png, write_synthetic_run, write_task
+from judge.report.data import TaskView, host_of, image_size, read_run, read_task
 from judge.store import RunStore
 from shared.models import Task, Verdict
 
@@ -65,7 +67,7 @@ def test_a_snapshot_without_boxes_gives_the_element_and_no_box(store: RunStore) 
 
 def test_each_screenshot_has_its_score(store: RunStore) -> None:
     task = read(store, steps=3)
-    assert [step.score for step in task.steps] == list(task.row.scores)
+    assert [step.score.Score for step in task.steps if step.score] == list(task.row.scores)
 
 
 def test_scores_that_are_not_one_per_screenshot_are_given_to_no_step(store: RunStore) -> None:
@@ -96,7 +98,7 @@ def test_without_verdict_files_the_verdict_of_the_result_is_shown(store: RunStor
     assert (task.counted.outcome, task.judged) == ("success", {})
 
 
-def test_a_damaged_verdict_file_is_said_and_does_not_hide_the_rest(store: RunStore) -> None:
+def test_a_damaged_verdict_file_is_shown_and_does_not_hide_the_rest(store: RunStore) -> None:
     write_task(store, TASK, "success")
     (store.task("t1").folder / "verdicts" / "torn-1.json").write_text('{"outcome": "succ')
     assert [verdict.outcome for verdict in read_task(store.task("t1")).verdicts] == ["success", "unreadable"]
@@ -121,7 +123,7 @@ def test_an_episode_without_result_shows_the_steps_it_has(store: RunStore) -> No
 def test_a_task_that_never_began_is_listed(store: RunStore) -> None:
     store.write_run({"task_ids": ["t1", "later"]})
     write_task(store, TASK)
-    assert [task.row.outcome for task in read_tasks(store, read_run(store))] == ["success", "unfinished"]
+    assert [read_task(store.task(name)).row.outcome for name in read_run(store).task_ids] == ["success", "unfinished"]
 
 
 def test_tasks_stand_in_the_order_of_the_scenario(store: RunStore) -> None:
@@ -158,7 +160,7 @@ def test_refused_addresses_are_shown_with_their_step(store: RunStore) -> None:
     result = json.loads(path.read_text())
     result["steps"][0]["refused"] = ["10.0.0.1:80"]
     path.write_text(json.dumps(result))
-    assert read_task(store.task("t1")).steps[0].refused == ("10.0.0.1:80",)
+    assert read_task(store.task("t1")).steps[0].record.refused == ("10.0.0.1:80",)
 
 
 @pytest.mark.parametrize(("action", "step"), [(1, 1), (3, 3), (9, None), (0, None)])
@@ -172,3 +174,42 @@ def test_the_step_that_went_wrong_is_found_by_its_action(store: RunStore, action
     task = read_task(place)
     assert all(each.line for each in task.steps)
     assert task.wrong_step == step
+
+
+JPEG = (
+    b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
+    b"\xff\xc4\x00\x04\x00\x00\xff\xff\xc2\x00\x0b\x08\x02\xd0\x05\x00\x01\x01\x11\x00"
+)
+
+
+def webp(kind: bytes, body: bytes) -> bytes:
+    return b"RIFF" + struct.pack("<I", 4 + 8 + len(body)) + b"WEBP" + kind + struct.pack("<I", len(body)) + body
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        (a_png(64, 36), (64, 36)),
+        (JPEG, (1280, 720)),
+        (webp(b"VP8X", b"\0\0\0\0" + (1279).to_bytes(3, "little") + (719).to_bytes(3, "little")), (1280, 720)),
+        (webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 1280, 720)), (1280, 720)),
+        (webp(b"VP8L", b"\x2f" + struct.pack("<I", 1279 | 719 << 14)), (1280, 720)),
+    ],
+    ids=["png", "jpeg", "webp extended", "webp lossy", "webp lossless"],
+)
+def test_the_size_is_read_from_the_first_bytes(data: bytes, size: tuple[int, int]) -> None:
+    assert image_size(data) == size
+
+
+@given(st.binary(max_size=80), st.sampled_from([b"", b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF1234WEBP", JPEG[:30]]))
+def test_no_bytes_make_it_raise_or_loop(data: bytes, head: bytes) -> None:
+    size = image_size(head + data)
+    assert size is None or min(size) > 0
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [("https://www.Maps.example/x", "maps.example"), ("http://u:p@h:81/", "h:81"), ("", "unknown"), ("odd", "odd")],
+)
+def test_websites_are_grouped_by_host(url: str, host: str) -> None:
+    assert host_of(url) == host

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.report.data import OUTCOMES, RowOutcome, TaskRow
 from judge.report.totals import rate_of, totals_of
-from judge.report.views import OUTCOMES, RowOutcome, TaskRow
 from judge.results.submission import counts_of
 from shared.models import TokenUsage
 
