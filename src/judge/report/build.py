@@ -4,7 +4,7 @@ import os
 import shutil
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from judge.report.data import RunView, TaskRow, TaskView, read_run, read_task
@@ -121,19 +121,16 @@ def _place_images(store: RunStore, task: TaskView, target: Path) -> None:
             place_image(source / step.image, folder / step.image)
 
 
-def place_image(source: Path, target: Path) -> bool:
-    """Put `source` at `target`: a hard link if the file system allows it, else a copy. False if it is missing."""
+def place_image(source: Path, target: Path) -> None:
+    """Put `source`, if it is there, at `target`: a hard link where the file system allows it, else a copy."""
     if source.is_symlink() or not source.is_file():
-        return False
+        return
     try:
         os.link(source, target)
     except OSError:
         # Another file system, or one without hard links.
-        try:
+        with suppress(OSError):
             shutil.copyfile(source, target)
-        except OSError:
-            return False
-    return True
 
 
 def _write(path: Path, text: str) -> None:

@@ -21,26 +21,6 @@ from judge.report.data import LEVELS, OUTCOMES, RunView, TaskRow, TaskView
 from judge.report.totals import Comparison, Totals, differences
 from shared.text import show_hidden, without_surrogates
 
-MEANINGS = {
-    "success": "the task was done",
-    "failure": "the task was not done, or the participant failed or ran out of steps or time",
-    "unscored": "there is no usable verdict; `wabe score` tries again",
-    "aborted": "the browser, the site or the judge failed, not the participant; resuming the run tries again",
-    "unfinished": "there is no result on disk; resuming the run continues",
-}
-FLAG_MEANINGS = {"off_site": "a page outside the task's website was visited"}
-# Heading of each column of the task table, and how it sorts: text, number, number shown as text.
-COLUMNS = (
-    ("Outcome", "n0"),
-    ("Task", "t"),
-    ("Level", "n0"),
-    ("Website", "t"),
-    ("Steps", "n"),
-    ("Time", "n"),
-    ("Judge cost", "n"),
-    ("Why", "t"),
-)
-
 
 class Renderer:
     """Renders pages. It compiles each template once, so keep one for a whole report."""
@@ -72,7 +52,6 @@ class Renderer:
             rows=rows,
             up=up,
             charts=charts_of(totals, rows),
-            columns=COLUMNS,
             order={outcome: place for place, outcome in enumerate(OUTCOMES)},
             levels=LEVELS,
             model=record.get("judge_model") or "",
@@ -128,8 +107,6 @@ class Renderer:
             css=Markup(self._css),
             script=Markup(script),
             csp=self._policy(script, connect=connect),
-            meanings=MEANINGS,
-            flag_meanings=FLAG_MEANINGS,
             **values,
         )
 

@@ -170,7 +170,7 @@ def test_each_page_allows_the_very_script_and_style_it_carries_and_no_other(run:
 
 def test_an_image_is_linked_and_not_copied_on_one_file_system(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"x")
-    assert place_image(tmp_path / "a.png", tmp_path / "b.png")
+    place_image(tmp_path / "a.png", tmp_path / "b.png")
     assert (tmp_path / "a.png").stat().st_ino == (tmp_path / "b.png").stat().st_ino
 
 
@@ -180,12 +180,12 @@ def test_an_image_is_copied_where_links_are_not_possible(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(os, "link", refuse)
     (tmp_path / "a.png").write_bytes(b"x")
-    assert place_image(tmp_path / "a.png", tmp_path / "b.png")
+    place_image(tmp_path / "a.png", tmp_path / "b.png")
     assert (tmp_path / "b.png").read_bytes() == b"x"
 
 
 def test_a_link_to_another_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"x")
     (tmp_path / "a.png").symlink_to(tmp_path / "secret")
-    assert not place_image(tmp_path / "a.png", tmp_path / "b.png")
+    place_image(tmp_path / "a.png", tmp_path / "b.png")
     assert not (tmp_path / "b.png").exists()
