@@ -136,11 +136,11 @@ def test_a_reference_in_a_name_or_text_names_nothing():
     assert node("e1").role == "generic"
 
 
-def test_parents_are_given_from_the_inside_out():
+def test_parents_come_from_the_inside_out():
     assert [parent.ref for parent in SNAPSHOT.parents(node("f2e2"))] == ["f1e3", "f1e1", "e37", "e1"]
 
 
-def test_the_inside_of_an_element_is_given_in_order():
+def test_the_content_of_an_element_comes_in_order():
     assert [inner.name for inner in SNAPSHOT.subtree(node("e23"))] == ["Sel", "A", "B"]
     assert SNAPSHOT.text_of(node("e28")) == "item one item two in"
 
@@ -155,7 +155,7 @@ def test_a_separator_in_a_name_does_not_end_the_line():
     assert found.name == "a\u2028- link \u0085b"
 
 
-def test_of_two_elements_with_one_reference_the_first_counts():
+def test_the_first_of_two_elements_with_one_reference_counts():
     assert parse_snapshot('- link "a" [ref=e2]\n- link "b" [ref=e2]').by_ref("e2").name == "a"
 
 
@@ -166,12 +166,12 @@ def test_a_state_written_twice_counts_once():
 @pytest.mark.parametrize(
     "line", ["", "-", "- ", "- 'open", '- link "open', "x", "- link [ref", "- a b", "- 'a: b'", "- /url: x"]
 )
-def test_a_line_that_is_no_node_is_left_out(line):
+def test_a_line_that_is_not_a_node_is_ignored(line):
     assert [found.role for found in parse_snapshot(f"- main\n{line}\n- button").nodes] == ["main", "button"]
 
 
 @pytest.mark.parametrize("ref", ["e", "x1", "e1 ", "e-1", "f1", "e" + "1" * 30, "E1"])
-def test_what_is_no_reference_is_not_taken_for_one(ref):
+def test_an_invalid_reference_is_ignored(ref):
     assert not REF.fullmatch(ref)
     assert parse_snapshot(f"- button [ref={ref}]").nodes[0].ref is None
 
@@ -202,7 +202,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces | st.text(max_size=3), max_size=40).map("".join))
-def test_no_text_raises_and_every_node_hangs_together(text):
+def test_no_text_raises_and_parents_enclose_their_children(text):
     snapshot = parse_snapshot(text)
     for found in snapshot.nodes:
         assert all(parent.depth < found.depth for parent in snapshot.parents(found))
@@ -242,7 +242,7 @@ def test_a_snapshot_that_fits_is_not_touched():
     assert cut_snapshot(REAL, len(REAL)) == REAL
 
 
-def test_the_note_says_what_was_left_out():
+def test_the_note_states_what_was_left_out():
     text = "\n".join(f"- text: {number:04}" for number in range(100))
     cut = cut_snapshot(text, 250).split("\n")
     left_out = 100 - (len(cut) - 1)
@@ -260,7 +260,7 @@ def test_the_note_says_what_was_left_out():
         ('- button "\\"" [ref=e3] [box=1,2,3,4]', '- button "\\"" [ref=e3]'),
     ],
 )
-def test_a_box_is_taken_out_and_nothing_else(boxed: str, plain: str) -> None:
+def test_only_the_box_is_removed(boxed: str, plain: str) -> None:
     assert without_boxes(boxed) == plain
 
 
@@ -273,12 +273,12 @@ def test_a_box_is_taken_out_and_nothing_else(boxed: str, plain: str) -> None:
         "  - /url: /x [box=1,2,3,4]",
     ],
 )
-def test_what_a_page_writes_stays(line: str) -> None:
+def test_page_content_that_looks_like_a_box_is_kept(line: str) -> None:
     assert without_boxes(line) == line
 
 
 @given(st.text(max_size=40), st.lists(st.integers(-9999, 9999), min_size=4, max_size=4))
-def test_any_name_survives(name: str, box: list[int]) -> None:
+def test_removing_boxes_keeps_any_name(name: str, box: list[int]) -> None:
     head = f"- link {json.dumps(name)} [ref=e1]"
     assert without_boxes(f"{head} [box={','.join(map(str, box))}]:") == f"{head}:"
 

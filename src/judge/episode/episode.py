@@ -22,6 +22,7 @@ from judge.episode.blame import Route, shortened
 from judge.off_site import OFF_SITE
 from judge.record_limits import clip_text
 from judge.store import TaskStore
+from judge.trajectory.record import ABORTING
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
 from shared.models import (
     Action,
@@ -164,7 +165,7 @@ class EpisodeEnd(Record):
     @property
     def is_aborted(self) -> bool:
         """Whether something other than the participant failed, so that the attempt is not scored."""
-        return self.stop_reason in ("environment_fault", "cancelled")
+        return self.stop_reason in ABORTING
 
 
 class Episode:

@@ -70,7 +70,7 @@ def test_aborted_unscored_and_unfinished_tasks_are_named_on_the_front_page(run: 
     assert {"1 unscored", "1 aborted", "1 unfinished"} <= set(re.findall(r"1 (?:unscored|aborted|unfinished)", html))
 
 
-def test_an_incomplete_run_says_so_beside_its_rate_of_all_tasks(run: RunStore, tmp_path: Path) -> None:
+def test_an_incomplete_run_is_marked_beside_its_rate_of_all_tasks(run: RunStore, tmp_path: Path) -> None:
     html = write_report(run, tmp_path / "report").read_text()
     assert "Incomplete: 3 of 6 tasks are not in the rate" in html
     assert re.search(r"Of all 6 tasks: <b>[\d.]+\xa0%</b>", html)
@@ -129,7 +129,7 @@ def test_a_comparison_needs_two_runs(run: RunStore, tmp_path: Path) -> None:
         write_comparison([run], tmp_path / "both")
 
 
-def test_no_free_text_of_a_run_becomes_markup(tmp_path: Path) -> None:
+def test_no_text_of_a_run_becomes_markup(tmp_path: Path) -> None:
     pages = []
     for text in ("calm words", HOSTILE):
         store = write_synthetic_run(tmp_path / text[:4].strip("</"), tasks=4, steps=2, says=text, role=text)
@@ -158,7 +158,7 @@ def test_no_text_adds_a_tag_or_an_attribute_to_a_task_page(tmp_path_factory: pyt
     assert other.attributes <= calm.attributes
 
 
-def test_each_page_allows_the_very_script_and_style_it_carries_and_no_other(run: RunStore, tmp_path: Path) -> None:
+def test_each_page_allows_only_its_own_script_and_style(run: RunStore, tmp_path: Path) -> None:
     html = write_report(run, tmp_path / "report").read_text()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
     assert policy is not None

@@ -35,7 +35,7 @@ def test_a_judged_task_has_its_facts_in_its_row(store: RunStore) -> None:
     assert len(row.scores) == 4
 
 
-def test_the_phases_add_up_to_the_episode(store: RunStore) -> None:
+def test_the_phases_add_up_to_the_attempt(store: RunStore) -> None:
     row = read(store, steps=3).row
     phases = row.phases
     assert row.duration_s == pytest.approx(phases.observe_s + phases.reply_s + phases.act_s + phases.other_s)
@@ -47,7 +47,7 @@ def test_the_element_of_an_action_is_found_in_the_recorded_snapshot(store: RunSt
     assert (element.label, element.box) == ('searchbox "Search"', (48, 150, 420, 36))
 
 
-def test_a_name_on_the_page_that_looks_like_a_reference_is_not_taken_for_it(store: RunStore) -> None:
+def test_a_name_that_looks_like_a_reference_is_not_mistaken_for_one(store: RunStore) -> None:
     write_task(store, TASK)
     for path in (store.task("t1").folder / "snapshots").iterdir():
         path.write_text('- link "x [ref=e4] [box=1,1,1,1]" [ref=e9]\n- searchbox "Search" [ref=e4] [box=5,6,7,8]\n')
@@ -70,7 +70,7 @@ def test_each_screenshot_has_its_score(store: RunStore) -> None:
     assert [step.score.Score for step in task.steps if step.score] == list(task.row.scores)
 
 
-def test_scores_that_are_not_one_per_screenshot_are_given_to_no_step(store: RunStore) -> None:
+def test_scores_are_not_assigned_to_steps_unless_there_is_one_per_screenshot(store: RunStore) -> None:
     write_task(store, TASK, steps=3)
     place = store.task("t1")
     verdict = place.read_verdict(JUDGE_ID)
@@ -113,7 +113,7 @@ def test_a_damaged_result_is_listed_as_unfinished_with_the_cause(store: RunStore
     assert "result.json" in task.row.why
 
 
-def test_an_episode_without_result_shows_the_steps_it_has(store: RunStore) -> None:
+def test_an_attempt_without_a_result_shows_its_recorded_steps(store: RunStore) -> None:
     write_task(store, TASK, steps=2)
     (store.task("t1").folder / "result.json").unlink()
     task = read_task(store.task("t1"))
@@ -126,7 +126,7 @@ def test_a_task_that_never_began_is_listed(store: RunStore) -> None:
     assert [read_task(store.task(name)).row.outcome for name in read_run(store).task_ids] == ["success", "unfinished"]
 
 
-def test_tasks_stand_in_the_order_of_the_scenario(store: RunStore) -> None:
+def test_tasks_are_in_the_order_of_the_scenario(store: RunStore) -> None:
     store.write_run({"task_ids": ["z", "t1"]})
     write_task(store, TASK)
     assert read_run(store).task_ids == ("z", "t1")
@@ -197,12 +197,12 @@ def webp(kind: bytes, body: bytes) -> bytes:
     ],
     ids=["png", "jpeg", "webp extended", "webp lossy", "webp lossless"],
 )
-def test_the_size_is_read_from_the_first_bytes(data: bytes, size: tuple[int, int]) -> None:
+def test_an_images_size_is_read_from_its_first_bytes(data: bytes, size: tuple[int, int]) -> None:
     assert image_size(data) == size
 
 
 @given(st.binary(max_size=80), st.sampled_from([b"", b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF1234WEBP", JPEG[:30]]))
-def test_no_bytes_make_it_raise_or_loop(data: bytes, head: bytes) -> None:
+def test_no_bytes_make_reading_the_size_raise_or_loop(data: bytes, head: bytes) -> None:
     size = image_size(head + data)
     assert size is None or min(size) > 0
 

@@ -23,7 +23,7 @@ def test_every_prompt_and_reply_is_in_a_piece_of_its_own() -> None:
     assert second.title == "calls 2 · outcome"
 
 
-def test_plain_values_stand_together() -> None:
+def test_plain_values_share_one_piece() -> None:
     (piece,) = pieces_of({"baseline": "a note", "count": 3})
     assert piece.parts == (("baseline", "a note"), ("count", "3"))
 
@@ -64,7 +64,7 @@ def test_a_key_point_without_a_judgement_of_its_own_is_neither_met_nor_not() -> 
     assert point.met is None
 
 
-def test_a_word_that_is_no_mark_is_not_taken_for_success() -> None:
+def test_an_unknown_mark_is_not_mistaken_for_success() -> None:
     evidence = {"key_points": [{"key_point": "one", "status": "perhaps"}]}
     assert points_of(a_verdict(key_points=("one",), evidence=evidence))[0].met is None
 

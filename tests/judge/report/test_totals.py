@@ -43,7 +43,7 @@ def test_cost_per_success_counts_what_failures_cost_too() -> None:
     assert totals_of([ROW, replace(ROW, outcome="failure")]).cost_per_success == 1.0
 
 
-def test_levels_stand_in_their_order_and_websites_by_name() -> None:
+def test_levels_are_in_their_order_and_websites_sorted_by_name() -> None:
     totals = totals_of([replace(ROW, level="hard"), replace(ROW, level="unknown"), replace(ROW, site="0.example")])
     assert list(totals.by_level) == ["easy", "hard", "unknown"]
     assert list(totals.by_site) == ["0.example", "a.example"]
@@ -104,7 +104,7 @@ def test_mcnemar_is_a_symmetric_probability_that_agrees_with_the_tail_sum(gained
     assert p == pytest.approx(as_extreme)
 
 
-def test_flips_are_told_apart_by_their_direction() -> None:
+def test_gained_and_lost_tasks_are_listed_separately() -> None:
     found = compare(rows("ssff"), rows("sfsf"))
     assert [flip.task_id for flip in found.gained] == ["t2"]
     assert [flip.task_id for flip in found.lost] == ["t1"]
