@@ -131,10 +131,8 @@ async def judged(settings: BrowserSettings, line: ParticipantClient, folder: Pat
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")
     store = TaskStore(folder)
     store.begin()
-    settings = RunConfig(max_steps=30)
-    episode = Episode(
-        task, settings, watched, lambda: nullcontext(line), store, observed=_ignore, stepped=lambda _: None
-    )
+    config = RunConfig(max_steps=30)
+    episode = Episode(task, config, watched, lambda: nullcontext(line), store, observed=_ignore, stepped=lambda _: None)
     end = await episode.run()
     assert end.stop_reason == "finished", end.error
     assert all(step.outcome and step.outcome.ok for step in end.steps), [step.outcome for step in end.steps]
