@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -114,11 +114,8 @@ class Notes:
         self.ready: float | None = None
         self.actions: list[tuple[str, dict[str, Any]]] = []
 
-    async def observed(self, step: Step) -> None:
-        """Nothing to do."""
 
-    async def stepped(self, step: Step) -> None:
-        """Nothing to do."""
+async def _ignore(step: Step) -> None: ...
 
 
 async def judged(settings: BrowserSettings, line: ParticipantClient, folder: Path) -> tuple[float, list[float], Notes]:
@@ -134,7 +131,8 @@ async def judged(settings: BrowserSettings, line: ParticipantClient, folder: Pat
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")
     store = TaskStore(folder)
     store.begin()
-    episode = Episode(task, RunConfig(max_steps=30), watched, line, store, notes)
+    config = RunConfig(max_steps=30)
+    episode = Episode(task, config, watched, lambda: nullcontext(line), store, observed=_ignore, stepped=lambda _: None)
     end = await episode.run()
     assert end.stop_reason == "finished", end.error
     assert all(step.outcome and step.outcome.ok for step in end.steps), [step.outcome for step in end.steps]

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from shared.models import Record
+from shared.models import Record, TaskOutcome
+from shared.text import one_line
 
 RUN_ID_KEY = "wabe_run_id"
 """Where the metadata of an assessment's A2A task names its run."""
 NO_ACTION = "no action"
-_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 
 class RunStarted(Record):
@@ -73,7 +73,7 @@ class TaskDone(Record):
 
     kind: Literal["task_done"] = "task_done"
     task_id: str
-    outcome: Literal["success", "failure", "unscored", "aborted"]
+    outcome: TaskOutcome
     steps: int
     reason: str
 
@@ -89,12 +89,6 @@ class RunDone(Record):
 
 Event = RunStarted | Noted | TaskStarted | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
 Sink = Callable[[Event], None]
-
-
-def one_line(text: str, limit: int = 200) -> str:
-    """`text` on one line without control or direction characters, at most `limit` characters."""
-    line = _BREAKS.sub(" ", text).strip()
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def describe(event: Event) -> str:

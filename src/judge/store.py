@@ -23,7 +23,7 @@ from judge.trajectory.files import load_trajectory as load_trajectory
 from judge.trajectory.record import Trajectory
 from judge.trajectory.schemas import OLDER_RUN_SCHEMAS, RUN_SCHEMA
 from shared.errors import ConfigError, WabeError
-from shared.models import Page, Step, Verdict
+from shared.models import TASK_ID, Page, Step, Verdict
 from shared.settings import Settings
 from shared.snapshot import cut_snapshot
 from shared.text import excerpt
@@ -177,7 +177,7 @@ class RunStore:
 
     def task(self, task_id: str) -> TaskStore:
         """The folder of one task; ids are checked again here, since they become paths."""
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", task_id):
+        if not TASK_ID.fullmatch(task_id):
             raise WabeError(f"task id {task_id[:60]!r} is not usable as a folder name")
         return TaskStore(self.results / task_id)
 

@@ -14,10 +14,9 @@ from participants.base import Observation, Reply, per_attempt
 from shared.errors import ConfigError, ModelError, ModelKeyRefused, ModelUnavailable
 from shared.llm.model import ImagePart, Model, ModelRequest
 from shared.models import Action
-from shared.protocol import FINISH, REPLY_EXAMPLE, parse_reply
+from shared.protocol import FINISH, REPLY_EXAMPLE, parse_reply, render_tools
 from shared.snapshot import cut_snapshot, parse_snapshot
 from shared.text import clip, escape_line
-from shared.tool_text import render_tools
 
 log = logging.getLogger(__name__)
 MAX_QUESTIONS = 3

@@ -21,7 +21,6 @@ from shared.errors import ConfigError
 from shared.models import Action, Record
 from shared.reading import parse_toml, read_text, reason_of
 from shared.snapshot import Node, Snapshot, parse_snapshot
-from shared.task_sets import task_sets_folder
 
 MAX_WAITS = 4
 _WAIT_S = 1
@@ -33,7 +32,7 @@ def create(options: ParticipantOptions) -> Decide:
     """A replay participant. Raises `ConfigError` if there is no script, or for one that cannot be used."""
     written = options.script or options.settings.replay_script or ""
     paths = [Path(part) for part in written.split(os.pathsep) if part]
-    paths = paths or sorted(task_sets_folder(options.settings).glob("*/replay.toml"))
+    paths = paths or sorted(options.settings.scenarios_folder.glob("*/replay.toml"))
     if not paths:
         raise ConfigError("the replay participant has no script", remedy="give --script FILE or set WABE_REPLAY_SCRIPT")
     book = load_book(paths)

@@ -24,7 +24,6 @@ from shared.llm.model import ModelRequest
 from shared.llm.prices import Price
 from shared.models import TokenUsage
 from shared.settings import Settings
-from shared.task_sets import task_sets_folder
 
 PRICED, UNPRICED = "openai:o4-mini", "openai:a-model-of-my-own"
 KEYS = Settings.from_environ({"OPENAI_API_KEY": "sk-not-a-real-key"})
@@ -65,7 +64,7 @@ async def ask(folder: Path, limits: ServiceLimits, tasks: int = 1, **config: Any
     parts = ServiceParts(
         settings=KEYS.model_copy(update={"browser_path": sys.executable}),
         output_dir=folder,
-        scenarios=task_sets_folder(KEYS),
+        scenarios=KEYS.scenarios_folder,
         watch=lambda *_: lambda _: None,
         wrap_model=lambda model: model,
         limits=limits,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from judge.store import RunStore
-from judge.trajectory.result import TaskOutcome, TaskResult
+from judge.trajectory.result import TaskResult
 from judge.trajectory.schemas import RUN_SCHEMA
 from shared.models import (
     Action,
@@ -19,6 +19,7 @@ from shared.models import (
     Step,
     StopReason,
     Task,
+    TaskOutcome,
     Timings,
     TokenUsage,
     Verdict,

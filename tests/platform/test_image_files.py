@@ -26,7 +26,6 @@ from judge.scenario.toml import load_scenario, parse_request
 from participants.base import ParticipantOptions
 from participants.command import list_participants, load
 from shared.settings import Settings
-from shared.task_sets import task_sets_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCKERFILES = ("Dockerfile", "Dockerfile.purple")
@@ -124,7 +123,7 @@ def test_the_task_sets_are_found_where_the_image_has_them(name: str) -> None:
     copied = [arguments.split() for head, arguments in final_stage(name) if head == "COPY"]
     [target] = [target for *sources, target in copied if sources == ["scenarios"]]
     variables = dict(word.split("=", 1) for word in shlex.split(argument_of(name, "ENV")))
-    assert task_sets_folder(Settings.from_environ(variables)) == Path(target)
+    assert Settings.from_environ(variables).scenarios_folder == Path(target)
 
 
 def test_only_the_judges_image_has_a_browser() -> None:

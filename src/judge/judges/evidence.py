@@ -13,7 +13,7 @@ from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.llm.model import ImagePart
 from shared.models import Record, Task
-from shared.text import clip, escape_line
+from shared.text import bounded_line
 
 MAX_TASK_CHARS = 4_000
 MAX_ANSWER_CHARS = 4_000
@@ -46,7 +46,7 @@ def block(title: str, lines: Iterable[str]) -> str:
 
 def numbered(lines: Sequence[str], limit: int) -> list[str]:
     """`1. …` for each text, escaped and bounded; of very many, the first few and the last ones with a note between."""
-    texts = [f"{number}. {one_line(text, limit)}" for number, text in enumerate(lines, 1)]
+    texts = [f"{number}. {bounded_line(text, limit)}" for number, text in enumerate(lines, 1)]
     if len(texts) <= MAX_LINES:
         return texts
     head = MAX_LINES // 10
@@ -54,16 +54,11 @@ def numbered(lines: Sequence[str], limit: int) -> list[str]:
     return [*texts[:head], f"({left_out} left out here)", *texts[head + left_out :]]
 
 
-def one_line(text: str, limit: int = MAX_LINE_CHARS) -> str:
-    """Foreign text as one bounded line."""
-    return clip(escape_line(clip(text, limit)), limit)
-
-
 def task_block(task: Task) -> str:
     """The task in its own words, and the website it is about."""
-    lines = [f"Task: {one_line(task.task, MAX_TASK_CHARS)}"]
+    lines = [f"Task: {bounded_line(task.task, MAX_TASK_CHARS)}"]
     if task.website:
-        lines.append(f"Website: {one_line(task.website)}")
+        lines.append(f"Website: {bounded_line(task.website, MAX_LINE_CHARS)}")
     return block("task", lines)
 
 
@@ -81,7 +76,7 @@ def actions_block(trajectory: Trajectory) -> str:
 def answer_block(trajectory: Trajectory) -> str:
     """The participant's final answer, marked as a claim."""
     answer = trajectory.final_answer
-    said = one_line(answer, MAX_ANSWER_CHARS) if answer and answer.strip() else "(no answer was given)"
+    said = bounded_line(answer, MAX_ANSWER_CHARS) if answer and answer.strip() else "(no answer was given)"
     return block("answer handed in by the one being judged, a claim and no evidence", [said])
 
 

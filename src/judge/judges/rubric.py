@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from judge.judges.engine import ModelJudge, Question, Session, both, together
-from judge.judges.evidence import Shot, actions_block, block, distinct, one_line, read_shots, task_block
+from judge.judges.evidence import MAX_LINE_CHARS, Shot, actions_block, block, distinct, read_shots, task_block
 from judge.judges.rubric_records import (
     Criterion,
     ProcessMarks,
@@ -26,6 +26,7 @@ from judge.parsing import Status
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelMalformed
 from shared.models import Record, Task, Verdict, VerdictOutcome
+from shared.text import bounded_line
 
 FINAL_SHOTS = 3
 VOTE_TEMPERATURE = 1.0
@@ -197,13 +198,15 @@ def _vote_record(vote: Vote) -> dict[str, object]:
 
 
 def _criteria_block(criteria: tuple[Criterion, ...]) -> str:
-    return block("criteria", [f"{item.id} ({item.kind}): {one_line(item.requirement)}" for item in criteria])
+    return block(
+        "criteria", [f"{item.id} ({item.kind}): {bounded_line(item.requirement, MAX_LINE_CHARS)}" for item in criteria]
+    )
 
 
 def _notes_block(shots: tuple[Shot, ...], readings: list[ShotReading]) -> str:
     """What the screenshots showed, criterion by criterion; the judge model's own notes, yet still only data."""
     notes = [
-        (item.criterion, f"{item.criterion}, screenshot {shot.place} {item.relation}: {one_line(item.seen, 300)}")
+        (item.criterion, f"{item.criterion}, screenshot {shot.place} {item.relation}: {bounded_line(item.seen, 300)}")
         for shot, reading in zip(shots, readings, strict=True)
         for item in reading.relations
         if item.relation != "unrelated"

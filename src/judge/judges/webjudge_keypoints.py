@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from judge.judges.engine import ModelJudge, Question, Session, as_records, together
-from judge.judges.evidence import Shot, actions_block, block, one_line, task_block
+from judge.judges.evidence import MAX_LINE_CHARS, Shot, actions_block, block, task_block
 from judge.judges.stages import DECISION_ORDER, ask_key_points, ask_points_and_scores, ask_score, ask_status, relevant
 from judge.parsing import Status
 from judge.trajectory.record import Trajectory
 from shared.models import Task, Verdict, VerdictOutcome
+from shared.text import bounded_line
 
 
 class WebJudgeKeyPoints(ModelJudge):
@@ -55,7 +56,7 @@ class WebJudgeKeyPoints(ModelJudge):
             prompt="key_point",
             values={
                 "task_block": task_block(trajectory.task),
-                "key_point_block": block("key point to check", [one_line(point)]),
+                "key_point_block": block("key point to check", [bounded_line(point, MAX_LINE_CHARS)]),
                 "actions_block": actions_block(trajectory),
                 "answer_block": self.answer(trajectory),
                 "image_count": len(shown),

@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from judge.config import RunConfig
-from judge.events import one_line
 from judge.results.provenance import config_checksum, package_versions, task_set_checksum
 from judge.results.submission import TaskSummary
 from judge.scenario.models import Launch, LaunchedProcess
@@ -21,6 +20,7 @@ from judge.trajectory.schemas import OLDER_RUN_SCHEMAS, RUN_SCHEMA
 from shared.errors import ConfigError
 from shared.llm.limits import Spending
 from shared.models import JudgeInfo, Task, TokenUsage
+from shared.text import one_line
 
 # What may differ when a run is resumed, because no verdict depends on it: how fast and with which budget the judge asks
 # (a verdict that a budget or a rate limit kept from being given is unscored, and resuming asks again), and what the

@@ -16,12 +16,12 @@ from typing import Any, Self
 
 from judge.record_limits import MAX_ENTRIES_BYTES, first_of, fit, written_bytes
 from judge.results.statistics import exact
-from judge.trajectory.result import TaskOutcome as TaskOutcome
 from judge.trajectory.result import TaskResult as TaskResult
 from judge.trajectory.result import classify as classify
 from judge.trajectory.result import finite
 from shared.errors import WabeError
-from shared.models import JudgeInfo, Task
+from shared.models import JudgeInfo, Task, TaskOutcome
+from shared.text import clip
 
 # More tasks than this without a verdict, in percent of all, make a submission incomplete.
 MAX_LOST_PERCENT = 5
@@ -104,19 +104,19 @@ def task_entry(result: TaskResult) -> dict[str, Any]:
         "task_id": task.task_id,
         "task_id_with_timestamp": f"{task.task_id}_{started:%Y%m%d_%H%M%S_%f}",
         "website": task.website,
-        "task_description": _cut(task.task, _MAX_TEXT_CHARS),
+        "task_description": clip(task.task, _MAX_TEXT_CHARS),
         "level": task.level,
         "success": result.outcome == "success",
         "steps_taken": len(result.steps),
         "max_steps": result.max_steps,
-        "thoughts": [_cut(thought, MAX_THOUGHT_CHARS) for thought in result.thoughts[:MAX_ENTRIES]],
-        "action_history": [_cut(line, MAX_ACTION_CHARS) for line in result.action_history[:MAX_ENTRIES]],
+        "thoughts": [clip(thought, MAX_THOUGHT_CHARS) for thought in result.thoughts[:MAX_ENTRIES]],
+        "action_history": [clip(line, MAX_ACTION_CHARS) for line in result.action_history[:MAX_ENTRIES]],
         "screenshots": [f"{folder}/{step.screenshot}" for step in result.steps if step.screenshot][:MAX_ENTRIES],
-        "error": None if result.cause is None else _cut(result.cause, _MAX_TEXT_CHARS),
+        "error": None if result.cause is None else clip(result.cause, _MAX_TEXT_CHARS),
         "verdict": result.outcome,
         "stop_reason": result.stop_reason,
         # Beyond the contract's keys: why, in a line, and what was noticed.
-        "reason": _cut(result.verdict.reason, _MAX_TEXT_CHARS) if result.verdict else None,
+        "reason": clip(result.verdict.reason, _MAX_TEXT_CHARS) if result.verdict else None,
         "flags": result.flags,
     }
 
@@ -251,7 +251,3 @@ def total_cost(costs: Iterable[float | None]) -> float | None:
             return None
         total += cost
     return round(total, 6)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -15,7 +15,6 @@ from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, run_server
 from shared.errors import ConfigError
 from shared.settings import Settings
-from shared.task_sets import task_sets_folder
 
 _FEWEST_DESCRIPTORS = 64
 _SKILL = Skill(
@@ -49,7 +48,7 @@ def serve_judge(
         ServiceParts(
             settings=settings,
             output_dir=output_dir,
-            scenarios=task_sets_folder(settings),
+            scenarios=settings.scenarios_folder,
             watch=lambda run_id, role: _both(tracing.watch(run_id, role), hub.watch(run_id) if hub else None),
             wrap_model=tracing.model,
             limits=limits.model_copy(update={"descriptors": _descriptors()}),

@@ -20,8 +20,8 @@ from judge.events import (
     TaskJudging,
     TaskRetried,
     TaskStarted,
-    one_line,
 )
+from shared.text import one_line
 
 MAX_RUNS = 4
 MAX_TASKS = 5000

@@ -13,12 +13,12 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from judge.report.data import read_task
-from judge.report.render import Renderer
+from judge.report.pages import Renderer
 from judge.server.live import LiveHub
 from judge.store import RunStore
 from shared.a2a.serving import loopback_only
+from shared.models import TASK_ID
 
-_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _IMAGE = re.compile(r"step_\d{3,6}\.(?:jpg|png|webp)")
 _SUFFIXES = ("jpg", "png", "webp")
 _RENDERED_AT_ONCE = 2
@@ -105,7 +105,7 @@ class _Pages:
     def _task_folder(self, request: Request) -> Path | None:
         """The screenshots' folder of a task that is shown; nothing else of the disk has an address."""
         run_id, task_id = request.path_params["run_id"], request.path_params["task_id"]
-        if not self._hub.knows(run_id) or not _TASK_ID.fullmatch(task_id):
+        if not self._hub.knows(run_id) or not TASK_ID.fullmatch(task_id):
             return None
         return RunStore(self._output_dir, run_id).task(task_id).folder / "trajectory"
 

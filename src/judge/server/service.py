@@ -12,9 +12,9 @@ from judge.browser.guard.browser import GuardedBrowsers
 from judge.browser.launch import BrowserSettings
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment, Parts
+from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
-from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe, one_line
+from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.results.provenance import provenance
@@ -33,7 +33,7 @@ from shared.llm.limits import Budget, Spending
 from shared.llm.model import Model
 from shared.models import Task
 from shared.settings import Settings
-from shared.text import excerpt
+from shared.text import excerpt, one_line
 
 log = logging.getLogger(__name__)
 
@@ -189,12 +189,12 @@ class JudgeService:
                 await sink.update(describe(Noted(text=warning)))
             line = _Line(url, config)
             stack.push_async_callback(line.aclose)
-            parts = Parts(browsers=browsers, connect=line, judge=judge, store=store, emit=emit)
+            assessment = Assessment(tasks, config, browsers=browsers, connect=line, judge=judge, store=store, emit=emit)
             state = "failed"
             results: tuple[TaskSummary, ...] = ()
             try:
                 async with updates.flowing():
-                    results = await Assessment(tasks, config, parts).run()
+                    results = await assessment.run()
                 state = "completed"
             except asyncio.CancelledError:
                 state = "cancelled"

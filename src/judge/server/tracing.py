@@ -28,11 +28,11 @@ from judge.events import (
     TaskJudging,
     TaskRetried,
     TaskStarted,
-    one_line,
 )
 from shared.errors import WabeError
 from shared.llm.model import Completion, Model, ModelRequest
 from shared.settings import Settings
+from shared.text import one_line
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

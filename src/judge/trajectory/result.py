@@ -3,17 +3,16 @@
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import Field, ValidationError
 
 from judge.trajectory.record import ABORTING, evidence_sha256
 from judge.trajectory.schemas import OLDER_RESULT_SCHEMAS, RESULT_SCHEMA
 from shared.errors import TrajectoryError
-from shared.models import Navigation, Record, Step, StopReason, Task, TokenUsage, Verdict, VerdictOutcome
+from shared.models import Navigation, Record, Step, StopReason, Task, TaskOutcome, TokenUsage, Verdict, VerdictOutcome
 
 MAX_THOUGHT_CHARS = 4000
-TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 
 
 def classify(stop_reason: StopReason, verdict: VerdictOutcome | None, is_aborted: bool = False) -> TaskOutcome:

@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 
 from helpers.browser.server_tools import FORBIDDEN, SERVER_TOOLS, tool
 from judge.browser.actions import CheckedAction, Complaint, check_action, offered_tools
-from shared.models import Action
+from shared.models import Action, Observation, Page
+from shared.protocol import parse_observation, render_observation, render_tools
 from shared.snapshot import parse_snapshot
-from shared.tool_text import parse_tools, render_tools
 
 SNAPSHOT = parse_snapshot('- textbox "Search" [ref=e12]\n- button "Go" [ref=f2e7]\n- text: "[ref=e99]"')
 TOOLS = offered_tools(SERVER_TOOLS)
@@ -68,7 +68,8 @@ def test_the_offer_stays_compact_and_is_written_in_lines():
     text = render_tools(TOOLS)
     assert "schema:" not in text
     assert len(text) < 4_000
-    assert parse_tools(text.split("\n")) == TOOLS
+    page = Page(url="about:blank", title="", snapshot="")
+    assert parse_observation(render_observation(Observation(page=page, tools=TOOLS))).tools == TOOLS
 
 
 @pytest.mark.parametrize("name", [*FORBIDDEN, "nonsense", "Browser_Click"])

@@ -12,7 +12,6 @@ from judge.server.limits import ServiceLimits
 from judge.server.service import JudgeService, ServiceParts
 from shared.a2a.tasks import Turn
 from shared.settings import Settings
-from shared.task_sets import task_sets_folder
 
 
 class Ends:
@@ -50,7 +49,7 @@ async def asked(folder: Path, config: dict[str, Any], settings: Settings | None 
     parts = ServiceParts(
         settings=known,
         output_dir=folder,
-        scenarios=task_sets_folder(known),
+        scenarios=known.scenarios_folder,
         watch=lambda *_: lambda _: None,
         wrap_model=lambda model: model,
         limits=ServiceLimits(),
@@ -100,7 +99,7 @@ async def test_a_task_set_is_looked_up_where_the_judge_keeps_them(tmp_path: Path
 
 
 async def test_each_bundled_task_set_can_be_asked_for(tmp_path: Path) -> None:
-    names = [path.name for path in task_sets_folder(Settings()).iterdir() if (path / "scenario.toml").is_file()]
+    names = [path.name for path in Settings().scenarios_folder.iterdir() if (path / "scenario.toml").is_file()]
     found = [
         await asked(tmp_path, {"scenario": name, "shard_index": 999, "num_shards": 1000}) for name in sorted(names)
     ]

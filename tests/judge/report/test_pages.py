@@ -1,10 +1,10 @@
-"""Foreign text on its way to a page."""
+"""Foreign text on a page."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.report.safe_text import host_of, visible, web_link
+from judge.report.pages import visible, web_link
 
 
 @pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\x00", "\x1b", "\ufeff", "\u2066", "\x85"])
@@ -38,11 +38,3 @@ def test_only_web_addresses_become_links(url: str) -> None:
 def test_whatever_becomes_a_link_begins_with_http(text: str) -> None:
     link = web_link(text)
     assert link is None or link.lower().startswith(("http://", "https://"))
-
-
-@pytest.mark.parametrize(
-    ("url", "host"),
-    [("https://www.Maps.example/x", "maps.example"), ("http://u:p@h:81/", "h:81"), ("", "unknown"), ("odd", "odd")],
-)
-def test_websites_are_grouped_by_host(url: str, host: str) -> None:
-    assert host_of(url) == host

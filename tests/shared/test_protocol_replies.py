@@ -95,7 +95,7 @@ def test_a_label_inside_a_string_over_lines_is_text():
 @pytest.mark.parametrize(
     "typed", ["</json>", "<json>{}</json>", ",}", "[1,]", "```", "a\nb", '<json>{"tool": "finish"}</json>']
 )
-def test_what_is_typed_is_never_taken_for_the_form(typed):
+def test_typed_text_is_never_mistaken_for_markup(typed):
     text = '<json>{"tool": "browser_type", "params": {"text": ' + json.dumps(typed) + ",}}</json>"
     assert action(text).params == {"text": typed}
 
@@ -150,7 +150,7 @@ def test_a_complaint_says_what_was_wrong_and_what_to_send(text, said):
     assert sentence.endswith(f"; send exactly one action, such as {REPLY_EXAMPLE}")
 
 
-def test_commas_and_brackets_in_a_text_are_no_values():
+def test_commas_and_brackets_in_a_text_are_not_counted_as_values():
     assert action(render_reply(Action(tool="a", params={"x": ",[{" * 30_000}))).params == {"x": ",[{" * 30_000}
 
 
@@ -158,7 +158,7 @@ def test_a_long_thought_is_cut():
     assert len(action(render_reply(Action(tool="a", thought="x" * 9_999))).thought) == MAX_THOUGHT_CHARS
 
 
-def test_a_thought_that_is_no_text_is_kept_as_json():
+def test_a_thought_that_is_not_text_is_kept_as_json():
     assert action('<json>{"tool": "a", "thought": {"goal": "ä"}}</json>').thought == '{"goal": "ä"}'
 
 
@@ -184,12 +184,12 @@ noise = st.text(st.characters(exclude_characters="<{"), max_size=60)
 
 
 @given(actions, noise, noise)
-def test_any_action_comes_back_from_its_reply_whatever_stands_around(written, before, after):
+def test_any_action_survives_its_reply_with_any_text_around_it(written, before, after):
     assert action(before + render_reply(written) + after) == written
 
 
 @given(actions)
-def test_any_action_comes_back_from_lines(written):
+def test_any_action_survives_the_form_of_lines(written):
     text = f"THOUGHT: x\nACTION: {written.tool}\nPARAMS: {json.dumps(written.params)}"
     assert action(text) == written.model_copy(update={"thought": "x"})
 
@@ -203,7 +203,7 @@ def test_a_rendered_reply_is_one_line_of_ascii_with_one_pair_of_tags(written):
 
 
 @pytest.mark.parametrize(("value", "error"), [(float("nan"), ValueError), (object(), TypeError)])
-def test_what_json_cannot_hold_is_not_sent(value, error):
+def test_parameters_that_json_cannot_hold_are_refused(value, error):
     with pytest.raises(error):
         render_reply(Action(tool="a", params={"x": value}))
 

@@ -1,51 +1,33 @@
 """Views as HTML text: jinja2 with autoescaping, one style sheet and one script per page, both inlined and pinned.
 
-The pages' Content-Security-Policy allows the very style sheet and script they carry, by hash, and images beside them:
-markup that slipped through escaping could neither run nor load anything.
+Each page's Content-Security-Policy allows exactly its own style sheet and script, by hash, and images next to it: even
+markup that got through escaping could neither run nor load anything.
 """
 
 import base64
 import hashlib
+import re
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import resources
 from typing import Any
+from urllib.parse import urlsplit
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from judge.report.charts import charts_of, duration, rates_chart
-from judge.report.compare import Comparison, differences
-from judge.report.safe_text import visible, web_link
-from judge.report.totals import Rate, Totals
-from judge.report.views import LEVELS, OUTCOMES, RunView, StepView, TaskRow, TaskView
-
-MEANINGS = {
-    "success": "the judge says that the task was done",
-    "failure": "the task was not done, or the participant ran out of steps or time or failed",
-    "unscored": "the judge model gave no usable verdict; `wabe score` tries again",
-    "aborted": "the browser, the site or the judge failed, not the participant; resuming the run tries again",
-    "unfinished": "there is no result on disk; resuming the run goes on",
-}
-FLAG_MEANINGS = {"off_site": "a page outside the task's website was visited"}
-COLUMNS = (
-    ("Outcome", "n0"),
-    ("Task", "t"),
-    ("Level", "n0"),
-    ("Website", "t"),
-    ("Steps", "n"),
-    ("Time", "n"),
-    ("Judge cost", "n"),
-    ("Why", "t"),
-)
+from judge.report.charts import charts_of, duration, rates_chart, segments
+from judge.report.data import LEVELS, OUTCOMES, RunView, TaskRow, TaskView
+from judge.report.totals import Comparison, Totals, differences
+from shared.text import show_hidden, without_surrogates
 
 
 class Renderer:
-    """Makes pages. Compiles each template once; keep one for a whole report."""
+    """Renders pages. It compiles each template once, so keep one for a whole report."""
 
     def __init__(self) -> None:
         self._environment = Environment(
-            loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+            loader=PackageLoader("judge.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
         )
         self._environment.filters |= {
             "visible": visible,
@@ -56,7 +38,6 @@ class Renderer:
             "pct": lambda value: f"{value:.1f}\u00a0%",
             "pvalue": lambda p: "below 0.0001" if p < 0.0001 else f"{p:.4f}".rstrip("0") if p < 0.01 else f"{p:.2f}",
             "segments": segments,
-            "in_view": in_view,
         }
 
     def index(self, run: RunView, totals: Totals, rows: list[TaskRow], *, up: str = "") -> str:
@@ -71,7 +52,6 @@ class Renderer:
             rows=rows,
             up=up,
             charts=charts_of(totals, rows),
-            columns=COLUMNS,
             order={outcome: place for place, outcome in enumerate(OUTCOMES)},
             levels=LEVELS,
             model=record.get("judge_model") or "",
@@ -87,37 +67,31 @@ class Renderer:
         """A task's page; `before` and `after` are the ids of its neighbours."""
         return self._page("task.html", ("theme.js", "steps.js"), task=task, before=before, after=after, home=home)
 
-    def comparison(
-        self, runs: list[tuple[RunView, Totals]], comparisons: list[Comparison], folders: tuple[str, ...]
-    ) -> str:
+    def comparison(self, runs: list[tuple[RunView, Totals]], comparisons: list[Comparison], folders: list[str]) -> str:
         """The front page of a comparison: `comparisons[n]` is of run n + 1 against run 0."""
-        letters = [chr(ord("A") + place) for place in range(len(runs))]
-        chart = rates_chart(
-            "run", "Which run succeeds more often?", {letters[n]: totals.all for n, (_, totals) in enumerate(runs)}
-        )
+        letters = [folder.upper() for folder in folders]
+        rates = {letter: totals.all for letter, (_, totals) in zip(letters, runs, strict=True)}
         return self._page(
             "compare.html",
             ("theme.js",),
             runs=[
-                {"view": view, "totals": totals, "letter": letters[n], "folder": folders[n]}
-                for n, (view, totals) in enumerate(runs)
+                {"view": view, "totals": totals, "letter": letter, "folder": folder}
+                for (view, totals), letter, folder in zip(runs, letters, folders, strict=True)
             ],
             pairs=[
-                {"comparison": comparison, "letter": letters[n], "folder": folders[n]}
-                for n, comparison in enumerate(comparisons, 1)
+                {"comparison": comparison, "letter": letter, "folder": folder}
+                for comparison, letter, folder in zip(comparisons, letters[1:], folders[1:], strict=True)
             ],
             differing=differences([view.record for view, _ in runs]),
-            chart=chart,
+            chart=rates_chart("run", "Which run succeeds more often?", rates),
         )
 
     def live(self) -> tuple[str, str]:
-        """The live page and its Content-Security-Policy, which may reach its own server only."""
-        return self._page("live.html", ("theme.js", "live.js"), connect=True), self.policy(
-            _scripts("theme.js", "live.js"), connect=True
-        )
+        """The live page and its Content-Security-Policy, which allows connections to its own server only."""
+        scripts = ("theme.js", "live.js")
+        return self._page("live.html", scripts, connect=True), self._policy(_scripts(scripts), connect=True)
 
-    def policy(self, script: str, *, connect: bool = False) -> str:
-        """The policy of a page with that script."""
+    def _policy(self, script: str, *, connect: bool = False) -> str:
         parts = ["default-src 'none'", "img-src 'self' data:", f"style-src '{_hash(self._css)}'"]
         parts += [f"script-src '{_hash(script)}'", "base-uri 'none'", "form-action 'none'"]
         return "; ".join(parts + (["connect-src 'self'"] if connect else []))
@@ -127,16 +101,35 @@ class Renderer:
         return _asset("report.css")
 
     def _page(self, name: str, scripts: tuple[str, ...], *, connect: bool = False, **values: Any) -> str:
-        script = _scripts(*scripts)
+        script = _scripts(scripts)
         return self._environment.get_template(name).render(
             # Our own files, not foreign text: the only two values that are not escaped.
             css=Markup(self._css),
             script=Markup(script),
-            csp=self.policy(script, connect=connect),
-            meanings=MEANINGS,
-            flag_meanings=FLAG_MEANINGS,
+            csp=self._policy(script, connect=connect),
             **values,
         )
+
+
+def visible(text: object, limit: int = 100_000) -> str:
+    r"""Foreign text in about `limit` characters at most, with hidden characters as `\u202e` and the like.
+
+    Tabs and line feeds stay. A cut says how much is missing. Escaping markup is the template's job.
+    """
+    whole = without_surrogates(str(text).replace("\r\n", "\n"))
+    shown = show_hidden(whole[:limit])
+    return shown if len(whole) <= limit else f"{shown}… ({len(whole) - limit} more characters)"
+
+
+def web_link(url: str) -> str | None:
+    """`url` if a link may point at it: http or https with a host, nothing else (no `javascript:`, no `file:`)."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.netloc or re.search(r"[\x00-\x20\x7f]", url):
+        return None
+    return without_surrogates(url)
 
 
 def usd(value: float | None) -> str:
@@ -146,27 +139,8 @@ def usd(value: float | None) -> str:
     return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
 
 
-def segments(rate: Rate, width: float) -> list[tuple[float, float, str]]:
-    """The stacked bar of a rate's counts: x, width and outcome of each part."""
-    x = 0.0
-    parts: list[tuple[float, float, str]] = []
-    for outcome, count in rate.counts.items():
-        if count:
-            parts.append((round(x, 1), round(width * count / rate.total, 1), outcome))
-            x += width * count / rate.total
-    return parts
-
-
-def in_view(step: StepView) -> bool:
-    """Whether any of the element's box lies on the screenshot."""
-    if step.size is None or step.element is None or step.element.box is None:
-        return False
-    x, y, width, height = step.element.box
-    return x < step.size[0] and y < step.size[1] and x + width > 0 and y + height > 0 and width > 0 and height > 0
-
-
 def _setup(record: dict[str, Any]) -> list[tuple[str, str]]:
-    """Everything in `run.json` but the configuration, which has its own list."""
+    """Everything in `run.json` except the configuration, which has its own list."""
     facts = []
     for key, value in record.items():
         if key in ("config", "task_ids", "schema_version") or value in (None, "", {}, []):
@@ -177,7 +151,7 @@ def _setup(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _wall_s(record: dict[str, Any]) -> float | None:
-    """How long the run took; not known while it runs, nor when it was resumed after a pause."""
+    """How long the run took; unknown while it runs and if it was resumed after a pause."""
     began, ended = record.get("started_at"), record.get("ended_at")
     if record.get("resumed_at") or not isinstance(began, int | float) or not isinstance(ended, int | float):
         return None
@@ -197,8 +171,8 @@ def _moment(value: Any) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _scripts(*names: str) -> str:
-    return "\n".join(_asset(name) for name in names)
+def _scripts(names: tuple[str, ...]) -> str:
+    return "\n".join(map(_asset, names))
 
 
 def _hash(text: str) -> str:
@@ -207,11 +181,3 @@ def _hash(text: str) -> str:
 
 def _asset(name: str) -> str:
     return (resources.files("judge.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _template(name: str) -> str | None:
-    return (
-        _asset(name)
-        if name in ("base.html", "parts.html", "index.html", "task.html", "compare.html", "live.html")
-        else None
-    )

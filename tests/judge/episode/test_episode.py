@@ -1,3 +1,6 @@
+"""One attempt: reading replies, and clocks that run for one party only."""
+
+import asyncio
 import json
 from typing import NoReturn
 
@@ -6,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.browser.server_tools import SERVER_TOOLS
+from helpers.episode.scripted import SkippingLoop
 from judge.browser.action_lines import split_line
 from judge.browser.tools import offered_tools
-from judge.episode.replies import Understood, understand
+from judge.config import RunConfig
+from judge.episode.episode import Clock, OutOfTime, Understood, understand
 from shared.models import Action, ToolSpec
 from shared.protocol import render_reply
 from shared.snapshot import parse_snapshot
@@ -21,7 +26,7 @@ def of(tool: str, **params: object) -> Understood:
     return understand(render_reply(Action(tool=tool, params=params)), TOOLS, SNAPSHOT, open_tabs=1)
 
 
-def test_an_action_that_may_be_done_comes_with_its_line() -> None:
+def test_an_accepted_action_comes_with_its_line() -> None:
     understood = of("browser_click", ref="e1")
     assert understood.action == Action(tool="browser_click", params={"ref": "e1"})
     assert understood.checked is not None
@@ -33,20 +38,20 @@ def test_the_line_of_an_ending_action_does_not_hold_the_answer() -> None:
     assert of("finish", answer="42").line == "<page> -> FINISH"
 
 
-def test_a_refused_action_is_known_and_not_to_be_done() -> None:
+def test_a_refused_action_is_recorded_but_not_to_be_executed() -> None:
     understood = of("browser_click", target="e9")
     assert understood.action is not None
     assert understood.checked is None
     assert "there is no element e9" in understood.complaint
 
 
-def test_what_cannot_be_read_has_no_action() -> None:
+def test_an_unreadable_reply_has_no_action() -> None:
     understood = understand("hm", TOOLS, SNAPSHOT)
     assert (understood.action, understood.checked) == (None, None)
     assert understood.complaint.startswith("Your reply holds no")
 
 
-def test_a_text_that_this_code_cannot_cope_with_is_an_unreadable_reply() -> None:
+def test_a_text_that_breaks_the_code_is_an_unreadable_reply() -> None:
     broken = ToolSpec(name="browser_click", description="", parameters={"properties": {"target": {"type": "?"}}})
     understood = understand(render_reply(Action(tool="browser_click", params={"target": "e1"})), [broken], SNAPSHOT)
     assert understood.action is None
@@ -58,7 +63,7 @@ class Starving(tuple[ToolSpec, ...]):
         raise MemoryError
 
 
-def test_a_shortage_of_memory_is_not_the_participants() -> None:
+def test_a_memory_shortage_is_not_blamed_on_the_participant() -> None:
     with pytest.raises(MemoryError):
         understand(render_reply(Action(tool="finish")), Starving(TOOLS), SNAPSHOT)
 
@@ -89,3 +94,50 @@ def test_whatever_a_reply_holds_can_be_recorded(tool: str, written: str, thought
     json.dumps(understood.model_dump(mode="json"), allow_nan=False, ensure_ascii=False).encode()
     assert (understood.checked is None) == bool(understood.complaint)
     assert (understood.checked is None) or split_line(understood.line) is not None
+
+
+def run(steps: list[tuple[str, float]], clock: Clock) -> None:
+    async def play() -> None:
+        for what, seconds in steps:
+            if what == "charge":
+                clock.charge(seconds)
+            elif what == "idle":
+                await asyncio.sleep(seconds)
+            else:
+                async with clock.running():
+                    await asyncio.sleep(seconds)
+
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        runner.run(play())
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(10, OutOfTime("used up"))
+
+
+def test_only_the_time_inside_counts(clock: Clock) -> None:
+    run([("run", 3), ("idle", 100), ("run", 4), ("charge", 2)], clock)
+    assert clock.used_s == pytest.approx(9, abs=0.5)
+
+
+@pytest.mark.parametrize("last", ["run", "charge"])
+def test_the_limit_holds_for_all_times_together(clock: Clock, last: str) -> None:
+    with pytest.raises(OutOfTime):
+        run([("run", 4), ("idle", 100), ("run", 4), (last, 4)], clock)
+
+
+def test_time_counts_when_the_body_fails(clock: Clock) -> None:
+    async def play() -> None:
+        async with clock.running():
+            await asyncio.sleep(3)
+            raise TimeoutError("its own")
+
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner, pytest.raises(TimeoutError, match="its own"):
+        runner.run(play())
+    assert clock.used_s == pytest.approx(3, abs=0.5)
+
+
+def test_an_attempt_has_room_for_all_pauses_and_for_a_slow_site() -> None:
+    assert RunConfig().attempt_limit_s == 1800 + 15 * 60
+    assert RunConfig(max_steps=1000, step_delay=60).attempt_limit_s > 1800 + 1000 * 60
