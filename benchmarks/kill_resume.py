@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 from helpers_browser import free_port  # noqa: E402
 from helpers_model_servers import Answer, ModelServer, Received, openai_answer  # noqa: E402
 from helpers_runs_cli import Ended, Running, command, descendants  # noqa: E402
-from judge.files import read_json  # noqa: E402
+from shared.files import read_json  # noqa: E402
 
 MODES = ("judge", "runner", "everything")
 PARALLEL = 2

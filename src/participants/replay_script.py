@@ -13,8 +13,8 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from shared.errors import ConfigError
+from shared.files import parse_toml, read_text, reason_of
 from shared.models import Record
-from shared.reading import parse_toml, read_text, reason_of
 
 
 class Wanted(Record):

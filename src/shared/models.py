@@ -4,13 +4,17 @@ Names follow the field's words: a task is attempted in an episode; an episode is
 one observation, one reply and one outcome; what is on disk is a trajectory; what a method says of it is a verdict.
 """
 
-from typing import Any, Literal
+import re
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.checks import Check
 
 Level = Literal["easy", "medium", "hard"]
+# Task ids become folder names.
+TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+TaskId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=128)]
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
     "max_steps",  # over the step budget, no answer
@@ -21,6 +25,8 @@ StopReason = Literal[
     "cancelled",  # the assessment was stopped: aborted
 ]
 VerdictOutcome = Literal["success", "failure", "unscored"]
+# What a task counts as.
+TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 
 
 class Record(BaseModel):
@@ -33,7 +39,7 @@ class Record(BaseModel):
 class Task(Record):
     """One task of a scenario."""
 
-    task_id: str = Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=128)
+    task_id: TaskId
     website: str
     task: str
     level: Level | None = None

@@ -9,6 +9,7 @@ _UNSAFE = re.compile(
     "[\\\\\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e01ef]"
 )
+_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|([nrt\\]))")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ACTION_LINE = re.compile(r"<([^<>]+)> -> ([A-Z]+(?: [A-Z]+)*)(?:: ([^<>]*))?")
@@ -24,6 +25,11 @@ def escape_line(text: str) -> str:
 def unescape_line(line: str) -> str:
     """The inverse of `escape_line`. What is no escape stays as it is; never raises."""
     return _ESCAPE.sub(_unescape_one, line)
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """`text` on one line for display: control and direction characters become blanks, at most `limit` characters."""
+    return clip(_BREAKS.sub(" ", text).strip(), limit)
 
 
 def clip(text: str, limit: int) -> str:

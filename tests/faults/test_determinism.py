@@ -7,7 +7,6 @@ import pytest
 
 from helpers_assessment import Books, Lab, to_the_goal
 from helpers_hostile_site import hostile_site
-from judge.commands.verify import load_run
 from judge.results.verify import verify_run
 from judge.store import RunStore
 
@@ -55,4 +54,4 @@ async def test_two_runs_give_the_same_results(
     assert first == second
     for books in runs:
         store = RunStore(judge.output_dir, books.folder.name)
-        assert verify_run(load_run(store)).mismatches == ()
+        assert verify_run(store).mismatches == ()

@@ -16,9 +16,9 @@ from judge.events import (
     TaskRetried,
     TaskStarted,
     describe,
-    one_line,
     parse,
 )
+from shared.text import one_line
 
 EVENTS: list[Event] = [
     RunStarted(run_id="20260101-000000-ab", total=12),
@@ -32,7 +32,7 @@ EVENTS: list[Event] = [
 ]
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_what_is_described_can_be_read_back(event: Event) -> None:
     assert parse(describe(event)) == event
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from judge.events import one_line
 from judge.store import output_folder, resolve_run
 from judge.trajectory.export import FORMATS, Exported, export_tasks, read_reference_lengths, validate_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
+from shared.text import one_line
 
 
 def register(app: typer.Typer) -> None:

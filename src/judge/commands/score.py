@@ -10,7 +10,6 @@ import typer
 from pydantic import ValidationError
 
 from judge.config import RunConfig, first_problem
-from judge.events import one_line
 from judge.judges.factory import METHODS, OFFLINE, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
 from judge.results.rejudged import take_over
@@ -21,6 +20,7 @@ from shared.errors import ConfigError
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.settings import Settings
+from shared.text import one_line
 
 DEFAULT_PARALLEL = 8
 

@@ -28,10 +28,10 @@ from judge.events import (
 )
 from judge.judges.base import Judge
 from judge.judges.rescoring import judge_stored, verdict_on_file
-from judge.record_limits import bounded
-from judge.results.submission import TaskResult, TaskSummary
-from judge.store import RunStore, TaskStore
-from judge.trajectory.record import Trajectory
+from judge.results.submission import TaskSummary
+from judge.store import RunStore, TaskStore, bounded
+from judge.trajectory.files import load_trajectory
+from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import EnvironmentFault, ParticipantError, TrajectoryError
 from shared.models import Step, Task, Verdict
 
@@ -115,7 +115,7 @@ class Assessment:
         is_same = found is not None and (found.outcome, found.reason) == (result.verdict.outcome, result.verdict.reason)
         return TaskSummary.of(result) if is_same else None
 
-    async def _task(self, task: Task, store: TaskStore) -> TaskResult:
+    async def _task(self, task: Task, store: TaskStore) -> Attempt:
         first = store.attempts() + 1
         try:
             stored = await asyncio.to_thread(_stored, task, store)
@@ -162,16 +162,16 @@ class Assessment:
                 ended_at=began + (time.monotonic() - clock),
             )
 
-    def _lost(self, task: Task, why: str) -> TaskResult:
+    def _lost(self, task: Task, why: str) -> Attempt:
         now = time.time()
         end = EpisodeEnd(
             steps=(), stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now
         )
         return self._result(task, end, attempt=1)
 
-    def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> TaskResult:
+    def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> Attempt:
         end = bounded(end)
-        return TaskResult(
+        return Attempt(
             task=task,
             steps=end.steps,
             stop_reason=end.stop_reason,
@@ -179,7 +179,7 @@ class Assessment:
             final_answer=end.final_answer,
             error=end.error,
             blame=end.blame,
-            attempt=attempt,
+            number=attempt,
             started_at=end.started_at,
             ended_at=end.ended_at,
             participant_s=end.participant_s,
@@ -187,7 +187,7 @@ class Assessment:
             versions=end.versions,
         )
 
-    async def _judge(self, result: TaskResult, store: TaskStore) -> TaskResult:
+    async def _judge(self, result: Attempt, store: TaskStore) -> Attempt:
         asked = time.monotonic()
         judge, said = self._parts.judge, TaskJudging(task_id=result.task.task_id, steps=len(result.steps))
         scored = await judge_stored(store, judge, off_site=self._config.off_site, asking=lambda: self._parts.emit(said))
@@ -197,7 +197,7 @@ class Assessment:
         store.write_result(judged.to_json())
         return self._done(judged)
 
-    def _done(self, result: TaskResult) -> TaskResult:
+    def _done(self, result: Attempt) -> Attempt:
         reason = result.verdict.reason if result.verdict else result.error or result.stop_reason
         self._parts.emit(
             TaskDone(task_id=result.task.task_id, outcome=result.outcome, steps=len(result.steps), reason=reason)
@@ -214,7 +214,7 @@ def _blamed(end: EpisodeEnd) -> EpisodeEnd:
     return end.model_copy(update={"stop_reason": "participant_error", "error": error, "blame": "participant"})
 
 
-def _stored(task: Task, store: TaskStore) -> tuple[TaskResult, Trajectory] | None:
+def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     """What an earlier process left of this task, or `None` when it left no result.
 
     Raises `TrajectoryError` for a result that is not whole: damaged, with other files than it recorded, of another task
@@ -223,9 +223,9 @@ def _stored(task: Task, store: TaskStore) -> tuple[TaskResult, Trajectory] | Non
     path = store.folder / "result.json"
     if not path.exists():
         return None
-    trajectory = store.trajectory()
-    result = TaskResult.from_json(store.read_result() or {}, source=str(path))
-    if not trajectory.is_digested:
+    trajectory = load_trajectory(store.folder)
+    result = trajectory.attempt
+    if result is None or not trajectory.is_digested:
         raise TrajectoryError(f"{path}: recorded by an older version, without digests")
     if result.task != task:
         raise TrajectoryError(f"{path}: records another task than the one of this run")

@@ -19,8 +19,7 @@ from judge.episode.blame import Route, recorded
 from judge.episode.clock import Clock, OutOfTime
 from judge.episode.replies import understand
 from judge.off_site import OFF_SITE
-from judge.record_limits import clip_text
-from judge.store import TaskStore
+from judge.store import TaskStore, clip_text
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
 from shared.models import Navigation, Observation, Outcome, Page, Record, Step, StopReason, Tab, Task, Timings
 from shared.protocol import ENDING_TOOLS, FINISH, render_observation

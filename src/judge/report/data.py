@@ -12,18 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from judge.events import one_line
-from judge.files import read_file, read_json
 from judge.report.evidence import verdict_view
 from judge.report.images import read_size
 from judge.report.safe_text import host_of
 from judge.report.views import ElementView, Phases, RunView, ScoreView, StepView, TaskRow, TaskView, VerdictView
 from judge.store import RunStore, TaskStore
-from judge.trajectory.files import read_steps
-from judge.trajectory.result import TaskResult
+from judge.trajectory.files import read_attempt, read_steps
+from judge.trajectory.record import Attempt
 from shared.errors import TrajectoryError
+from shared.files import read_file, read_json
 from shared.models import Step, Task, Verdict
 from shared.snapshot import REF, parse_snapshot
+from shared.text import one_line
 
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _IMAGE = re.compile(r"trajectory/([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
@@ -70,14 +70,10 @@ def read_task(store: TaskStore) -> TaskView:
     )
 
 
-def _result(store: TaskStore) -> TaskResult | None:
-    path = store.folder / "result.json"
-    if not path.is_file():
+def _result(store: TaskStore) -> Attempt | None:
+    if not (store.folder / "result.json").is_file():
         return None
-    value = store.read_result()
-    if value is None:
-        raise TrajectoryError(f"{path.name} is damaged: not a JSON object")
-    return TaskResult.from_json(value, source=path.name)
+    return read_attempt(store.folder, source="result.json")
 
 
 def _unfinished(store: TaskStore, why: str) -> TaskView:
@@ -89,7 +85,7 @@ def _unfinished(store: TaskStore, why: str) -> TaskView:
     return TaskView(row=row, steps=_steps(store, steps, ()), error=why, earlier_attempts=_earlier_attempts(store))
 
 
-def _row(result: TaskResult, scores: tuple[ScoreView, ...]) -> TaskRow:
+def _row(result: Attempt, scores: tuple[ScoreView, ...]) -> TaskRow:
     task: Task = result.task
     timings = [step.timings for step in result.steps]
     observe, reply, act = (
@@ -115,11 +111,11 @@ def _row(result: TaskResult, scores: tuple[ScoreView, ...]) -> TaskRow:
         tokens=result.token_usage,
         scores=tuple(score.score for score in scores),
         flags=tuple(result.flags),
-        attempt=result.attempt,
+        attempt=result.number,
     )
 
 
-def _verdicts(store: TaskStore, result: TaskResult) -> tuple[VerdictView, ...]:
+def _verdicts(store: TaskStore, result: Attempt) -> tuple[VerdictView, ...]:
     """The stored verdicts, the one that counts first. Without its file it comes from `result.json`, less evidence."""
     views = []
     for path in sorted((store.folder / "verdicts").glob("*.json")):

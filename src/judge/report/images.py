@@ -5,7 +5,7 @@ import shutil
 import struct
 from pathlib import Path
 
-from judge.files import read_file
+from shared.files import read_file
 
 _HEAD_BYTES = 65_536
 # JPEG's "start of frame" markers carry the size; C4, C8 and CC in that range are tables.

@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from judge.files import read_json, read_text, reason_of
 from judge.off_site import site_of
 from judge.results.agreement import Pair
 from judge.scenario.tables import excerpt
 from shared.errors import ConfigError
+from shared.files import read_json, read_text, reason_of
 from shared.models import Verdict
 
 MAX_FILE_BYTES = 256_000_000

@@ -5,7 +5,7 @@ from typing import Any
 
 from judge.scenario.tables import excerpt
 from shared.errors import ConfigError
-from shared.reading import read_json, reason_of
+from shared.files import read_json, reason_of
 
 MAX_FILE_BYTES = 256_000_000
 _NUMBERS = (

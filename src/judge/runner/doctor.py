@@ -9,13 +9,12 @@ from typing import Literal
 
 from judge.browser.chromium import find_browser
 from judge.config import RunConfig
-from judge.events import one_line
 from judge.judges.factory import check_judge_model
 from shared.a2a.client import fetch_card
 from shared.errors import ConfigError, ParticipantUnreachable, WabeError
 from shared.models import Record
 from shared.settings import Settings
-from shared.text import excerpt
+from shared.text import excerpt, one_line
 
 _MIN_FREE_BYTES = 1_000_000_000
 _PORTS = (9009, 9019)

@@ -7,12 +7,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from judge.events import one_line
 from judge.results.submission import counts_of, incomplete_note
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.runner.terminal import OUTCOME_STYLES
 from judge.store import RunStore
 from shared.checks import NO_CHECKS
+from shared.text import one_line
 
 _MAX_TOLD = 10
 

@@ -10,18 +10,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from judge.events import (
-    Event,
-    RunDone,
-    RunStarted,
-    Sink,
-    StepDone,
-    TaskDone,
-    TaskJudging,
-    TaskRetried,
-    TaskStarted,
-    one_line,
-)
+from judge.events import Event, RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from shared.text import one_line
 
 MAX_RUNS = 4
 MAX_TASKS = 5000

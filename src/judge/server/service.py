@@ -14,11 +14,10 @@ from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment, Parts
 from judge.episode.preflight import check_config
-from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe, one_line
+from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
-from judge.results.provenance import provenance
-from judge.results.run_record import begin_run, end_run, environment_of, judge_of, spending_before
+from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance, spending_before
 from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, result_text
 from judge.scenario.bundled import bundled_tasks
 from judge.scenario.toml import AssessmentRequest, parse_request, shard
@@ -33,7 +32,7 @@ from shared.llm.limits import Budget, Spending
 from shared.llm.model import Model
 from shared.models import Task
 from shared.settings import Settings
-from shared.text import excerpt
+from shared.text import excerpt, one_line
 
 log = logging.getLogger(__name__)
 

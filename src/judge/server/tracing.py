@@ -18,21 +18,11 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
-from judge.events import (
-    Event,
-    RunDone,
-    RunStarted,
-    Sink,
-    StepDone,
-    TaskDone,
-    TaskJudging,
-    TaskRetried,
-    TaskStarted,
-    one_line,
-)
+from judge.events import Event, RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from shared.errors import WabeError
 from shared.llm.model import Completion, Model, ModelRequest
 from shared.settings import Settings
+from shared.text import one_line
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -9,7 +9,6 @@ from helpers_assessment import Lab, always_yes, finish, lab, participant, some_t
 from helpers_browser import place_for_browsers
 from helpers_hostile_site import hostile_site
 from helpers_model_servers import ModelServer
-from judge.commands.verify import load_run
 from judge.results.verify import verify_run
 from judge.store import RunStore
 
@@ -28,7 +27,7 @@ async def assess(judge: Lab, model: ModelServer, **config: object) -> tuple[list
     outcomes = [entry["verdict"] for entry in books.detail["tasks"]]
     store = RunStore(judge.output_dir, books.folder.name)
     assert json.loads((books.folder / "run.json").read_text())["judge_id"].split("-")[0] in ("webjudge", "checks")
-    return outcomes, verdicts, list(verify_run(load_run(store)).mismatches)
+    return outcomes, verdicts, list(verify_run(store).mismatches)
 
 
 @pytest.mark.parametrize(

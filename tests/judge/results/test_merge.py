@@ -6,13 +6,14 @@ import pytest
 
 from helpers_results import JUDGE, a_result, a_submission, a_verdict
 from judge.results.merge import merge
-from judge.results.submission import Submission, TaskResult, TaskSummary
+from judge.results.submission import Submission, TaskSummary
+from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 
 
-def mixed() -> list[TaskResult]:
+def mixed() -> list[Attempt]:
     verdicts = ["success"] * 6 + ["failure"] * 10
     ended = [a_result(f"t{n}", verdict=a_verdict(verdict)) for n, verdict in enumerate(verdicts)]
     return [*ended, a_result("t16", stop_reason="max_steps")]
@@ -63,7 +64,7 @@ NOTHING_TO_JUDGE = [
 
 @pytest.mark.parametrize("results", NOTHING_TO_JUDGE)
 @pytest.mark.parametrize("first", [True, False])
-def test_a_shard_in_which_nothing_was_judged_goes_with_any_judge(results: tuple[TaskResult, ...], first: bool) -> None:
+def test_a_shard_in_which_nothing_was_judged_goes_with_any_judge(results: tuple[Attempt, ...], first: bool) -> None:
     silent = a_submission(judge=None, results=tuple(map(TaskSummary.of, results)))
     merged = detail(merge([silent, a_submission()] if first else [a_submission(), silent]))
     assert merged["judge"] == JUDGE.model_dump()

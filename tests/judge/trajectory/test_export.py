@@ -2,20 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from helpers_results import a_result
 from judge.store import TaskStore, load_trajectory
 from judge.trajectory.export import export_tasks, read_reference_lengths, validate_folder
 from shared.errors import ConfigError
-from shared.models import Action, Outcome, Page, Step
+from shared.models import Action, Outcome, Page, Step, StopReason, Task
 
 LINES = ["<Search textbox> -> TYPE: tent", "<Search button> -> CLICK", "<page> -> FINISH"]
 
 
-def record(folder: Path, **changes: Any) -> Path:
-    """One finished episode as the judge stores it."""
+def record(folder: Path, stop_reason: StopReason = "finished") -> Path:
+    """One attempt as the judge stores it."""
     store = TaskStore(folder)
     store.begin()
     steps = []
@@ -31,18 +31,10 @@ def record(folder: Path, **changes: Any) -> Path:
             outcome=Outcome(ok=True, line=line),
         )
         store.append_step(step)
-        steps.append(step.model_dump(mode="json"))
-    result = {
-        "schema_version": "wabe-1",
-        "task_id": folder.name,
-        "task": "Find a tent",
-        "website": "https://shop.test/",
-        "reference_length": 4,
-        "steps": steps,
-        "stop_reason": "finished",
-        "agent_final_answer": "Dome 2",
-    }
-    store.write_result({**result, **changes})
+        steps.append(step)
+    task = Task(task_id=folder.name, website="https://shop.test/", task="Find a tent", reference_length=4)
+    result = a_result(task=task, steps=tuple(steps), stop_reason=stop_reason, final_answer="Dome 2")
+    store.write_result(result.to_json())
     return folder
 
 
@@ -72,7 +64,7 @@ def test_exporting_again_leaves_nothing_of_the_older_export(tmp_path: Path) -> N
 
 
 def test_a_task_that_cannot_be_exported_is_told_and_the_others_go_on(tmp_path: Path) -> None:
-    sources = [record(tmp_path / "r" / "a", is_aborted=True), record(tmp_path / "r" / "b")]
+    sources = [record(tmp_path / "r" / "a", "cancelled"), record(tmp_path / "r" / "b")]
     first, second = export_tasks(sources, tmp_path / "out")
     assert first.reason is not None
     assert "aborted" in first.reason

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from judge.browser.action_lines import action_line, one_line
 from judge.browser.actions import CheckedAction
-from judge.trajectory.formats.mind2web_v2 import action_v2, submission
-from judge.trajectory.formats.mind2web_v2_rules import check_document
+from judge.trajectory.formats.online_mind2web import action_v2, check_document, submission
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.models import Action, Outcome, Step, Task
@@ -174,7 +173,7 @@ def test_a_navigation_names_where_it_goes() -> None:
         (DONE.model_copy(update={"is_aborted": True}), "aborted"),
         (DONE.model_copy(update={"task": DONE.task.model_copy(update={"reference_length": None})}), "reference length"),
         (trajectory(FINISH.model_copy(update={"screenshot": None})), "step 2 has no screenshot"),
-        (trajectory(FINISH.model_copy(update={"screenshot": "trajectory/a.gif"})), "no image format"),
+        (trajectory(FINISH.model_copy(update={"screenshot": "trajectory/a.gif"})), "not an image format"),
         (trajectory(), "no step"),
     ],
 )

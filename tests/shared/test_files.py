@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.files import canonical_json, read_json, sha256_file, sha256_json, write_json
+from shared.files import canonical_json, read_json, sha256_file, sha256_json, write_json
 
 # Lone surrogates among them: pages and participants can send them.
 TEXT = st.text(st.characters(exclude_categories=()), max_size=8)

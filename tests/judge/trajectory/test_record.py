@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from helpers_results import JUDGE, a_result, a_step, a_verdict, write_attempt
 from judge.store import TaskStore
 from judge.trajectory.files import load_trajectory
-from judge.trajectory.result import MAX_THOUGHT_CHARS, TaskResult, classify
+from judge.trajectory.record import MAX_THOUGHT_CHARS, Attempt
 from shared.errors import TrajectoryError
 from shared.models import Action, Navigation, StopReason, Task, VerdictOutcome
 
@@ -17,31 +17,26 @@ from shared.models import Action, Navigation, StopReason, Task, VerdictOutcome
 @pytest.mark.parametrize("verdict", [None, "success", "failure", "unscored"])
 @pytest.mark.parametrize("stop", ["max_steps", "task_timeout", "participant_error", "unreadable_replies"])
 def test_an_episode_the_participant_did_not_end_is_a_failure(stop: StopReason, verdict: VerdictOutcome | None) -> None:
-    assert classify(stop, verdict) == "failure"
+    assert a_result(stop_reason=stop, verdict=verdict and a_verdict(verdict)).outcome == "failure"
 
 
 @pytest.mark.parametrize("verdict", [None, "success", "failure", "unscored"])
 @pytest.mark.parametrize("stop", ["environment_fault", "cancelled"])
 def test_a_fault_around_the_participant_aborts(stop: StopReason, verdict: VerdictOutcome | None) -> None:
-    assert classify(stop, verdict) == "aborted"
-
-
-@pytest.mark.parametrize("stop", get_args(StopReason))
-def test_an_aborted_episode_is_aborted_whatever_else_is_known(stop: StopReason) -> None:
-    assert classify(stop, "success", is_aborted=True) == "aborted"
+    assert a_result(stop_reason=stop, verdict=verdict and a_verdict(verdict)).outcome == "aborted"
 
 
 @pytest.mark.parametrize("verdict", ["success", "failure", "unscored"])
 def test_a_finished_episode_is_what_the_judge_says(verdict: VerdictOutcome) -> None:
-    assert classify("finished", verdict) == verdict
+    assert a_result(verdict=a_verdict(verdict)).outcome == verdict
 
 
 def test_a_finished_episode_without_a_verdict_is_unscored() -> None:
-    assert classify("finished", None) == "unscored"
+    assert a_result(verdict=None).outcome == "unscored"
 
 
 def test_every_stop_reason_has_an_outcome_without_a_verdict_and_none_is_success() -> None:
-    assert "success" not in {classify(stop, None) for stop in get_args(StopReason)}
+    assert "success" not in {a_result(stop_reason=stop, verdict=None).outcome for stop in get_args(StopReason)}
 
 
 def test_result_json_has_every_key_of_the_contract() -> None:
@@ -134,9 +129,9 @@ RESULTS = st.builds(
 
 
 @given(RESULTS)
-def test_what_is_written_is_read_back(result: TaskResult) -> None:
+def test_what_is_written_is_read_back(result: Attempt) -> None:
     text = json.dumps(result.to_json(), allow_nan=False)
-    assert TaskResult.from_json(json.loads(text), source="result.json") == result
+    assert Attempt.from_json(json.loads(text), source="result.json") == result
 
 
 JSON = st.recursive(
@@ -152,7 +147,7 @@ def test_a_damaged_result_is_read_or_refused_by_name(data: st.DataObject) -> Non
     key = data.draw(st.sampled_from(sorted(value)))
     value[key] = data.draw(JSON)
     try:
-        TaskResult.from_json(value, source="result.json")
+        Attempt.from_json(value, source="result.json")
         refusal = "result.json: "
     except TrajectoryError as error:
         refusal = str(error)
@@ -162,4 +157,4 @@ def test_a_damaged_result_is_read_or_refused_by_name(data: st.DataObject) -> Non
 @pytest.mark.parametrize("value", [{}, {"schema_version": "online-mind2web-v2"}, {"schema_version": "wabe-1"}])
 def test_what_is_no_result_of_ours_is_refused(value: dict[str, str]) -> None:
     with pytest.raises(TrajectoryError, match=r"^result\.json: "):
-        TaskResult.from_json(value, source="result.json")
+        Attempt.from_json(value, source="result.json")
