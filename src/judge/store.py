@@ -112,9 +112,8 @@ class TaskStore:
 
     def attempts(self) -> int:
         """How many attempts have begun here, including the current one."""
-        names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
-        before = len(list((self.folder / _ATTEMPTS).iterdir())) if _ATTEMPTS in names else 0
-        return before + any(name != _ATTEMPTS for name in names)
+        before = len(list((self.folder / _ATTEMPTS).glob("*")))
+        return before + any(path.name != _ATTEMPTS for path in self.folder.glob("*"))
 
     def write_page(self, index: int, page: Page) -> dict[str, str | None]:
         """Write a step's screenshot, byte for byte as the browser gave it, and its snapshot.

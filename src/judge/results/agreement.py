@@ -1,8 +1,8 @@
-"""How well verdicts agree with people: counts, rates with 95 % intervals, by group. Pure.
+"""How well verdicts agree with human labels: counts, rates with 95 % intervals, by group. Pure.
 
-Accuracy, precision, recall and false-positive rate have Wilson intervals. F1 is 2J / (1 + J) of the share J of true
-positives among all that either side calls a success, so its interval is Wilson's of J, carried over. Cohen's kappa has
-the large-sample interval of Fleiss, Cohen and Everitt (1969); it has no width when the agreement is perfect.
+Accuracy, precision, recall and false-positive rate have Wilson intervals. F1 is 2J / (1 + J), where J is the share of
+true positives among everything that either side calls a success, so its interval is that of J (Wilson), transformed.
+Cohen's kappa has the large-sample interval of Fleiss, Cohen and Everitt (1969), of width 0 for perfect agreement.
 """
 
 import math
@@ -25,7 +25,7 @@ Interval = tuple[float, float]
 
 
 class Pair(Record):
-    """One trajectory: what people say and what the judge says. `excluded` tells why it cannot be compared."""
+    """One trajectory's human label and verdict. `excluded` is the reason why they cannot be compared."""
 
     human: bool = False
     judge: bool = False
@@ -60,7 +60,7 @@ class Agreement(Record):
 
 
 def agreement(pairs: Sequence[Pair]) -> Agreement:
-    """Compare. A column is a group unless it identifies rows: see `group_columns`."""
+    """Compare labels and verdicts. A column is a group unless it identifies rows: see `group_columns`."""
     kept, notes = _without_totals(pairs, group_columns(pairs))
     groups = {}
     for column in group_columns(kept):
@@ -77,18 +77,13 @@ def group_columns(pairs: Sequence[Pair]) -> list[str]:
     Not a group: `index`, `id`, `task_id`, `trajectory_id`, `episode_id`; a column of more than 200 values; a column
     whose value differs on each of more than 10 rows.
     """
-    names = list(dict.fromkeys(name for pair in pairs for name in pair.groups))
-    found = []
-    for name in names:
-        values = {pair.groups.get(name, "") for pair in pairs}
-        identifies = len(values) == len(pairs) > _FEW_ROWS
-        if name not in _NEVER_GROUPS and len(values) <= MAX_GROUP_VALUES and not identifies:
-            found.append(name)
-    return found
+    names = dict.fromkeys(name for pair in pairs for name in pair.groups if name not in _NEVER_GROUPS)
+    values = {name: len({pair.groups.get(name, "") for pair in pairs}) for name in names}
+    return [name for name, n in values.items() if n <= MAX_GROUP_VALUES and not (n == len(pairs) > _FEW_ROWS)]
 
 
 def rates(pairs: Sequence[Pair]) -> Rates:
-    """The rates of these pairs, the excluded ones only counted."""
+    """The rates of these pairs; excluded ones are only counted."""
     excluded = Counter(pair.excluded for pair in pairs if pair.excluded)
     counts = Counter((pair.human, pair.judge) for pair in pairs if pair.excluded is None)
     tp, fp, tn, fn = counts[True, True], counts[False, True], counts[False, False], counts[True, False]
@@ -99,10 +94,11 @@ def rates(pairs: Sequence[Pair]) -> Rates:
         "recall": (tp, tp + fn),
         "false_positive_rate": (fp, fp + tn),
     }
-    values: dict[str, float | None] = {name: part / whole if whole else None for name, (part, whole) in shares.items()}
-    intervals: dict[str, Interval | None] = {
-        name: wilson(part, whole) if whole else None for name, (part, whole) in shares.items()
-    }
+    values: dict[str, float | None] = {}
+    intervals: dict[str, Interval | None] = {}
+    for name, (part, whole) in shares.items():
+        values[name] = part / whole if whole else None
+        intervals[name] = wilson(part, whole) if whole else None
     either = tp + fp + fn
     values["f1"] = _f1_of(tp / either) if either else None
     low, high = wilson(tp, either)
@@ -125,7 +121,7 @@ def _f1_of(share: float) -> float:
 
 
 def _kappa(tp: int, fp: int, tn: int, fn: int) -> tuple[float | None, Interval | None]:
-    """Cohen's kappa and its interval; `None` when both sides always say the same one word."""
+    """Cohen's kappa and its interval; `None` when both sides give one and the same answer throughout."""
     n = tp + fp + tn + fn
     if n == 0 or tp == n or tn == n:
         return None, None
@@ -142,10 +138,10 @@ def _kappa(tp: int, fp: int, tn: int, fn: int) -> tuple[float | None, Interval |
 
 
 def _without_totals(pairs: Sequence[Pair], columns: Sequence[str]) -> tuple[Sequence[Pair], list[str]]:
-    """Leave out rows that say the others over again.
+    """Leave out total rows.
 
-    Published tables hold, next to the rows of each agent, the same rows once more under the agent `all`. Counted twice
-    they would make every interval too narrow. They go only if they repeat the other rows exactly.
+    Published tables contain the rows of each agent and the same rows again under the agent `all`. Counted twice, they
+    would make every interval too narrow. They are left out only if they repeat the other rows exactly.
     """
     notes = []
     for column in columns:

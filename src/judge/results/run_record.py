@@ -61,11 +61,7 @@ def compared_parts(
     processes = launched.get("participants", {})
     return {
         "participants": {
-            role: {
-                "url": url,
-                "agentbeats_id": config.participant_ids.get(role, ""),
-                **processes.get(role, {}),
-            }
+            role: {"url": url, "agentbeats_id": config.participant_ids.get(role, ""), **processes.get(role, {})}
             for role, url in participants.items()
         },
         "sites": launched.get("sites", {}),
@@ -157,6 +153,7 @@ def begin_run(
     Raises `ConfigError` when it cannot be written, or the folder holds a run with another request.
     """
     asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
+    settings = config.model_dump(mode="json")
     if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
         require_same_request(store, asked)
     before = store.read_run() or {}
@@ -174,8 +171,8 @@ def begin_run(
         "participants": {role: url},
         "request": asked,
         "request_sha256": sha256_of(asked),
-        "config": config.model_dump(mode="json"),
-        "config_checksum": settings_checksum(config.model_dump(mode="json")),
+        "config": settings,
+        "config_checksum": settings_checksum(settings),
         "task_ids": [task.task_id for task in tasks],
         "task_set_checksum": task_set_checksum(tasks),
         "judge_model": config.judge_model,
