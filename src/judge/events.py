@@ -110,9 +110,7 @@ def _pattern(prose: str) -> re.Pattern[str]:
     """What reads a prose back: every `{field}` becomes a group of that name."""
     return re.compile(
         re.sub(
-            r"\\{(\w+)\\}",
-            lambda field: f"(?P<{field[1]}>{_PATTERNS.get(field[1], '[0-9]{1,9}')})",
-            re.escape(prose),
+            r"\\{(\w+)\\}", lambda field: f"(?P<{field[1]}>{_PATTERNS.get(field[1], '[0-9]{1,9}')})", re.escape(prose)
         )
     )
 

@@ -23,7 +23,6 @@ MAX_FILE_BYTES = 64_000_000
 # Deeper than anything that is recorded, and far from the depth at which Python code that walks the value gives up.
 MAX_DEPTH = 100
 _TOO_DEEP = "nested too deeply"
-_MAX_DIGITS = 300
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 _MAX_POINTER_BYTES = 1024
 # UTF-32 first: its byte order mark begins with the one of UTF-16.
@@ -191,8 +190,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
-        raise ValueError(f"a number of {len(digits)} digits")
+    # A whole number that no double can hold would be read as infinity elsewhere.
+    _decimal(digits)
     return int(digits)
 
 

@@ -59,7 +59,7 @@ def _judged(task: TaskStore, judge_id: str) -> TaskSummary:
     trajectory = load_trajectory(task.folder)
     attempt = trajectory.attempt
     if attempt is None:
-        raise TrajectoryError(f"{task.folder / 'result.json'}: not a result of ours")
+        raise TrajectoryError(f"{task.folder / 'result.json'}: not a result of a wabe run")
     verdict = None if attempt.is_aborted else verdict_on_file(task, judge_id, trajectory)
     if verdict is not None and verdict.outcome != attempt.outcome:
         attempt = attempt.model_copy(update={"verdict": verdict})

@@ -80,10 +80,7 @@ def build_submission(
         cost_usd=total_cost(result.cost_usd for result in results),
         provenance=provenance,
     )
-    return {
-        "participants": {role: "", **participant_ids},
-        "results": [{"winner": role, "detail": detail}],
-    }
+    return {"participants": {role: "", **participant_ids}, "results": [{"winner": role, "detail": detail}]}
 
 
 def result_text(submission: Submission) -> str:

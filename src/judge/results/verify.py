@@ -85,7 +85,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _differs(what: str, stored: object, made: object) -> Iterator[str]:
     if stored != made:
-        yield f"{what}: {_shown(stored)} is stored, {_shown(made)} comes out"
+        yield f"{what}: {_shown(stored)} is stored, expected {_shown(made)}"
 
 
 def _shown(value: object) -> str:
@@ -136,7 +136,7 @@ def _files(folder: Path, recorded: dict[str, Any]) -> Iterator[str]:
     for kind in ("trajectory", "snapshots"):
         for path in sorted((folder / kind).iterdir()) if (folder / kind).is_dir() else ():
             if f"{kind}/{path.name}" not in named:
-                yield f"{kind}/{excerpt(path.name)}: of no step"
+                yield f"{kind}/{excerpt(path.name)}: belongs to no step"
 
 
 def _derived(recorded: Mapping[str, Any], attempt: Attempt) -> Iterator[str]:
@@ -198,7 +198,7 @@ def _code(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[
     judges, code = {summary.judge for summary in summaries if summary.judge}, code_checksum()
     for found in sorted({judge.code_checksum for judge in judges}):
         yield from _differs("judging code", found, code)
-    # Checks have no prompts: the code stands in their place.
+    # Checks have no prompts; their code is used instead.
     for found in sorted({judge.prompt_checksum for judge in judges if judge.model == OFFLINE}):
         yield from _differs("prompt set", found, code)
     if of_models := sorted({judge.prompt_checksum for judge in judges if judge.model != OFFLINE}):
@@ -214,7 +214,7 @@ def _code(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[
 def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) -> Iterator[str]:
     """Who took part and who is credited, according to `run.json`."""
     if winner not in _mapping(run.get("participants")):
-        yield f"results.json: winner: {excerpt(winner)} is no participant of run.json"
+        yield f"results.json: winner: {excerpt(winner)} is not a participant of run.json"
     # An id that the run did not know may have been filled in since.
     if expected := _mapping(_mapping(run.get("config")).get("participant_ids")).get(winner):
         yield from _differs("results.json: participants", credited.get(winner), expected)

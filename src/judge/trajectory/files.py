@@ -12,13 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from judge.trajectory.record import (
-    RESULT_SCHEMA,
-    Attempt,
-    Trajectory,
-    evidence_sha256,
-    first_mistake,
-)
+from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory, evidence_sha256, first_mistake
 from shared.errors import TrajectoryError
 from shared.files import read_file, read_json, reason_of, sha256_file, sha256_json
 from shared.models import Step, Task
@@ -56,7 +50,7 @@ def load_trajectory(folder: Path | str) -> Trajectory:
     schema = result.get("schema_version")
     if schema == V2_SCHEMA or (schema is None and _is_v2(result.get("action_history"))):
         return _load_v2(folder, result)
-    # An unknown version of ours is refused there by name.
+    # Unknown versions are refused there.
     if str(schema).startswith("wabe-"):
         return _load_own(folder, result)
     return _load_v1(folder, result)

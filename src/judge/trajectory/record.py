@@ -10,17 +10,7 @@ from pydantic import Field, ValidationError
 
 from shared.errors import TrajectoryError
 from shared.files import sha256_json
-from shared.models import (
-    Navigation,
-    Record,
-    Step,
-    StopReason,
-    Task,
-    TaskOutcome,
-    Timings,
-    TokenUsage,
-    Verdict,
-)
+from shared.models import Navigation, Record, Step, StopReason, Task, TaskOutcome, Timings, TokenUsage, Verdict
 
 RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read only: they can be shown, scored and verified, and are never rewritten.

@@ -142,4 +142,4 @@ def test_the_command_ends_with_1_when_something_does_not_match(store: RunStore, 
     change(store.folder / "results.json", lambda v: detail(v).update(success_rate=99.0))
     bad = CliRunner().invoke(app, arguments)
     assert bad.exit_code == 1
-    assert "success_rate: 99.0 is stored, 50.0 comes out" in bad.output
+    assert "success_rate: 99.0 is stored, expected 50.0" in bad.output

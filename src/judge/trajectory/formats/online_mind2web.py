@@ -145,32 +145,20 @@ def submission(trajectory: Trajectory, reference_length: int | None = None) -> S
         raise TrajectoryError(f"{folder}: no step to submit", remedy="run the task again")
     last = trajectory.steps[-1]
     answer = None if trajectory.final_answer is None else without_surrogates(trajectory.final_answer)
-    said = _NO_ANSWER if answer is None else " ".join(answer.split())
-    rows: list[tuple[Step, dict[str, Any]]] = [
-        (
-            step,
-            {
-                "url": _url(step),
-                "action": action_v2(step.outcome.line),
-                "action_status": "SUCCESS",
-                "thought": _thought(step),
-            },
-        )
+    shown = _NO_ANSWER if answer is None else " ".join(answer.split())
+    rows: list[tuple[Step, str | None, str, str | None, str | None]] = [
+        (step, _url(step), action_v2(step.outcome.line), "SUCCESS", _thought(step))
         for step in trajectory.steps
         if step.outcome and step.outcome.line and not _is_ending(step)
     ]
-    end = {
-        "url": last.url,
-        "action": f"{_COMPLETE} {said}".rstrip(),
-        "action_status": None,
-        "thought": _thought(last) if _is_ending(last) else None,
-    }
+    rows.append((last, last.url, f"{_COMPLETE} {shown}".rstrip(), None, _thought(last) if _is_ending(last) else None))
     history, screenshots = [], []
-    for index, (step, row) in enumerate([*rows, (last, end)]):
+    for index, (step, url, action, status, thought) in enumerate(rows):
         recorded = _screenshot(trajectory.steps, step, str(folder))
         name = f"{index:04d}{PurePosixPath(recorded).suffix.lower()}"
         screenshots.append((recorded, name))
-        history.append({"step": index, "screenshot": name, **row})
+        entry = {"url": url, "action": action, "action_status": status, "thought": thought}
+        history.append({"step": index, "screenshot": name, **entry})
     document = {
         "schema_version": V2_SCHEMA,
         "task": task.task,
@@ -266,11 +254,7 @@ def _host(address: str) -> str:
 
 
 def check_document(
-    document: Any,
-    files: Collection[str],
-    *,
-    folder_name: str | None = None,
-    reference_length: int | None = None,
+    document: Any, files: Collection[str], *, folder_name: str | None = None, reference_length: int | None = None
 ) -> list[Problem]:
     """The problems of a `result.json` with `files` in its `trajectory/`. It is valid if there are none, or only notes.
 
@@ -326,10 +310,10 @@ def _check_step(index: int, step: _Action, files: Collection[str], *, is_last: b
 def _check_end(action: str, answer: str | None) -> Iterator[Problem]:
     if not action.startswith("TASK_COMPLETE"):
         yield Problem(rule="6", text="the last action must be TASK_COMPLETE -> ANSWER: …")
-    elif answer is not None:
-        said = action.removeprefix(_COMPLETE) if action.startswith(_COMPLETE) else None
-        if said is None or said.split() != answer.split():
-            yield Problem(rule="6", text="agent_final_answer is not the answer of the last action")
+        return
+    is_other = not action.startswith(_COMPLETE) or action.removeprefix(_COMPLETE).split() != (answer or "").split()
+    if answer is not None and is_other:
+        yield Problem(rule="6", text="agent_final_answer is not the answer of the last action")
 
 
 def _check_whole(steps: list[_Action], files: Collection[str]) -> Iterator[Problem]:
