@@ -110,7 +110,7 @@ def test_a_run_id_that_would_leave_the_folder_is_refused(tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize("task_id", ["", "..", "a/b", "x y", "é"])
-def test_a_task_id_that_is_no_plain_name_is_refused(tmp_path: Path, task_id: str) -> None:
+def test_a_task_id_that_is_not_a_plain_name_is_refused(tmp_path: Path, task_id: str) -> None:
     with pytest.raises(WabeError, match="task id"):
         RunStore(tmp_path, "r").task(task_id)
 
@@ -124,14 +124,14 @@ def test_a_run_is_found_by_id_by_folder_and_as_the_latest(tmp_path: Path) -> Non
     assert resolve_run("latest", tmp_path).run_id == "20260102-2"
 
 
-def test_the_latest_run_is_the_one_worked_on_last_whatever_its_name_says(tmp_path: Path) -> None:
+def test_the_latest_run_is_the_one_started_last_whatever_its_name(tmp_path: Path) -> None:
     # A clock that was set back, or an id that the platform chose.
     for name in ("20260102-1", "20250101-1"):
         RunStore(tmp_path, name).create()
     assert resolve_run("latest", tmp_path).run_id == "20250101-1"
 
 
-def test_without_links_the_latest_run_is_told_by_name(tmp_path: Path) -> None:
+def test_without_links_the_latest_run_is_the_last_by_name(tmp_path: Path) -> None:
     for name in ("20260102-1", "20250101-1"):
         RunStore(tmp_path, name).create()
     (tmp_path / "results").unlink()
@@ -146,7 +146,7 @@ def test_a_link_to_a_run_that_was_deleted_is_not_followed(tmp_path: Path) -> Non
     assert resolve_run("latest", tmp_path).run_id == "20260101-1"
 
 
-def test_asking_for_a_run_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_a_missing_run_is_a_config_error(tmp_path: Path) -> None:
     assert newest_run(tmp_path) is None
     with pytest.raises(ConfigError, match="no run"):
         resolve_run("latest", tmp_path)
@@ -158,7 +158,7 @@ def test_two_run_ids_of_one_second_differ() -> None:
     assert len({new_run_id() for _ in range(50)}) == 50
 
 
-def test_a_folder_that_cannot_be_written_is_the_users_to_mend(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_a_config_error(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file where a folder should be")
     with pytest.raises(ConfigError, match="cannot write"):
         RunStore(tmp_path, "r1").create()
@@ -189,7 +189,7 @@ def test_a_text_is_cut_to_the_most_that_fits(text: str, limit: int) -> None:
 
 
 @given(value=JSON, limit=st.integers(300, 3_000))
-def test_a_value_is_cut_until_it_fits_and_stays_as_it_is_where_it_does(value: object, limit: int) -> None:
+def test_a_value_is_cut_only_until_it_fits(value: object, limit: int) -> None:
     made = fit(value, limit)
     assert written_bytes(made) <= limit
     assert made == value or written_bytes(value) > limit

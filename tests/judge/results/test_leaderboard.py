@@ -145,7 +145,7 @@ def older(rate: float, *tasks: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", ["success", "passed"])
-def test_older_files_tell_a_success_in_their_own_word(tmp_path: Path, key: str) -> None:
+def test_older_files_use_other_keys_for_a_success(tmp_path: Path, key: str) -> None:
     file = older(100 / 3, *({"level": "hard", key: done} for done in (True, False, False)))
     assert rows(write(tmp_path, {"old": file}), "by_level")[1] == [("old", "hard", 33.3, 1, 3, 3, 33.3, True)]
 

@@ -96,7 +96,7 @@ def test_what_a_participant_writes_cannot_swell_a_submission() -> None:
     assert len(json.dumps(submission, ensure_ascii=False)) < 4_000_000
 
 
-def test_a_very_long_episode_is_cut_in_a_submission() -> None:
+def test_a_very_long_attempt_is_cut_in_a_submission() -> None:
     steps = tuple(a_step(n) for n in range(500))
     task = detail(a_submission(a_result(steps=steps)))["tasks"][0]
     assert task["steps_taken"] == 500

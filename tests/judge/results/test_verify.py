@@ -109,7 +109,7 @@ def test_a_run_that_is_not_finished_does_not_match(store: RunStore) -> None:
     assert any("not finished" in mismatch for mismatch in mismatches(store))
 
 
-def test_other_versions_are_a_note_and_no_mismatch(store: RunStore) -> None:
+def test_other_versions_are_a_note_and_not_a_mismatch(store: RunStore) -> None:
     change(store.folder / "run.json", lambda v: v["packages"].update(mcp="0.0.1"))
     findings = verify_run(store)
     assert findings.mismatches == ()
@@ -126,7 +126,7 @@ def test_results_from_before_the_later_counts_match_without_them(store: RunStore
     assert mismatches(store) == ()
 
 
-def test_a_folder_without_a_run_is_the_users_mistake(store: RunStore) -> None:
+def test_a_folder_without_a_run_is_a_config_error(store: RunStore) -> None:
     (store.folder / "run.json").unlink()
     with pytest.raises(ConfigError, match=r"run\.json"):
         verify_run(store)

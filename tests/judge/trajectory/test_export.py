@@ -38,7 +38,7 @@ def record(folder: Path, stop_reason: StopReason = "finished") -> Path:
     return folder
 
 
-def test_a_run_goes_out_and_reads_back_with_the_same_evidence(tmp_path: Path) -> None:
+def test_an_exported_run_reads_back_with_the_same_evidence(tmp_path: Path) -> None:
     source = record(tmp_path / "results" / "t1")
     (exported,) = export_tasks([source], tmp_path / "out")
     assert exported.folder == tmp_path / "out" / "t1"
@@ -63,7 +63,7 @@ def test_exporting_again_leaves_nothing_of_the_older_export(tmp_path: Path) -> N
     assert validate_folder(tmp_path / "out") == {"t1": []}
 
 
-def test_a_task_that_cannot_be_exported_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_task_that_cannot_be_exported_is_reported_and_the_others_are_written(tmp_path: Path) -> None:
     sources = [record(tmp_path / "r" / "a", "cancelled"), record(tmp_path / "r" / "b")]
     first, second = export_tasks(sources, tmp_path / "out")
     assert first.reason is not None
@@ -86,13 +86,13 @@ def test_a_folder_that_lacks_its_document_is_invalid(tmp_path: Path) -> None:
     ]
 
 
-def test_a_document_that_is_no_json_is_invalid(tmp_path: Path) -> None:
+def test_a_document_that_is_not_json_is_invalid(tmp_path: Path) -> None:
     (tmp_path / "t1").mkdir()
     (tmp_path / "t1" / "result.json").write_text("{")
     assert validate_folder(tmp_path)["t1"][0].rule == "schema"
 
 
-def test_a_folder_without_submissions_is_the_users_mistake(tmp_path: Path) -> None:
+def test_a_folder_without_submissions_is_a_config_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no <task_id>/result"):
         validate_folder(tmp_path / "none")
 
@@ -109,7 +109,7 @@ def test_a_dataset_of_lines_has_reference_lengths_as_well(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "[1]"])
-def test_a_file_that_is_no_dataset_is_named(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_dataset_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "data.json").write_text(text)
     with pytest.raises(ConfigError, match=r"data\.json"):
         read_reference_lengths(tmp_path / "data.json")

@@ -65,13 +65,13 @@ def test_v1_images_are_sorted_by_number_and_not_by_name(tmp_path: Path) -> None:
     assert trajectory.final_answer == "done"
 
 
-def test_v1_actions_told_as_objects_are_read_without_what_was_thought(tmp_path: Path) -> None:
+def test_v1_actions_given_as_objects_are_read_without_their_thoughts(tmp_path: Path) -> None:
     actions = [{"action": "<a> -> CLICK", "thought": "SECRET"}, {"thought": "SECRET"}, "<b> -> CLICK", None]
     trajectory = load_trajectory(write(tmp_path / "abc", {"task": "do it", "action_history": actions}, ("0.png",)))
     assert trajectory.action_history == ("<a> -> CLICK", "<b> -> CLICK")
 
 
-def test_v2_is_known_by_its_steps_where_it_is_not_said(tmp_path: Path) -> None:
+def test_v2_without_a_schema_version_is_recognised_by_its_steps(tmp_path: Path) -> None:
     result = {key: value for key, value in V2.items() if key != "schema_version"}
     trajectory = load_trajectory(write(tmp_path, result, ("0.png", "1.png")))
     assert trajectory.action_history == ("<a> -> CLICK",)

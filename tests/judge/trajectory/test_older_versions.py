@@ -46,7 +46,7 @@ def test_its_trajectories_load_with_a_digest_of_what_is_on_disk(older: RunStore)
     assert trajectory.sha256 is not None
 
 
-def test_its_missing_digests_are_a_note_and_no_mismatch(older: RunStore) -> None:
+def test_its_missing_digests_are_a_note_and_not_a_mismatch(older: RunStore) -> None:
     findings = verify_run(older)
     assert findings.mismatches == ()
     assert findings.notes[0] == "older version (wabe-run-1): digests not recorded, not checked"
@@ -83,7 +83,7 @@ def test_a_result_of_a_version_that_is_not_known_is_refused(older: RunStore) -> 
         load_trajectory(path.parent)
 
 
-def test_its_aborted_attempts_stay_aborted_and_keep_the_word_for_who_was_to_blame(older: RunStore) -> None:
+def test_its_aborted_attempts_stay_aborted_and_keep_their_recorded_blame(older: RunStore) -> None:
     folder = older.task("red_rugs").folder
     recorded = read_result(folder) | {"is_aborted": True, "error": "no disk space", "blame": "us"}
     (folder / "result.json").write_text(json.dumps(recorded))

@@ -16,7 +16,9 @@ from shared.models import Action, Navigation, StopReason, Task, VerdictOutcome
 
 @pytest.mark.parametrize("verdict", [None, "success", "failure", "unscored"])
 @pytest.mark.parametrize("stop", ["max_steps", "task_timeout", "participant_error", "unreadable_replies"])
-def test_an_episode_the_participant_did_not_end_is_a_failure(stop: StopReason, verdict: VerdictOutcome | None) -> None:
+def test_an_attempt_that_the_participant_did_not_end_is_a_failure(
+    stop: StopReason, verdict: VerdictOutcome | None
+) -> None:
     assert a_result(stop_reason=stop, verdict=verdict and a_verdict(verdict)).outcome == "failure"
 
 
@@ -27,11 +29,11 @@ def test_a_fault_around_the_participant_aborts(stop: StopReason, verdict: Verdic
 
 
 @pytest.mark.parametrize("verdict", ["success", "failure", "unscored"])
-def test_a_finished_episode_is_what_the_judge_says(verdict: VerdictOutcome) -> None:
+def test_a_finished_attempt_counts_as_its_verdict(verdict: VerdictOutcome) -> None:
     assert a_result(verdict=a_verdict(verdict)).outcome == verdict
 
 
-def test_a_finished_episode_without_a_verdict_is_unscored() -> None:
+def test_a_finished_attempt_without_a_verdict_is_unscored() -> None:
     assert a_result(verdict=None).outcome == "unscored"
 
 
@@ -84,7 +86,7 @@ def test_flags_of_steps_are_gathered_once() -> None:
     assert result.flags == ["off_site", "other"]
 
 
-def test_numbers_that_no_json_reader_agrees_on_become_null() -> None:
+def test_nan_and_infinities_become_null() -> None:
     action = Action(tool="browser_click", params={"x": float("nan"), "y": [float("inf")]})
     value = a_result(steps=(a_step(0, action=action),)).to_json()
     text = json.dumps(value, allow_nan=False)
@@ -155,6 +157,6 @@ def test_a_damaged_result_is_read_or_refused_by_name(data: st.DataObject) -> Non
 
 
 @pytest.mark.parametrize("value", [{}, {"schema_version": "online-mind2web-v2"}, {"schema_version": "wabe-1"}])
-def test_what_is_no_result_of_ours_is_refused(value: dict[str, str]) -> None:
+def test_a_result_of_another_tool_is_refused(value: dict[str, str]) -> None:
     with pytest.raises(TrajectoryError, match=r"^result\.json: "):
         Attempt.from_json(value, source="result.json")

@@ -132,7 +132,7 @@ def test_an_open_dialog_is_shown_by_the_page_behind_it() -> None:
     assert check_document(made.document, files_of(made.document)) == []
 
 
-def test_the_last_step_says_the_answer() -> None:
+def test_the_last_step_holds_the_answer() -> None:
     document = submission(DONE).document
     assert document["agent_final_answer"] == "42"
     assert document["action_history"][-1] == {
@@ -182,7 +182,7 @@ def test_what_the_schema_cannot_hold_is_refused(wrong: Trajectory, complaint: st
         submission(wrong)
 
 
-def test_the_datasets_reference_length_goes_before_the_scenarios() -> None:
+def test_the_datasets_reference_length_takes_precedence_over_the_scenarios() -> None:
     assert submission(DONE, 9).document["reference_length"] == 9
 
 
