@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from judge.results.submission_files import read_submissions
+from judge.results.submission import read_submissions
 from shared.errors import ConfigError
 from shared.files import read_text, reason_of
 from shared.models import Level

@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers_results import a_result, a_verdict
-from judge.results.agreement import agreement
-from judge.results.agreement_files import read_labels, read_pairs, read_verdicts
+from judge.results.agreement import agreement, read_labels, read_pairs, read_verdicts
 from shared.errors import ConfigError
 from shared.files import write_json
 
