@@ -7,12 +7,13 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from judge.record_limits import MAX_STEPS
 from judge.sites import is_site
 from shared.models import Record
 from shared.text import excerpt
 
 JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomous", "agenttrek", "rubric"]
+# `result.json` of an attempt of this many steps, each as large as `judge.store` lets it be, can still be read.
+MAX_STEPS = 1000
 DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"
 # No attempt takes longer: a larger limit is a slip, and pauses alone may not add up to more.
 MAX_ATTEMPT_S = 86_400.0

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from judge.network_policy import ascii_host
+from judge.sites import ascii_host
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from judge.network_policy import ascii_host
+from judge.sites import ascii_host
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_SITE_CHARS = 300

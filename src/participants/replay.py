@@ -18,8 +18,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
 from shared.errors import ConfigError
+from shared.files import parse_toml, read_text, reason_of
 from shared.models import Action, Record
-from shared.reading import parse_toml, read_text, reason_of
 from shared.snapshot import Node, Snapshot, parse_snapshot
 
 MAX_WAITS = 4

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.browser.hostile_site import HOME, Handler, Page, hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, kill, ref, tool_call
-from judge.network_policy import NetworkPolicy
+from judge.sites import NetworkPolicy
 
 pytestmark = pytest.mark.e2e
 HANGING = "<title>Hang</title><h1>Hang</h1><script>setTimeout(() => { for (;;); }, 50)</script>"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from judge.off_site import off_site_flag, site_of
+from judge.sites import off_site_flag, site_of
 
 Told = Callable[[str, object], None]
 NEIGHBOURS = {

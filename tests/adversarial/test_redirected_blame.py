@@ -10,7 +10,7 @@ from helpers.browser.hostile_site import HOME as HOME_PAGE
 from helpers.browser.hostile_site import Handler, Page, hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, kill, ref, tool_call
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
-from judge.network_policy import NetworkPolicy
+from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action
 

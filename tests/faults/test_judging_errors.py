@@ -15,6 +15,7 @@ from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.rescoring import Scored, judge_stored, score_all
 from judge.store import RunStore
+from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.models import StopReason, Verdict
 
@@ -134,7 +135,7 @@ async def test_an_end_that_needs_no_judge_goes_before_a_verdict_on_file(
 ) -> None:
     run = a_finished_run(tmp_path, a_result("t1", stop_reason))
     task, judge = run.task("t1"), Exploding()
-    wrong = Verdict(outcome="success", reason="no", trajectory_sha256=task.trajectory().sha256)
+    wrong = Verdict(outcome="success", reason="no", trajectory_sha256=load_trajectory(task.folder).sha256)
     task.write_verdict(judge.id, wrong)
     done = await judge_stored(task, judge)
     record_property("outcome", f"{done.outcome}: {done.reason}")

@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from helpers.ports import free_ports
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
-from judge import run_lock
+from helpers.scenario.copies import free_ports
+from judge import store as run_store
 from judge.commands import export, report, score, verify
-from judge.files import read_json, write_json
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
 from judge.runner.run import RunOptions, make_plan, resume_command
@@ -29,6 +28,7 @@ from judge.server.service import JudgeService, ServiceParts
 from judge.store import RunStore
 from shared.a2a.tasks import Turn
 from shared.errors import ConfigError
+from shared.files import read_json, write_json
 from shared.settings import Settings
 
 OLD_RUN = Path(__file__).resolve().parent.parent / "fixtures" / "runs" / "20261121-235844-81a1"
@@ -441,7 +441,7 @@ def test_a_file_system_without_locks_is_warned_of_and_used(
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(run_lock.fcntl, "flock", refuse)
+    monkeypatch.setattr(run_store.fcntl, "flock", refuse)
     store = RunStore(tmp_path, "r1")
     with caplog.at_level(logging.WARNING), store.held("judge"):
         store.create()

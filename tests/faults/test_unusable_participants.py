@@ -22,6 +22,7 @@ from judge.results.run_record import withdraw_unplayed
 from judge.runner.children import start_child
 from judge.runner.follow import FirstTasks, UnusableParticipant
 from judge.store import RunStore
+from judge.trajectory.files import read_attempt
 from shared.models import Task
 
 Record = Callable[[str, object], None]
@@ -146,12 +147,15 @@ def test_what_was_scored_meanwhile_is_taken_back_and_nothing_else(tmp_path: Path
     for name in ("unplayed", "earlier", "played", "won"):
         task = Task(task_id=name, website="https://shop.test/", task="Look.")
         write_task(store, task, "success" if name == "won" else "failure", steps=2)
-    for name, lines in (("unplayed", []), ("earlier", []), ("played", ["<In link> -> CLICK"])):
-        result = (store.task(name).read_result() or {}) | {"stop_reason": "participant_error", "action_history": lines}
+    for name in ("unplayed", "earlier", "played"):
+        attempt = read_attempt(store.task(name).folder)
+        changes: dict[str, object] = {"stop_reason": "participant_error"}
+        if name != "played":
+            changes["steps"] = ()
         if name == "earlier":
             # Scored before the run was resumed: that was not what it was stopped for.
-            result["times"]["started_at"] = "2001-01-01T00:00:00+00:00"
-        store.task(name).write_result(result)
+            changes["started_at"] = BEGAN - 120
+        store.task(name).write_result(attempt.model_copy(update=changes).to_json())
     store.write_submission({"results": []})
     withdraw_unplayed(store, "no key")
     left = [task.folder.name for task in store.tasks() if (task.folder / "result.json").exists()]

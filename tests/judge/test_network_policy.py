@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.network_policy import NetworkPolicy, Place, place_of, refuse_ip
+from judge.sites import NetworkPolicy, Place, place_of, refuse_ip
 
 
 @pytest.mark.parametrize(

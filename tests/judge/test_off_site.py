@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.off_site import off_site_flag
+from judge.sites import off_site_flag
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from judge.results.agreement import Agreement, Rates
+from judge.results.agreement import Agreement, Labels, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
-from judge.results.agreement_files import Labels, read_labels, read_pairs, read_verdicts
 from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
 from shared.settings import Settings

@@ -9,13 +9,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from judge.files import write_json
 from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as leaderboard_rows
 from judge.results.merge import merge as merge_submissions
-from judge.results.submission import incomplete_note
-from judge.results.submission_files import read_submissions
+from judge.results.submission import incomplete_note, read_submissions
 from shared.errors import ConfigError
+from shared.files import write_json
 from shared.text import one_line
 
 Files = Annotated[list[Path], typer.Argument(help="Submission files (results.json).", metavar="FILE…")]

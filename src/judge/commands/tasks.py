@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 import typer
 
 from judge.episode.preflight import check_config
-from judge.files import write_atomic
 from judge.scenario.checks import contradictions_of, warnings_of
 from judge.scenario.dataset_hub import hub_tasks
 from judge.scenario.site_check import unreachable
@@ -19,6 +18,7 @@ from judge.scenario.sources import sample as draw
 from judge.scenario.toml import Scenario, load_scenario, read_scenario_bytes, select
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
+from shared.files import write_atomic
 from shared.models import Task
 from shared.settings import Settings
 from shared.text import one_line

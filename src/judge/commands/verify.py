@@ -6,12 +6,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from judge.files import read_json
-from judge.results.run_record import judge_id_of
-from judge.results.verify import Findings, StoredRun, read_task, verify_run
+from judge.results.verify import Findings, verify_run
 from judge.runner.boundary import EXIT_LOST
 from judge.store import RunStore, output_folder, resolve_run
-from shared.errors import ConfigError
 from shared.settings import Settings
 
 
@@ -30,30 +27,10 @@ def register(app: typer.Typer) -> None:
         what an owner of the folder changed who rewrote all of it.
         """
         store = resolve_run(run, output_folder(output_dir, Settings.from_environ()))
-        findings = verify_run(load_run(store))
+        findings = verify_run(store)
         _tell(store, findings)
         if findings.mismatches:
             raise typer.Exit(EXIT_LOST)
-
-
-def load_run(store: RunStore) -> StoredRun:
-    """Everything of a run that is verified. Raises `ConfigError` when there is no `run.json`."""
-    record = store.read_run()
-    if record is None:
-        raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
-    listed = record.get("task_ids")
-    ids = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-    try:
-        submission = read_json(store.folder / "results.json")
-    except (OSError, ValueError):
-        submission = None
-    return StoredRun(
-        run=record,
-        submission=submission if isinstance(submission, dict) else None,
-        # One at a time: the largest task takes a few hundred megabytes while it is looked at.
-        tasks=(read_task(store.task(name), judge_id_of(record, name)) for name in dict.fromkeys(ids)),
-        strays=tuple(task.folder.name for task in store.tasks() if task.folder.name not in ids),
-    )
 
 
 def _tell(store: RunStore, findings: Findings) -> None:

@@ -26,10 +26,10 @@ from judge.events import (
 )
 from judge.judges.base import Judge
 from judge.judges.rescoring import judge_stored, verdict_on_file
-from judge.record_limits import bounded
-from judge.results.submission import TaskResult, TaskSummary
-from judge.store import RunStore, TaskStore
-from judge.trajectory.record import Trajectory
+from judge.results.submission import TaskSummary
+from judge.store import RunStore, TaskStore, bounded
+from judge.trajectory.files import load_trajectory
+from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.models import Step, Task, Verdict
 
@@ -103,7 +103,7 @@ class Assessment:
         is_same = found is not None and (found.outcome, found.reason) == (counted.outcome, counted.reason)
         return TaskSummary.of(result) if is_same else None
 
-    async def _settle(self, task: Task, store: TaskStore) -> TaskResult:
+    async def _settle(self, task: Task, store: TaskStore) -> Attempt:
         first = store.attempts() + 1
         try:
             stored = await asyncio.to_thread(_stored, task, store)
@@ -151,16 +151,16 @@ class Assessment:
         episode = Episode(task, self.config, browsers, self.connect, store, observed=observed, stepped=stepped)
         return await episode.run()
 
-    def _lost(self, task: Task, why: str) -> TaskResult:
+    def _lost(self, task: Task, why: str) -> Attempt:
         now = time.time()
         end = EpisodeEnd(stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now)
         return self._result(task, end, attempt=1)
 
-    def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> TaskResult:
+    def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> Attempt:
         facts = {name: value for name, value in bounded(end) if name != "is_astray"}
-        return TaskResult(task=task, max_steps=self.config.max_steps, attempt=attempt, **facts)
+        return Attempt(task=task, max_steps=self.config.max_steps, number=attempt, **facts)
 
-    async def _judge(self, result: TaskResult, store: TaskStore) -> TaskResult:
+    async def _judge(self, result: Attempt, store: TaskStore) -> Attempt:
         began = time.monotonic()
         asking = TaskJudging(task_id=result.task.task_id, steps=len(result.steps))
         scored = await judge_stored(store, self.judge, off_site=self.config.off_site, asking=lambda: self.emit(asking))
@@ -170,7 +170,7 @@ class Assessment:
         store.write_result(judged.to_json())
         return self._done(judged)
 
-    def _done(self, result: TaskResult) -> TaskResult:
+    def _done(self, result: Attempt) -> Attempt:
         reason = result.verdict.reason if result.verdict else result.error or result.stop_reason
         self.emit(TaskDone(task_id=result.task.task_id, outcome=result.outcome, steps=len(result.steps), reason=reason))
         return result
@@ -185,7 +185,7 @@ def _blame_participant(end: EpisodeEnd) -> EpisodeEnd:
     return end.model_copy(update={"stop_reason": "participant_error", "error": error, "blame": "participant"})
 
 
-def _stored(task: Task, store: TaskStore) -> tuple[TaskResult, Trajectory] | None:
+def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     """What an earlier process recorded for this task, or `None` if it left no result.
 
     Raises `TrajectoryError` for a result that is damaged, whose files differ from those it recorded, or that belongs to
@@ -194,9 +194,9 @@ def _stored(task: Task, store: TaskStore) -> tuple[TaskResult, Trajectory] | Non
     path = store.folder / "result.json"
     if not path.exists():
         return None
-    trajectory = store.trajectory()
-    result = TaskResult.from_json(store.read_result() or {}, source=str(path))
-    if not trajectory.is_digested:
+    trajectory = load_trajectory(store.folder)
+    result = trajectory.attempt
+    if result is None or not trajectory.is_digested:
         raise TrajectoryError(f"{path}: recorded by an older version, without digests")
     if result.task != task:
         raise TrajectoryError(f"{path}: records a different task")

@@ -10,8 +10,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from judge.browser.session import Hop
-from judge.off_site import off_site_flag, site_of, sites_linked_in, sites_named_in
-from judge.sites import Site
+from judge.sites import Site, off_site_flag, site_of, sites_linked_in, sites_named_in
 from shared.models import Navigation, Page
 
 Party = Literal["participant", "site"]

@@ -19,9 +19,8 @@ from judge.browser.actions import CheckedAction, Complaint, check_action
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
-from judge.off_site import OFF_SITE
-from judge.record_limits import clip_text
-from judge.store import TaskStore
+from judge.sites import OFF_SITE
+from judge.store import TaskStore, clip_text
 from judge.trajectory.record import ABORTING
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
 from shared.models import (

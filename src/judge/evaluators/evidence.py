@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from judge.files import read_text, reason_of
 from judge.sites import Site, origin_of
 from judge.trajectory.record import Trajectory
+from shared.files import read_text, reason_of
 from shared.models import Step
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 

@@ -8,9 +8,9 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from judge.files import read_file, reason_of
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
+from shared.files import read_file, reason_of
 from shared.llm.model import ImagePart
 from shared.models import Record, Task
 from shared.text import bounded_line

@@ -45,7 +45,6 @@ _JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
 _JUDGING_FILES = (
     "judge/trajectory/files.py",
     "judge/trajectory/record.py",
-    "judge/trajectory/schemas.py",
     "shared/checks.py",
     "shared/elements.py",
     "judge/network_policy.py",

@@ -11,8 +11,8 @@ import jinja2
 import jinja2.meta
 import jinja2.sandbox
 
-from judge.files import decode, parse_toml, read_file, reason_of
 from shared.errors import ConfigError
+from shared.files import decode, parse_toml, read_file, reason_of
 from shared.models import Record
 
 MANIFEST = "prompts.toml"

@@ -12,8 +12,8 @@ from typing import Literal
 
 from judge.judges.base import Judge
 from judge.judges.without_judge import verdict_without_judge
-from judge.record_limits import bounded
-from judge.store import TaskStore
+from judge.store import TaskStore, bounded
+from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.models import Record, Verdict
@@ -191,7 +191,7 @@ def verdict_on_file(store: TaskStore, judge_id: str, trajectory: Trajectory) -> 
 def _load(store: TaskStore) -> Trajectory:
     """The trajectory; a missing image is a broken folder, to be told apart from a judge model that failed."""
     try:
-        trajectory = store.trajectory()
+        trajectory = load_trajectory(store.folder)
         missing = next((path for path in trajectory.screenshots if not path.is_file()), None)
     except OSError as error:
         raise TrajectoryError(f"{store.folder}: {error}") from None

@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 
 import imagesize  # type: ignore[import-untyped]
 
-from judge.files import read_file, read_json
 from judge.report.evidence import VerdictView, verdict_view
 from judge.store import RunStore, TaskStore
-from judge.trajectory.files import read_steps
-from judge.trajectory.result import TaskResult
+from judge.trajectory.files import read_attempt, read_steps
+from judge.trajectory.record import Attempt
 from shared.errors import TrajectoryError
+from shared.files import read_file, read_json
 from shared.models import TASK_ID, ImageScore, Step, TokenUsage, Verdict
 from shared.snapshot import REF, parse_snapshot
 from shared.text import one_line
@@ -222,14 +222,10 @@ def host_of(url: str) -> str:
     return (netloc or url or "unknown").lower().removeprefix("www.")[:100]
 
 
-def _read_result(store: TaskStore) -> TaskResult:
-    path = store.folder / "result.json"
-    if not path.is_file():
+def _read_result(store: TaskStore) -> Attempt:
+    if not (store.folder / "result.json").is_file():
         raise TrajectoryError("no result yet: the attempt is running, was interrupted, or never began")
-    value = store.read_result()
-    if value is None:
-        raise TrajectoryError(f"{path.name} is damaged: not a JSON object")
-    return TaskResult.from_json(value, source=path.name)
+    return read_attempt(store.folder, source="result.json")
 
 
 def _recorded_steps(store: TaskStore) -> tuple[Step, ...]:
@@ -238,7 +234,7 @@ def _recorded_steps(store: TaskStore) -> tuple[Step, ...]:
     return ()
 
 
-def _row(result: TaskResult, scores: tuple[ImageScore, ...]) -> TaskRow:
+def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
     task = result.task
     timings = [step.timings for step in result.steps]
     observe_s = sum(timing.observe_s for timing in timings)
@@ -265,11 +261,11 @@ def _row(result: TaskResult, scores: tuple[ImageScore, ...]) -> TaskRow:
         tokens=result.token_usage,
         scores=tuple(score.Score for score in scores),
         flags=tuple(result.flags),
-        attempt=result.attempt,
+        attempt=result.number,
     )
 
 
-def _read_verdicts(store: TaskStore, result: TaskResult) -> tuple[VerdictView, ...]:
+def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[VerdictView, ...]:
     """The stored verdicts, the one that counts first; without its file it comes from `result.json`."""
     counted = result.verdict
     views: list[VerdictView] = []

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,6 @@ from rich.console import Console
 
 from judge.config import RunConfig, first_problem
 from judge.episode.preflight import check_config
-from judge.files import write_json
 from judge.report.build import make_report, open_page
 from judge.results.run_record import compared_parts, newest_unfinished, require_same_request, withdraw_unplayed
 from judge.runner.boundary import EXIT_LOST, Interrupted
@@ -28,8 +28,9 @@ from judge.runner.terminal import Progress
 from judge.scenario.models import Launch, LaunchedProcess
 from judge.scenario.toml import AgentEntry, Scenario, load_scenario, parse_request, request_text, select, shard
 from judge.server.limits import settings_of_the_host
-from judge.store import RunStore, new_run_id, remove_tree, resolve_run
+from judge.store import RunStore, new_run_id, resolve_run
 from shared.errors import ConfigError, WabeError
+from shared.files import write_json
 from shared.models import Level, Record
 from shared.settings import Settings
 
@@ -227,7 +228,7 @@ def _logs_of(plan: Plan, options: RunOptions, crashes: list[str]) -> Iterator[Pa
             yield logs
         finally:
             if not crashes:
-                remove_tree(logs)
+                shutil.rmtree(logs, ignore_errors=True)
 
 
 async def _run(

@@ -11,8 +11,8 @@ from typing import Any, get_args
 from judge.scenario.tables import TASK_KEYS, Table, excerpt, read_task
 from judge.scenario.toml import MAX_TASKS, Scenario, parse_scenario, read_toml
 from shared.errors import ConfigError
+from shared.files import decode, parse_json, reason_of
 from shared.models import Level, Task
-from shared.reading import decode, parse_json, reason_of
 
 _LEVELS: tuple[Level | None, ...] = (*get_args(Level), None)
 _MAX_PROBLEMS = 100

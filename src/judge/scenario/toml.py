@@ -19,8 +19,8 @@ from judge.scenario.request import request_text as request_text
 from judge.scenario.tables import MAX_TASKS as MAX_TASKS
 from judge.scenario.tables import TASK_KEYS, Table, did_you_mean, excerpt, read_config, read_tasks
 from shared.errors import ConfigError
+from shared.files import decode, parse_toml, read_file, reason_of
 from shared.models import Level, Task
-from shared.reading import decode, parse_toml, read_file, reason_of
 
 MAX_FILE_BYTES = 16_000_000
 _MAX_AGENTS = 16

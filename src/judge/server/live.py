@@ -10,17 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from judge.events import (
-    Event,
-    RunDone,
-    RunStarted,
-    Sink,
-    StepDone,
-    TaskDone,
-    TaskJudging,
-    TaskRetried,
-    TaskStarted,
-)
+from judge.events import Event, RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from shared.text import one_line
 
 MAX_RUNS = 4

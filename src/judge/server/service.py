@@ -17,8 +17,7 @@ from judge.episode.preflight import check_config
 from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
-from judge.results.provenance import provenance
-from judge.results.run_record import begin_run, end_run, environment_of, judge_of, spending_before
+from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance, spending_before
 from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, result_text
 from judge.scenario.bundled import bundled_tasks
 from judge.scenario.toml import AssessmentRequest, parse_request, shard

@@ -18,17 +18,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
-from judge.events import (
-    Event,
-    RunDone,
-    RunStarted,
-    Sink,
-    StepDone,
-    TaskDone,
-    TaskJudging,
-    TaskRetried,
-    TaskStarted,
-)
+from judge.events import Event, RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from shared.errors import WabeError
 from shared.llm.model import Completion, Model, ModelRequest
 from shared.settings import Settings

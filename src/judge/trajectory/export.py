@@ -1,4 +1,4 @@
-"""Submission folders for other benchmarks' evaluators: a run written out in the Online-Mind2Web schema v2, and checked.
+"""Submission folders for other benchmarks' evaluators: a run in the Online-Mind2Web schema v2, and its validation.
 
 Layout: `<task_id>/result.json` and `<task_id>/trajectory/0000.jpg …`, one folder a task.
 """
@@ -8,19 +8,18 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from judge.files import read_file, read_json, reason_of, write_json
 from judge.scenario.sources import dataset_records
 from judge.trajectory.files import load_trajectory
-from judge.trajectory.formats.mind2web_v2 import Submission, submission
-from judge.trajectory.formats.mind2web_v2_rules import Problem, check_document
+from judge.trajectory.formats.online_mind2web import Problem, Submission, check_document, submission
 from shared.errors import ConfigError, TrajectoryError
+from shared.files import read_file, read_json, reason_of, write_json
 from shared.models import Record
 
 FORMATS = ("online-mind2web-v2",)
 
 
 class Exported(Record):
-    """What became of one task: its folder, or in `reason` why it was left out."""
+    """The result for one task: its folder, or in `reason` why it was left out."""
 
     task_id: str
     folder: Path | None = None
@@ -30,7 +29,7 @@ class Exported(Record):
 def export_tasks(
     folders: Iterable[Path], output: Path, reference_lengths: Mapping[str, int] | None = None
 ) -> Iterator[Exported]:
-    """Write each task folder of a run as a submission folder under `output`; what cannot be written is told.
+    """Write each task folder of a run as a submission folder under `output`; tasks that cannot be written are reported.
 
     Raises `ConfigError` when `output` cannot be written to.
     """
@@ -54,39 +53,33 @@ def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = 
 
     Raises `ConfigError` when there is no submission in it.
     """
-    found = (
-        [folder] if (folder / "result.json").is_file() else sorted(path.parent for path in folder.glob("*/result.json"))
-    )
-    strays = (
-        []
-        if found == [folder] or not folder.is_dir()
-        else sorted(path for path in folder.iterdir() if path.is_dir() and path not in found)
-    )
-    if not found and not strays:
+    is_task, is_folder = (folder / "result.json").is_file(), folder.is_dir()
+    found = [folder] if is_task else sorted(path for path in folder.iterdir() if path.is_dir()) if is_folder else []
+    if not found:
         raise ConfigError(f"{folder}: no <task_id>/result.json in it", remedy="give the folder of a submission")
-    missing = {path.name: [Problem(rule="schema", text="result.json is missing")] for path in strays}
-    return {path.name: _validate(path, reference_lengths or {}) for path in found} | missing
+    return {path.name: _validate(path, reference_lengths or {}) for path in found}
 
 
 def read_reference_lengths(path: Path) -> dict[str, int]:
     """`{task_id: human reference length}` from an Online-Mind2Web dataset file (JSON). Raises `ConfigError`."""
+    remedy = "give the dataset's file"
     try:
         content = read_file(path)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"--dataset {path}: {reason_of(error)}", remedy="give the dataset's file") from None
-    lengths: dict[str, object] = {}
+        raise ConfigError(f"--dataset {path}: {reason_of(error)}", remedy=remedy) from None
     rows = dataset_records(content, f"--dataset {path}")
     if not rows:
-        raise ConfigError(f"--dataset {path}: no tasks in it", remedy="give the dataset's file")
+        raise ConfigError(f"--dataset {path}: no tasks in it", remedy=remedy)
+    lengths: dict[str, object] = {}
     for row in rows:
         if not isinstance(row, dict) or "task_id" not in row:
-            raise ConfigError(f"--dataset {path}: a list of tasks is expected", remedy="give the dataset's file")
+            raise ConfigError(f"--dataset {path}: expected a list of tasks", remedy=remedy)
         lengths[str(row["task_id"])] = row.get("reference_length")
     return {task_id: length for task_id, length in lengths.items() if type(length) is int and length > 0}
 
 
 def _write(source: Path, target: Path, made: Submission) -> Path:
-    """Write aside, then move: a submission is there whole or not at all, and nothing of an older one stays in it."""
+    """Write a sibling, then move it: a submission is there whole or not at all, without leftovers of an older one."""
     fresh = target.with_name(f".{target.name}.part")
     shutil.rmtree(fresh, ignore_errors=True)
     (fresh / "trajectory").mkdir(parents=True)
@@ -104,6 +97,8 @@ def _write(source: Path, target: Path, made: Submission) -> Path:
 def _validate(folder: Path, reference_lengths: Mapping[str, int]) -> list[Problem]:
     try:
         document = read_json(folder / "result.json")
+    except FileNotFoundError:
+        return [Problem(rule="schema", text="result.json is missing")]
     except (OSError, ValueError) as error:
         return [Problem(rule="schema", text=f"result.json cannot be read: {reason_of(error)}")]
     images = folder / "trajectory"

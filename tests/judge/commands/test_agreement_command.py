@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from helpers.results import a_verdict
 from judge.commands.agreement import register
-from judge.files import write_json
 from shared.errors import ConfigError
+from shared.files import write_json
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from helpers.results import a_result
 from judge.commands.export import register
 from judge.store import RunStore
 from shared.errors import ConfigError
-from shared.models import Action, Outcome, Page, Step
+from shared.models import Action, Outcome, Page, Step, StopReason, Task
 
 
 @pytest.fixture
@@ -37,16 +38,9 @@ def runs(tmp_path: Path) -> Path:
             action=Action(tool="finish"),
             outcome=Outcome(ok=True, line="<page> -> FINISH"),
         )
-        store.write_result(
-            {
-                "schema_version": "wabe-1",
-                "task_id": task_id,
-                "task": "Do it",
-                "reference_length": 1,
-                "steps": [step.model_dump(mode="json")],
-                "is_aborted": task_id == "t2",
-            }
-        )
+        task = Task(task_id=task_id, website="https://a.test/", task="Do it", reference_length=1)
+        stop: StopReason = "cancelled" if task_id == "t2" else "finished"
+        store.write_result(a_result(task=task, steps=(step,), stop_reason=stop).to_json())
     return tmp_path / "out"
 
 

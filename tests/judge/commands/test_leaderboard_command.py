@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +79,17 @@ def test_an_output_that_cannot_be_written_is_named(app: typer.Typer, tmp_path: P
     first = write(tmp_path / "a.json", a_submission())
     with pytest.raises(ConfigError, match=r"a\.json/x: .*another --output"):
         run(app, "merge", first, "--output", first + "/x")
+
+
+def test_without_duckdb_only_the_leaderboard_is_missing_and_says_how_to_get_it(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['duckdb'] = None; from judge.commands.app import main; main()"
+    file = write(tmp_path / "a.json", a_submission())
+    left = {
+        name: subprocess.run([sys.executable, "-c", program, name, file], capture_output=True, text=True, check=False)
+        for name in ("merge", "leaderboard")
+    }
+    assert left["merge"].returncode == 0
+    assert left["leaderboard"].returncode == 2
+    assert left["leaderboard"].stderr.splitlines() == [
+        'error: wabe leaderboard needs DuckDB, which is not installed (pip install "wabe[leaderboard]")'
+    ]

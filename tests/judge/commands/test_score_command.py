@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from helpers.llm.servers import ModelCall, ModelServer, openai_answer
-from helpers.results import a_finished_run, a_result, a_verdict
+from helpers.results import a_finished_run, a_result, a_step, a_verdict
 from judge.commands.score import register
 from judge.store import RunStore
 from shared.errors import ConfigError
@@ -44,15 +44,9 @@ def run(tmp_path: Path) -> RunStore:
         task.begin()
         (task.folder / "trajectory" / "step_000.jpg").write_bytes(JPEG + task_id.encode())
         (task.folder / "snapshots" / "step_000.yaml").write_text('- heading "Lamps" [level=1] [ref=e1]\n')
-        step = {
-            "index": 0,
-            "url": "https://x.example/",
-            "title": "Lamps",
-            "screenshot": "trajectory/step_000.jpg",
-            "snapshot": "snapshots/step_000.yaml",
-        }
-        result = {"schema_version": "wabe-1", "task": f"Open the lamps page {task_id}", "task_id": task_id}
-        task.write_result({**result, "steps": [step], "stop_reason": "finished", "website": "https://x.example/"})
+        # An older version's result: its files need no digests.
+        result = a_result(task_id, steps=(a_step(0),), verdict=None).to_json()
+        task.write_result(result | {"schema_version": "wabe-1", "task": f"Open the lamps page {task_id}"})
     return store
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
+from helpers.results import a_result, a_step
 from judge.judges.rescoring import Scored, find_trajectories, judge_stored, score_all
 from judge.judges.webjudge import WebJudge
 from judge.store import TaskStore
@@ -35,8 +36,8 @@ def v2_folder(parent: Path, name: str) -> Path:
 
 def own_folder(parent: Path, name: str, **more: object) -> Path:
     folder = v1_folder(parent, name)
-    step = {"index": 0, "url": "https://x.example/", "title": "", "screenshot": "trajectory/0.jpg"}
-    result = {"schema_version": "wabe-1", "task": "Do it", "task_id": name, "steps": [step], "stop_reason": "finished"}
+    steps = (a_step(0, screenshot="trajectory/0.jpg", snapshot=None),)
+    result = a_result(name, steps=steps).to_json() | {"schema_version": "wabe-1"}
     (folder / "result.json").write_text(json.dumps(result | more))
     return folder
 

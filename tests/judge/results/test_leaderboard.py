@@ -145,7 +145,7 @@ def older(rate: float, *tasks: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", ["success", "passed"])
-def test_older_files_tell_a_success_in_their_own_word(tmp_path: Path, key: str) -> None:
+def test_older_files_use_other_keys_for_a_success(tmp_path: Path, key: str) -> None:
     file = older(100 / 3, *({"level": "hard", key: done} for done in (True, False, False)))
     assert rows(write(tmp_path, {"old": file}), "by_level")[1] == [("old", "hard", 33.3, 1, 3, 3, 33.3, True)]
 
@@ -240,7 +240,9 @@ def test_a_query_that_fails_or_reaches_outside_is_refused(tmp_path: Path, sql: s
 
 
 def test_an_unknown_query_names_the_bundled_ones() -> None:
-    with pytest.raises(ConfigError, match=r"'nope' is no bundled query .*known: overall, by_level, cost_per_success"):
+    with pytest.raises(
+        ConfigError, match=r"'nope' is neither a bundled query .*known: overall, by_level, cost_per_success"
+    ):
         rows([], "nope")
 
 
@@ -257,7 +259,7 @@ def test_an_unknown_query_names_the_bundled_ones() -> None:
         ('{"results": [{"detail": {"total_tasks": true}}]}', "detail.total_tasks is True, not a number"),
         ('{"results": [{"detail": {"aborted_tasks": "0"}}]}', "detail.aborted_tasks is '0', not a number"),
         ('{"results": [{"detail": {"is_complete": 1}}]}', "detail.is_complete is 1, not true or false"),
-        ('{"results": [{"detail": {"success_rate": NaN}}]}', "NaN is no JSON number"),
+        ('{"results": [{"detail": {"success_rate": NaN}}]}', "NaN is not a JSON number"),
         ('{"results": [{"detail": {"tasks": [1]}}]}', "detail.tasks #1 is 1, not an object"),
         ("[" * 100_000, "nested too deeply"),
     ],
@@ -300,5 +302,5 @@ def test_any_further_keys_give_the_row_or_a_named_refusal(extra: dict[str, Any],
         try:
             found = ("id-1", 100.0, 1, 1, 100.0, True) in rows(files)[1]
         except ConfigError as error:
-            found = "odd.json: " in str(error) or "files do not go together" in str(error)
+            found = "odd.json: " in str(error) or "files do not fit together" in str(error)
     assert found

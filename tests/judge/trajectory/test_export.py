@@ -2,20 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from helpers.results import a_result
 from judge.store import TaskStore, load_trajectory
 from judge.trajectory.export import export_tasks, read_reference_lengths, validate_folder
 from shared.errors import ConfigError
-from shared.models import Action, Outcome, Page, Step
+from shared.models import Action, Outcome, Page, Step, StopReason, Task
 
 LINES = ["<Search textbox> -> TYPE: tent", "<Search button> -> CLICK", "<page> -> FINISH"]
 
 
-def record(folder: Path, **changes: Any) -> Path:
-    """One finished episode as the judge stores it."""
+def record(folder: Path, stop_reason: StopReason = "finished") -> Path:
+    """One attempt as the judge stores it."""
     store = TaskStore(folder)
     store.begin()
     steps = []
@@ -31,22 +31,14 @@ def record(folder: Path, **changes: Any) -> Path:
             outcome=Outcome(ok=True, line=line),
         )
         store.append_step(step)
-        steps.append(step.model_dump(mode="json"))
-    result = {
-        "schema_version": "wabe-1",
-        "task_id": folder.name,
-        "task": "Find a tent",
-        "website": "https://shop.test/",
-        "reference_length": 4,
-        "steps": steps,
-        "stop_reason": "finished",
-        "agent_final_answer": "Dome 2",
-    }
-    store.write_result({**result, **changes})
+        steps.append(step)
+    task = Task(task_id=folder.name, website="https://shop.test/", task="Find a tent", reference_length=4)
+    result = a_result(task=task, steps=tuple(steps), stop_reason=stop_reason, final_answer="Dome 2")
+    store.write_result(result.to_json())
     return folder
 
 
-def test_a_run_goes_out_and_reads_back_with_the_same_evidence(tmp_path: Path) -> None:
+def test_an_exported_run_reads_back_with_the_same_evidence(tmp_path: Path) -> None:
     source = record(tmp_path / "results" / "t1")
     (exported,) = export_tasks([source], tmp_path / "out")
     assert exported.folder == tmp_path / "out" / "t1"
@@ -71,8 +63,8 @@ def test_exporting_again_leaves_nothing_of_the_older_export(tmp_path: Path) -> N
     assert validate_folder(tmp_path / "out") == {"t1": []}
 
 
-def test_a_task_that_cannot_be_exported_is_told_and_the_others_go_on(tmp_path: Path) -> None:
-    sources = [record(tmp_path / "r" / "a", is_aborted=True), record(tmp_path / "r" / "b")]
+def test_a_task_that_cannot_be_exported_is_reported_and_the_others_are_written(tmp_path: Path) -> None:
+    sources = [record(tmp_path / "r" / "a", "cancelled"), record(tmp_path / "r" / "b")]
     first, second = export_tasks(sources, tmp_path / "out")
     assert first.reason is not None
     assert "aborted" in first.reason
@@ -94,13 +86,13 @@ def test_a_folder_that_lacks_its_document_is_invalid(tmp_path: Path) -> None:
     ]
 
 
-def test_a_document_that_is_no_json_is_invalid(tmp_path: Path) -> None:
+def test_a_document_that_is_not_json_is_invalid(tmp_path: Path) -> None:
     (tmp_path / "t1").mkdir()
     (tmp_path / "t1" / "result.json").write_text("{")
     assert validate_folder(tmp_path)["t1"][0].rule == "schema"
 
 
-def test_a_folder_without_submissions_is_the_users_mistake(tmp_path: Path) -> None:
+def test_a_folder_without_submissions_is_a_config_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no <task_id>/result"):
         validate_folder(tmp_path / "none")
 
@@ -117,7 +109,7 @@ def test_a_dataset_of_lines_has_reference_lengths_as_well(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "[1]"])
-def test_a_file_that_is_no_dataset_is_named(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_dataset_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "data.json").write_text(text)
     with pytest.raises(ConfigError, match=r"data\.json"):
         read_reference_lengths(tmp_path / "data.json")

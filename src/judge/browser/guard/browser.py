@@ -7,8 +7,7 @@ from typing import Any
 from judge.browser.guard.proxy import Guard, guarding
 from judge.browser.playwright import BrowserSettings, PlaywrightMcp
 from judge.browser.session import Browser, Hop, ToolResult
-from judge.network_policy import NetworkPolicy
-from judge.sites import addresses_of
+from judge.sites import NetworkPolicy, addresses_of
 from shared.models import Page, ToolSpec
 
 # Chromium sends loopback addresses around a proxy unless told not to.

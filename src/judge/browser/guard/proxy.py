@@ -1,6 +1,6 @@
 """The guard: a filtering HTTP proxy on loopback, the browser's only way to the network.
 
-It enforces `judge.network_policy` below the page: redirects, frames, scripts and sockets all pass here. Plain requests
+It enforces `judge.sites` below the page: redirects, frames, scripts and sockets all pass here. Plain requests
 are forwarded one per upstream connection (h11 keeps the framing right); CONNECT is tunnelled for TLS and WebSockets.
 """
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from judge.network_policy import NetworkPolicy, Place, place_of, refuse_ip
+from judge.sites import NetworkPolicy, Place, place_of, refuse_ip
 
 _CHUNK = 65_536
 _DIAL_TIMEOUT_S = 15.0

@@ -12,7 +12,7 @@ import pytest
 
 from judge import network_policy
 from judge.browser.guard.proxy import Guard, guarding, is_this_machine
-from judge.network_policy import NetworkPolicy
+from judge.sites import NetworkPolicy
 
 
 class Site:

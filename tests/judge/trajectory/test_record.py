@@ -9,39 +9,36 @@ from hypothesis import strategies as st
 from helpers.results import JUDGE, a_result, a_step, a_verdict, write_attempt
 from judge.store import TaskStore
 from judge.trajectory.files import load_trajectory
-from judge.trajectory.result import MAX_THOUGHT_CHARS, TaskResult, classify
+from judge.trajectory.record import MAX_THOUGHT_CHARS, Attempt
 from shared.errors import TrajectoryError
 from shared.models import Action, Navigation, StopReason, Task, VerdictOutcome
 
 
 @pytest.mark.parametrize("verdict", [None, "success", "failure", "unscored"])
 @pytest.mark.parametrize("stop", ["max_steps", "task_timeout", "participant_error", "unreadable_replies"])
-def test_an_episode_the_participant_did_not_end_is_a_failure(stop: StopReason, verdict: VerdictOutcome | None) -> None:
-    assert classify(stop, verdict) == "failure"
+def test_an_attempt_that_the_participant_did_not_end_is_a_failure(
+    stop: StopReason, verdict: VerdictOutcome | None
+) -> None:
+    assert a_result(stop_reason=stop, verdict=verdict and a_verdict(verdict)).outcome == "failure"
 
 
 @pytest.mark.parametrize("verdict", [None, "success", "failure", "unscored"])
 @pytest.mark.parametrize("stop", ["environment_fault", "cancelled"])
 def test_a_fault_around_the_participant_aborts(stop: StopReason, verdict: VerdictOutcome | None) -> None:
-    assert classify(stop, verdict) == "aborted"
-
-
-@pytest.mark.parametrize("stop", get_args(StopReason))
-def test_an_aborted_episode_is_aborted_whatever_else_is_known(stop: StopReason) -> None:
-    assert classify(stop, "success", is_aborted=True) == "aborted"
+    assert a_result(stop_reason=stop, verdict=verdict and a_verdict(verdict)).outcome == "aborted"
 
 
 @pytest.mark.parametrize("verdict", ["success", "failure", "unscored"])
-def test_a_finished_episode_is_what_the_judge_says(verdict: VerdictOutcome) -> None:
-    assert classify("finished", verdict) == verdict
+def test_a_finished_attempt_counts_as_its_verdict(verdict: VerdictOutcome) -> None:
+    assert a_result(verdict=a_verdict(verdict)).outcome == verdict
 
 
-def test_a_finished_episode_without_a_verdict_is_unscored() -> None:
-    assert classify("finished", None) == "unscored"
+def test_a_finished_attempt_without_a_verdict_is_unscored() -> None:
+    assert a_result(verdict=None).outcome == "unscored"
 
 
 def test_every_stop_reason_has_an_outcome_without_a_verdict_and_none_is_success() -> None:
-    assert "success" not in {classify(stop, None) for stop in get_args(StopReason)}
+    assert "success" not in {a_result(stop_reason=stop, verdict=None).outcome for stop in get_args(StopReason)}
 
 
 def test_result_json_has_every_key_of_the_contract() -> None:
@@ -89,7 +86,7 @@ def test_flags_of_steps_are_gathered_once() -> None:
     assert result.flags == ["off_site", "other"]
 
 
-def test_numbers_that_no_json_reader_agrees_on_become_null() -> None:
+def test_nan_and_infinities_become_null() -> None:
     action = Action(tool="browser_click", params={"x": float("nan"), "y": [float("inf")]})
     value = a_result(steps=(a_step(0, action=action),)).to_json()
     text = json.dumps(value, allow_nan=False)
@@ -134,9 +131,9 @@ RESULTS = st.builds(
 
 
 @given(RESULTS)
-def test_what_is_written_is_read_back(result: TaskResult) -> None:
+def test_what_is_written_is_read_back(result: Attempt) -> None:
     text = json.dumps(result.to_json(), allow_nan=False)
-    assert TaskResult.from_json(json.loads(text), source="result.json") == result
+    assert Attempt.from_json(json.loads(text), source="result.json") == result
 
 
 JSON = st.recursive(
@@ -152,7 +149,7 @@ def test_a_damaged_result_is_read_or_refused_by_name(data: st.DataObject) -> Non
     key = data.draw(st.sampled_from(sorted(value)))
     value[key] = data.draw(JSON)
     try:
-        TaskResult.from_json(value, source="result.json")
+        Attempt.from_json(value, source="result.json")
         refusal = "result.json: "
     except TrajectoryError as error:
         refusal = str(error)
@@ -160,6 +157,6 @@ def test_a_damaged_result_is_read_or_refused_by_name(data: st.DataObject) -> Non
 
 
 @pytest.mark.parametrize("value", [{}, {"schema_version": "online-mind2web-v2"}, {"schema_version": "wabe-1"}])
-def test_what_is_no_result_of_ours_is_refused(value: dict[str, str]) -> None:
+def test_a_result_of_another_tool_is_refused(value: dict[str, str]) -> None:
     with pytest.raises(TrajectoryError, match=r"^result\.json: "):
-        TaskResult.from_json(value, source="result.json")
+        Attempt.from_json(value, source="result.json")

@@ -5,10 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.config import RunConfig
-from judge.results.provenance import config_checksum, package_versions, provenance, task_set_checksum
+from judge.results.run_record import package_versions, provenance, settings_checksum, task_set_checksum
 from shared.models import Task
 
 TASKS = [Task(task_id=f"t{n}", website="https://shop.test/", task=f"Do {n}.") for n in range(5)]
+
+
+def checksum(**settings: object) -> str:
+    return settings_checksum(RunConfig.model_validate(settings).model_dump(mode="json"))
 
 
 @given(st.permutations(TASKS))
@@ -23,12 +27,12 @@ def test_any_change_to_a_task_does() -> None:
 
 @pytest.mark.parametrize("changes", [{"run_id": "r1"}, {"max_parallel": 4}, {"shard_index": 1, "num_shards": 2}])
 def test_how_a_run_is_spread_does_not_change_the_settings_checksum(changes: dict[str, object]) -> None:
-    assert config_checksum(RunConfig.model_validate(changes)) == config_checksum(RunConfig())
+    assert checksum(**changes) == checksum()
 
 
 @pytest.mark.parametrize("changes", [{"max_steps": 3}, {"judge_model": "offline"}, {"score_threshold": 4}])
 def test_what_can_change_a_result_does(changes: dict[str, object]) -> None:
-    assert config_checksum(RunConfig.model_validate(changes)) != config_checksum(RunConfig())
+    assert checksum(**changes) != checksum()
 
 
 def test_the_versions_of_what_matters_are_named() -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from judge.browser.action_lines import action_line, one_line
 from judge.browser.actions import CheckedAction
-from judge.trajectory.formats.mind2web_v2 import action_v2, submission
-from judge.trajectory.formats.mind2web_v2_rules import check_document
+from judge.trajectory.formats.online_mind2web import action_v2, check_document, submission
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.models import Action, Outcome, Step, Task
@@ -133,7 +132,7 @@ def test_an_open_dialog_is_shown_by_the_page_behind_it() -> None:
     assert check_document(made.document, files_of(made.document)) == []
 
 
-def test_the_last_step_says_the_answer() -> None:
+def test_the_last_step_holds_the_answer() -> None:
     document = submission(DONE).document
     assert document["agent_final_answer"] == "42"
     assert document["action_history"][-1] == {
@@ -174,7 +173,7 @@ def test_a_navigation_names_where_it_goes() -> None:
         (DONE.model_copy(update={"is_aborted": True}), "aborted"),
         (DONE.model_copy(update={"task": DONE.task.model_copy(update={"reference_length": None})}), "reference length"),
         (trajectory(FINISH.model_copy(update={"screenshot": None})), "step 2 has no screenshot"),
-        (trajectory(FINISH.model_copy(update={"screenshot": "trajectory/a.gif"})), "no image format"),
+        (trajectory(FINISH.model_copy(update={"screenshot": "trajectory/a.gif"})), "not an image format"),
         (trajectory(), "no step"),
     ],
 )
@@ -183,7 +182,7 @@ def test_what_the_schema_cannot_hold_is_refused(wrong: Trajectory, complaint: st
         submission(wrong)
 
 
-def test_the_datasets_reference_length_goes_before_the_scenarios() -> None:
+def test_the_datasets_reference_length_takes_precedence_over_the_scenarios() -> None:
     assert submission(DONE, 9).document["reference_length"] == 9
 
 

@@ -9,11 +9,11 @@ import typer
 from typer.testing import CliRunner
 
 from judge.commands import score as score_command
-from judge.commands.verify import load_run
 from judge.report.build import write_report
 from judge.results.verify import verify_run
-from judge.store import RunStore, load_trajectory
-from judge.trajectory.schemas import OLDER_RESULT_SCHEMAS, OLDER_RUN_SCHEMAS
+from judge.store import OLDER_RUN_SCHEMAS, RunStore, load_trajectory
+from judge.trajectory.files import read_result
+from judge.trajectory.record import OLDER_RESULT_SCHEMAS
 from shared.errors import TrajectoryError
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "runs" / "20261121-235844-81a1"
@@ -37,7 +37,7 @@ def results(store: RunStore) -> dict[str, bytes]:
 def test_the_recorded_run_is_of_an_older_version(older: RunStore) -> None:
     run = older.read_run() or {}
     assert run["schema_version"] in OLDER_RUN_SCHEMAS
-    assert (older.task("red_rugs").read_result() or {})["schema_version"] in OLDER_RESULT_SCHEMAS
+    assert read_result(older.task("red_rugs").folder)["schema_version"] in OLDER_RESULT_SCHEMAS
 
 
 def test_its_trajectories_load_with_a_digest_of_what_is_on_disk(older: RunStore) -> None:
@@ -46,8 +46,8 @@ def test_its_trajectories_load_with_a_digest_of_what_is_on_disk(older: RunStore)
     assert trajectory.sha256 is not None
 
 
-def test_its_missing_digests_are_a_note_and_no_mismatch(older: RunStore) -> None:
-    findings = verify_run(load_run(older))
+def test_its_missing_digests_are_a_note_and_not_a_mismatch(older: RunStore) -> None:
+    findings = verify_run(older)
     assert findings.mismatches == ()
     assert findings.notes[0] == "older version (wabe-run-1): digests not recorded, not checked"
 
@@ -57,7 +57,7 @@ def test_its_counts_are_still_checked(older: RunStore) -> None:
     value = json.loads(path.read_text())
     value["results"][0]["detail"]["success_rate"] = 100.0
     path.write_text(json.dumps(value))
-    assert any("success_rate" in line for line in verify_run(load_run(older)).mismatches)
+    assert any("success_rate" in line for line in verify_run(older).mismatches)
 
 
 def test_it_has_a_report(older: RunStore, tmp_path: Path) -> None:
@@ -81,3 +81,12 @@ def test_a_result_of_a_version_that_is_not_known_is_refused(older: RunStore) -> 
     path.write_text(path.read_text().replace('"wabe-1"', '"wabe-99"'))
     with pytest.raises(TrajectoryError, match="wabe-99"):
         load_trajectory(path.parent)
+
+
+def test_its_aborted_attempts_stay_aborted_and_keep_their_recorded_blame(older: RunStore) -> None:
+    folder = older.task("red_rugs").folder
+    recorded = read_result(folder) | {"is_aborted": True, "error": "no disk space", "blame": "us"}
+    (folder / "result.json").write_text(json.dumps(recorded))
+    trajectory = load_trajectory(folder)
+    assert trajectory.attempt is not None
+    assert (trajectory.is_aborted, trajectory.attempt.cause) == (True, "us: no disk space")

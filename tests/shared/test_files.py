@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.files import canonical_json, read_json, sha256_file, sha256_json, write_json
+from shared.files import canonical_json, read_json, sha256_file, sha256_json, write_json
 
 # Lone surrogates among them: pages and participants can send them.
 TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
@@ -36,7 +36,7 @@ def test_the_order_of_keys_does_not_count_and_the_order_of_items_does() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_number_that_no_reader_agrees_on_has_no_canonical_form(value: float) -> None:
+def test_nan_and_infinities_have_no_canonical_form(value: float) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         canonical_json([value])
 
