@@ -27,7 +27,11 @@ class Renderer:
 
     def __init__(self) -> None:
         self._environment = Environment(
-            loader=PackageLoader("judge.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+            loader=PackageLoader("judge.report"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            auto_reload=False,
         )
         self._environment.filters |= {
             "visible": visible,
