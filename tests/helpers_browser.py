@@ -4,14 +4,13 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from judge.browser.launch import BrowserSettings
-from judge.browser.pages import McpBrowser
-from judge.browser.playwright import PlaywrightMcp
+from judge.browser.chromium import BrowserSettings, FoundBrowser
+from judge.browser.playwright import PlaywrightBrowser, open_browser
 from judge.browser.processes import Process, family, list_processes
 from judge.config import RunConfig
 from shared.settings import Settings
@@ -77,10 +76,12 @@ def free_port() -> int:
         return port
 
 
-def browsers(**changes: Any) -> PlaywrightMcp:
+def a_browser(found: FoundBrowser | None = None, **changes: float) -> AbstractAsyncContextManager[PlaywrightBrowser]:
+    """A browser without a guard; `changes` are those of its configuration."""
     config = RunConfig(settle_ms=100, action_timeout_s=3, navigation_timeout_s=5, call_timeout_s=20)
     settings = BrowserSettings.from_config(config, Settings.from_environ())
-    return PlaywrightMcp(settings.model_copy(update=changes))
+    changed = {"config": config.model_copy(update=changes), "found": found or settings.found}
+    return open_browser(settings.model_copy(update=changed), None)
 
 
 def ref_of(snapshot: str, element: str) -> str:
@@ -89,8 +90,7 @@ def ref_of(snapshot: str, element: str) -> str:
     return line.partition("[ref=")[2].partition("]")[0]
 
 
-def family_of(browser: Any) -> list[Process]:
-    assert isinstance(browser, McpBrowser)
+def family_of(browser: PlaywrightBrowser) -> list[Process]:
     return family(list_processes(), browser.folder)
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from helpers_still_page import SNAPSHOT, Played, play
 from helpers_tools import SERVER_TOOLS
-from judge.browser.actions import Complaint, check_action
-from judge.browser.tools import offered_tools
+from judge.browser.tools import Complaint, check_action, offered_tools
 from participants.model_prompt import SYSTEM
 from shared.protocol import REPLY_EXAMPLE, REPLY_FORMAT, parse_observation, parse_reply
 from shared.snapshot import REF, parse_snapshot

@@ -10,7 +10,7 @@ from helpers_assessment import Lab, Look, finish, kill, ref, say
 from helpers_episode import HOME, ScriptedBrowser, play_episode
 from helpers_hostile_site import HOME as HOME_PAGE
 from helpers_hostile_site import Handler, Page, hostile_site
-from judge.network_policy import NetworkPolicy
+from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action
 
@@ -22,7 +22,7 @@ ELSEWHERE = "https://other.example/trap"
 def both_sites_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The guard lets this machine's other sites pass, as it would a public one."""
     monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
-    monkeypatch.setattr("judge.browser.guard.proxy.is_this_machine", lambda _: False)
+    monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
 
 
 # What the participant does, and who is to blame when the browser dies on the way to the other site.

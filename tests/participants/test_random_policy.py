@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.browser.actions import Complaint, check_action
-from judge.browser.tools import offered_tools
+from judge.browser.tools import Complaint, check_action, offered_tools
 from participants.random_policy import RandomPlayer
 from shared.models import Action, Observation, Page, ToolSpec
 from shared.snapshot import parse_snapshot

@@ -2,7 +2,7 @@
 
 A fault of browser or site aborts an attempt and keeps its task out of the rates. A participant that could send the
 browser to a page of its choice could therefore get rid of any task it is about to lose. So what counts is where every
-navigation went (`judge.browser.guard.navigation_log`), whether or not a page arrived, and who chose to go there.
+navigation went (`judge.browser.navigation_log`), whether or not a page arrived, and who chose to go there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,8 +10,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from judge.browser.session import Hop
-from judge.off_site import off_site_flag, site_of, sites_linked_in, sites_named_in
-from judge.sites import Site
+from judge.sites import Site, is_off_site, site_of, sites_linked_in, sites_named_in
 from shared.models import Navigation, Page
 
 Party = Literal["participant", "site"]
@@ -71,8 +70,7 @@ class Route:
 
     def is_elsewhere(self, url: str) -> bool:
         """Whether an address lies on another site than the task's and those that belong to the task."""
-        is_off = off_site_flag(self._website, url, landed=self._landed) is not None
-        return is_off and not self._allowed.holds(url)
+        return is_off_site(self._website, url, landed=self._landed) and not self._allowed.holds(url)
 
     def landed(self, page: Page) -> None:
         """Where the website's own address led, before anybody did anything: the task's site as well."""

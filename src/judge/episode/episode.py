@@ -12,14 +12,14 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from judge.browser.actions import CheckedAction
 from judge.browser.session import Browser, BrowserFactory, ToolResult
+from judge.browser.tools import CheckedAction
 from judge.config import RunConfig
 from judge.episode.blame import Route, recorded
 from judge.episode.clock import Clock, OutOfTime
 from judge.episode.replies import understand
-from judge.off_site import OFF_SITE
 from judge.record_limits import clip_text
+from judge.sites import OFF_SITE
 from judge.store import TaskStore
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
 from shared.models import Navigation, Observation, Outcome, Page, Record, Step, StopReason, Tab, Task, Timings
@@ -194,6 +194,7 @@ class Episode:
             )
             if refused := changes.get("refused"):
                 changes |= {"refused": draft.refused + refused, "flags": (*changes.get("flags", ()), BLOCKED)}
+            changes["downloads"] = draft.downloads + changes.get("downloads", ())
             changes["flags"] = (*dict.fromkeys((*draft.flags, *changes.get("flags", ()))),)
             changes["navigations"] = recorded((*draft.navigations, *changes.get("navigations", ())))
             step = draft.model_copy(update={**changes, "timings": timings})
@@ -243,6 +244,7 @@ class Episode:
             refused=page.refused,
             tabs=_recorded(page.tabs),
             viewport=(self._config.viewport_width, self._config.viewport_height),
+            downloads=page.downloads,
             navigations=navigations,
         )
 

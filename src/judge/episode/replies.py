@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 
 from judge.browser.action_lines import action_line
-from judge.browser.actions import CheckedAction, Complaint, check_action
+from judge.browser.tools import CheckedAction, Complaint, check_action
 from shared.models import Action, Record, ToolSpec
 from shared.protocol import ENDING_TOOLS, REPLY_EXAMPLE, parse_reply
 from shared.snapshot import Snapshot

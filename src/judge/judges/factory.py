@@ -48,7 +48,6 @@ _JUDGING_FILES = (
     "judge/trajectory/schemas.py",
     "shared/checks.py",
     "shared/elements.py",
-    "judge/network_policy.py",
     "shared/normalise.py",
     "shared/patterns.py",
     "judge/sites.py",

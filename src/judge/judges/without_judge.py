@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from judge.off_site import OFF_SITE
+from judge.sites import OFF_SITE
 from shared.models import Step, StopReason, Verdict
 
 WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(

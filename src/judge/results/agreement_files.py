@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from judge.files import read_json, read_text, reason_of
-from judge.off_site import site_of
 from judge.results.agreement import Pair
 from judge.scenario.tables import excerpt
+from judge.sites import site_of
 from shared.errors import ConfigError
 from shared.models import Verdict
 

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_tools import SERVER_TOOLS
-from judge.browser.action_lines import MAX_NAME_CHARS, MAX_VALUE_CHARS, action_line, one_line, split_line
-from judge.browser.actions import CheckedAction, check_action, offered_tools
+from judge.browser.action_lines import MAX_NAME_CHARS, MAX_VALUE_CHARS, action_line, one_line
+from judge.browser.tools import CheckedAction, check_action, offered_tools
 from shared.models import Action
 from shared.snapshot import Snapshot, parse_snapshot
+from shared.text import split_line
 
 SNAPSHOT = parse_snapshot(
     """

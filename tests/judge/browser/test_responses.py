@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from judge.browser.responses import (
     MAX_DIALOG_CHARS,
+    TabCrashed,
     UnreadableResponse,
     clean_text,
     dialog_text,
@@ -55,7 +56,6 @@ def test_what_a_page_says_never_passes_for_its_address(url: str, title: str, lin
     page = parse_page(answer(url, title, "\n".join(lines), []))
     assert (page.url, page.title, page.snapshot) == (url, title, "\n".join(lines))
     assert page.tabs == (Tab(index=0, title=title, url=url, current=True),)
-    assert not page.crashed
 
 
 @given(st.lists(st.tuples(one_line, addresses), min_size=2, max_size=4), st.data())
@@ -114,9 +114,10 @@ def test_what_follows_the_snapshot_is_not_part_of_it() -> None:
     assert parse_page(answer("about:blank", "", "", [], after)).snapshot == ""
 
 
-def test_a_crashed_page_is_told() -> None:
+def test_a_crashed_page_is_named() -> None:
     text = "### Page\n- Page URL: http://a.example/\n- Page status: crashed\n### Snapshot\n```yaml\n\n```"
-    assert parse_page(text).crashed
+    with pytest.raises(TabCrashed):
+        parse_page(text)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_tools import SERVER_TOOLS
-from judge.browser.action_lines import split_line
 from judge.browser.tools import offered_tools
 from judge.episode.replies import Understood, understand
 from shared.models import Action, ToolSpec
 from shared.protocol import render_reply
 from shared.snapshot import parse_snapshot
+from shared.text import split_line
 
 TOOLS = offered_tools(SERVER_TOOLS)
 SNAPSHOT = parse_snapshot('- button "Go" [ref=e1]\n- textbox "Name" [ref=e2]')

@@ -17,12 +17,11 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from judge.browser.action_lines import split_line
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.models import Record, Step
 from shared.protocol import ENDING_TOOLS
-from shared.text import without_surrogates
+from shared.text import split_line, without_surrogates
 
 SCHEMA_VERSION = "online-mind2web-v2"
 COMPLETE = "TASK_COMPLETE -> ANSWER:"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.browser.action_lines import action_line, one_line
-from judge.browser.actions import CheckedAction
+from judge.browser.tools import CheckedAction
 from judge.trajectory.formats.mind2web_v2 import action_v2, submission
 from judge.trajectory.formats.mind2web_v2_rules import check_document
 from judge.trajectory.record import Trajectory

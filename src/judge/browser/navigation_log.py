@@ -1,8 +1,8 @@
 """Where the browser went: every request for a page, redirects included, recorded at the moment it is sent.
 
-Playwright's server loads `RECORDER` into its own process (its option `browser.initPage`), where no page reaches it. The
-recorder appends to a file, so the evidence is complete up to a page that never arrives, a tab that hangs, or a browser
-or server that is killed.
+Playwright's server loads `RECORDER` into its own process (its option `browser.initPage`), out of reach of every page.
+The recorder appends to a file, so the evidence includes a page that never arrives, and survives a tab that hangs and a
+browser or server that is killed.
 """
 
 import contextlib
@@ -11,11 +11,12 @@ from pathlib import Path
 from judge.browser.session import Hop
 
 RECORDER_FILE = "navigations.cjs"
-_LOG_FILE = "navigations.jsonl"
+# Enough for the longest origin, which is what decides.
 MAX_URL_CHARS = 300
-"""Enough for the longest origin, which is what decides."""
+_LOG_FILE = "navigations.jsonl"
 
-# The context sees the first request of a new tab as well, for which no frame exists yet: a main frame's by definition.
+# Listens on the context, which also sees the first request of a new tab. That one has no frame yet, and is a main
+# frame's by definition.
 # After 2,000 lines only changes of origin are recorded, so that a page which reloads itself cannot fill the disk.
 RECORDER = """
 const fs = require("fs");
@@ -54,7 +55,7 @@ class NavigationLog:
         self._offset = 0
 
     def take(self) -> tuple[Hop, ...]:
-        """The new hops, oldest first; none when the browser went nowhere, and so wrote no file."""
+        """The new hops, oldest first; none when the browser went nowhere, so that there is no file."""
         data = b""
         with contextlib.suppress(OSError), self._path.open("rb") as stream:
             stream.seek(self._offset)

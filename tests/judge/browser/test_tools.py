@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers_tools import FORBIDDEN, SERVER_TOOLS, tool
-from judge.browser.actions import CheckedAction, Complaint, check_action, offered_tools
+from judge.browser.tools import CheckedAction, Complaint, check_action, offered_tools
 from shared.models import Action
 from shared.snapshot import parse_snapshot
 from shared.tool_text import parse_tools, render_tools

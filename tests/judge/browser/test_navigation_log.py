@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers_browser import browsers, ref_of
+from helpers_browser import a_browser, ref_of
 from helpers_hostile_site import Handler, hostile_site
-from judge.browser.guard.navigation_log import NavigationLog
+from judge.browser.navigation_log import NavigationLog
 from judge.browser.session import Hop
 
 LINKS = """<title>Links</title><a href="/go" target="_blank">In a tab</a><iframe src="/inner"></iframe>"""
@@ -18,7 +18,7 @@ async def test_redirects_and_new_tabs_are_recorded_and_frames_are_not() -> None:
         handler.redirect("/goal")
 
     with hostile_site({"/": LINKS, "/go": moved, "/inner": "<p>inside"}) as site:
-        async with browsers()() as browser:
+        async with a_browser() as browser:
             await browser.open(site.url)
             page = await browser.observe()
             opened = browser.take_hops()

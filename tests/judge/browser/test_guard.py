@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from judge.browser.guard.proxy import Guard, guarding, is_this_machine
-from judge.network_policy import NetworkPolicy
-from shared import network_policy
+from judge import sites
+from judge.browser.guard import Guard, guarding, is_this_machine
+from judge.sites import NetworkPolicy
 
 
 class Site:
@@ -49,9 +49,7 @@ async def site() -> AsyncIterator[Site]:
 
 @pytest.fixture
 async def guard(site: Site) -> AsyncIterator[Guard]:
-    async with guarding(
-        NetworkPolicy.for_websites([f"http://127.0.0.1:{site.port}/"]), max_response_bytes=1000
-    ) as guard:
+    async with guarding(NetworkPolicy.for_websites([f"http://127.0.0.1:{site.port}/"]), max_body_bytes=1000) as guard:
         yield guard
 
 
@@ -113,7 +111,7 @@ async def test_this_machine_is_refused_also_under_an_address_that_counts_as_publ
     guard: Guard, browser: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As on a machine of a cloud that has its public address itself: the guard's own port is one of this machine's.
-    monkeypatch.setattr(network_policy, "refuse_ip", lambda _: None)
+    monkeypatch.setattr(sites, "refuse_ip", lambda _: None)
     response = await browser.get(f"http://127.0.0.1:{guard.port}/")
     assert response.status_code == 403
     assert guard.take_refusals() == (f"127.0.0.1:{guard.port}: this machine",)
