@@ -41,6 +41,22 @@ CHEATS: list[tuple[str, dict[str, Any], list[Seen], str | None]] = [
     ("the value of a field", PLACED, [Seen(snapshot=FORM)], None),
     ("an option not chosen", PLACED, [Seen(snapshot='- combobox "x":\n  - option "Order placed"')], None),
     ("a placeholder", PLACED, [Seen(snapshot='- textbox "x" [ref=e1]:\n  - /placeholder: Order placed')], None),
+    (
+        "paragraphs in a rich text field",
+        PLACED,
+        [Seen(snapshot='- textbox "x" [ref=e1]:\n  - paragraph [ref=e2]: Order placed\n  - heading "Order placed"')],
+        None,
+    ),
+    (
+        "paragraphs in an editable combobox",
+        PLACED,
+        [
+            Seen(
+                snapshot='- combobox "x" [ref=e1]:\n  - paragraph [ref=e2]: Order placed\n  - option "Other" [selected]'
+            )
+        ],
+        None,
+    ),
     ("an address of a link", PLACED, [Seen(snapshot='- link "x" [ref=e1]:\n  - /url: /?q=Order placed')], None),
     (
         "a row named by a field",

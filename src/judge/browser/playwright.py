@@ -263,6 +263,9 @@ class PlaywrightBrowser:
                 page = await self._parsed(answer.text)
                 if page is None:
                     continue
+                if not page.url:
+                    # Such a tab, selected by the participant, shows nothing; a screenshot of it would time out.
+                    return page
                 answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
                 if answer.ok and answer.image:
                     return page.model_copy(update={"screenshot": self._decoded(answer.image)})
@@ -298,11 +301,13 @@ class PlaywrightBrowser:
             self._refuse_reset()
         if len(page.tabs) > _MAX_TABS:
             raise SiteFault(f"the page opened more than {_MAX_TABS} tabs")
-        has_new_tab = len(page.tabs) > self._tab_count and not page.tabs[-1].current
-        self._tab_count = len(page.tabs)
-        if has_new_tab:
+        # A tab without address and title never loaded: its link led to a download.
+        loaded = [tab for tab in page.tabs if tab.url or tab.title]
+        newest = loaded[-1] if len(loaded) > self._tab_count else None
+        self._tab_count = len(loaded)
+        if newest is not None and not newest.current:
             # The server stays on the old tab; a person would see the new one.
-            await self._server.call("browser_tabs", {"action": "select", "index": page.tabs[-1].index})
+            await self._server.call("browser_tabs", {"action": "select", "index": newest.index})
             return None
         self._url, self._title = page.url, page.title
         return page

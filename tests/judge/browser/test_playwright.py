@@ -349,9 +349,31 @@ async def test_downloads_are_refused_and_file_choosers_closed(site: str, place: 
         page = await opened(browser, f"{site}files")
         page = await click(browser, page, 'link "download"')
         page = await click(browser, page, 'button "upload"')
-        kept = [name for name in left_behind(place) if name.endswith(".bin")]
+        kept = [name for name in left_behind(place) if name.endswith((".bin", ".csv"))]
     assert 'button "upload"' in page.snapshot
     assert kept == []
+
+
+async def test_downloads_are_reported_by_name(site: str) -> None:
+    async with a_browser() as browser:
+        page = await opened(browser, f"{site}files")
+        result = await browser.act("browser_click", {"target": ref_of(page.snapshot, 'link "download"')})
+    assert result.downloads == ("x.bin",)
+
+
+async def test_a_tab_that_only_started_a_download_is_not_followed_and_shows_nothing(site: str) -> None:
+    async with a_browser() as browser:
+        page = await opened(browser, f"{site}files")
+        result = await browser.act("browser_click", {"target": ref_of(page.snapshot, 'link "in a tab"')})
+        after = await browser.observe()
+        await browser.act("browser_tabs", {"action": "select", "index": 1})
+        empty = await browser.observe()
+        await browser.act("browser_tabs", {"action": "select", "index": 0})
+        back = await browser.observe()
+    assert result.downloads == ("report.csv",)
+    assert (after.url, len(after.tabs)) == (f"{site}files", 2)
+    assert (empty.url, empty.snapshot, empty.screenshot) == ("", "", None)
+    assert back.url == f"{site}files"
 
 
 async def test_an_error_tells_no_path_of_this_machine_and_no_colours(site: str, place: Path) -> None:
