@@ -117,6 +117,8 @@ def _tabs(lines: list[str], current_url: str | None) -> tuple[Tab, ...]:
 
 def _title_and_url(text: str, known_url: str | None) -> tuple[str, str]:
     """Split `title](url`, where both parts may contain `](`."""
+    # A tab that never loaded has neither.
+    known_url = "" if text == "](" else known_url
     if known_url is not None and text.endswith(f"]({known_url}"):
         return text[: -len(known_url) - 2], known_url
     if len(text) > _MAX_TAB_CHARS:

@@ -74,6 +74,11 @@ def test_an_ordinary_tab_keeps_title_and_address(title: str, url: str) -> None:
     assert tabs == (Tab(index=0, title=title, url=url), Tab(index=1, title="", url=url, current=True))
 
 
+def test_a_tab_that_never_loaded_has_neither_title_nor_address() -> None:
+    (_, tab) = parse_tab_list("### Result\n- 0: (current) [t](http://a.example/)\n- 1: []()")
+    assert (tab.title, tab.url) == ("", "")
+
+
 @given(messages)
 def test_a_dialog_message_is_kept_whole_and_forges_nothing(message: str) -> None:
     state = f'- ["confirm" dialog with message "{message}"]: can be handled by browser_handle_dialog'
