@@ -28,7 +28,6 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
-from judge.browser.navigation_log import RECORDER, RECORDER_FILE
 from judge.browser.playwright import open_browser
 from judge.browser.session import Browser, ToolResult
 from judge.config import RunConfig
@@ -151,8 +150,7 @@ async def bare(settings: BrowserSettings, notes: Notes) -> tuple[float, list[flo
     node, cli = compute_driver_executable()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
-        (folder / CONFIG_FILE).write_text(settings.config_file(folder))
-        (folder / RECORDER_FILE).write_text(RECORDER)
+        (folder / CONFIG_FILE).write_text(settings.config_file())
         parameters = StdioServerParameters(
             command=node, args=[cli, *settings.arguments(folder)], cwd=folder, env=settings.environ(folder)
         )

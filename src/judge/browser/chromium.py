@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from judge.browser.navigation_log import RECORDER_FILE
+from judge.browser.navigations import RECORDER
 from judge.browser.processes import kill_family
 from judge.config import RunConfig
 from shared.errors import ConfigError
@@ -257,11 +257,11 @@ class BrowserSettings(Record):
         # Chromium sends requests for loopback addresses around a proxy unless told not to.
         return [*args, "--proxy-server", proxy, "--proxy-bypass", "<-loopback>"] if proxy else args
 
-    def config_file(self, folder: Path, proxy: str | None = None) -> str:
+    def config_file(self, proxy: str | None = None) -> str:
         """What the server only takes from a file. Downloads are refused: nobody may fill this machine's disk."""
         launch, context = {"args": list(_PROXY_ONLY) if proxy else []}, {"acceptDownloads": False}
-        recorder = [str(folder / RECORDER_FILE)]
-        return json.dumps({"browser": {"launchOptions": launch, "contextOptions": context, "initPage": recorder}})
+        browser = {"launchOptions": launch, "contextOptions": context, "initPage": [str(RECORDER)]}
+        return json.dumps({"browser": browser})
 
     def environ(self, folder: Path) -> dict[str, str]:
         """The server's environment: its folder is its home, so that a browser leaves nothing elsewhere."""

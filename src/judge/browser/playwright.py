@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from judge.browser import processes, responses
 from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings
 from judge.browser.guard import Guard, guarding
-from judge.browser.navigation_log import RECORDER, RECORDER_FILE, NavigationLog
+from judge.browser.navigations import NavigationLog
 from judge.browser.session import Hop, ToolResult
 from judge.browser.tools import SCROLL, offered_tools
 from judge.sites import NetworkPolicy
@@ -123,8 +123,7 @@ class McpServer:
             encoding_error_handler="replace",
         )
         try:
-            (self.folder / RECORDER_FILE).write_text(RECORDER)
-            (self.folder / CONFIG_FILE).write_text(self.settings.config_file(self.folder, self._proxy))
+            (self.folder / CONFIG_FILE).write_text(self.settings.config_file(self._proxy))
             with (self.folder / "server.log").open("w") as log:
                 async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
                     self._ready.set_result(client)
@@ -195,18 +194,20 @@ class McpServer:
 
     async def end(self) -> None:
         """End the server, the browser and everything they started."""
-        self._stop.set()
         if self._watch is not None:
             self._watch.close()
-        if self._task is not None and self._fault is None and not self._unanswered:
+        if self._task is None:
+            return
+        self._stop.set()
+        if self._fault is None and not self._unanswered:
             # A server that exits by itself writes its compile cache. One in trouble gets no time for that.
             await asyncio.wait({self._task}, timeout=_GRACE_S)
         is_clean = await processes.end_family(self.folder, self._groups)
-        if self._task is not None and not self._task.done():
+        if not self._task.done():
+            # The client ends when it notices that the server is gone.
             await asyncio.wait({self._task}, timeout=_UNWIND_S)
-            if not self._task.done():
-                self._task.cancel()
-                await asyncio.wait({self._task}, timeout=_UNWIND_S)
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=_UNWIND_S)
             is_clean = await processes.end_family(self.folder, self._groups)
         if not is_clean:
             _log.error("processes of a browser survive: %s", self.folder)

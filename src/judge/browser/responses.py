@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from shared.models import Page, Tab
+from shared.text import clip
 
 MAX_RESULT_CHARS = 2_000
 MAX_DIALOG_CHARS = 2_000
@@ -178,5 +179,4 @@ def clean_text(text: str, *, hide: Iterable[str] = (), limit: int = MAX_RESULT_C
         cleaned = _STACK_LINE.sub("", cleaned)
     for path in sorted(filter(None, hide), key=len, reverse=True):
         cleaned = cleaned.replace(path, "…")
-    cleaned = cleaned.strip()
-    return cleaned if len(cleaned) <= limit else f"{cleaned[: limit - 1]}…"
+    return clip(cleaned.strip(), limit)

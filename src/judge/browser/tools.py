@@ -195,10 +195,9 @@ def check_action(
     """
     try:
         params = _checked(action, tools, snapshot)
-        if open_tabs is not None and open_tabs < 2 and action.tool == "browser_tabs" and params["action"] == "close":
-            raise _Refused("The only tab cannot be closed; call finish to end the task.")
-        if open_tabs is not None and open_tabs >= MAX_OPEN_TABS and params.get("action") == "new":
-            raise _Refused(f"There are {open_tabs} open tabs; close one before you open another.")
+        _check_meaning(action.tool, params)
+        if open_tabs is not None and action.tool == "browser_tabs":
+            _check_tabs(params["action"], open_tabs)
     except _Refused as refused:
         return Complaint(text=str(refused))
     return CheckedAction(tool=action.tool, params=params)
@@ -224,7 +223,6 @@ def _checked(action: Action, tools: Sequence[ToolSpec], snapshot: Snapshot | Non
     for part in (params, *params.get("fields", ())):
         _bound(part, name)
         _resolve_targets(part, name, snapshot)
-    _check_meaning(name, params)
     return params
 
 
@@ -349,6 +347,13 @@ def _check_meaning(tool: str, params: dict[str, Any]) -> None:
             params.setdefault("amount", DEFAULT_SCROLL_PX)
     if "url" in params:
         params["url"] = _address(tool, params["url"])
+
+
+def _check_tabs(action: str, open_tabs: int) -> None:
+    if action == "close" and open_tabs < 2:
+        raise _Refused("The only tab cannot be closed; call finish to end the task.")
+    if action == "new" and open_tabs >= MAX_OPEN_TABS:
+        raise _Refused(f"There are {open_tabs} open tabs; close one before you open another.")
 
 
 def _address(tool: str, url: str) -> str:

@@ -2,7 +2,7 @@
 
 A fault of browser or site aborts an attempt and keeps its task out of the rates. A participant that could send the
 browser to a page of its choice could therefore get rid of any task it is about to lose. So what counts is where every
-navigation went (`judge.browser.navigation_log`), whether or not a page arrived, and who chose to go there.
+navigation went (`judge.browser.navigations`), whether or not a page arrived, and who chose to go there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

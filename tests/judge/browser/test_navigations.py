@@ -6,7 +6,7 @@ import pytest
 
 from helpers_browser import a_browser, ref_of
 from helpers_hostile_site import Handler, hostile_site
-from judge.browser.navigation_log import NavigationLog
+from judge.browser.navigations import NavigationLog
 from judge.browser.session import Hop
 
 LINKS = """<title>Links</title><a href="/go" target="_blank">In a tab</a><iframe src="/inner"></iframe>"""
