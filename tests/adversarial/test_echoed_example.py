@@ -74,7 +74,7 @@ def test_an_agent_that_repeats_the_example_is_told_what_to_put_in_its_place(reco
     assert isinstance(said, Complaint)
     record_property("outcome", said.text)
     assert said.text == (
-        'browser_click: "<ref>" as "target" is no element reference; '
+        'browser_click: "<ref>" as "target" is not an element reference; '
         "send the ref of an element, which the snapshot gives as [ref=…] (selectors are not accepted)."
     )
 

@@ -95,7 +95,7 @@ class McpServer:
         self._task: asyncio.Task[None] | None = None
         self._error: Exception | None = None
         self._fault: BrowserFault | None = None
-        self._watch: processes.Watch | None = None
+        self._watch = processes.Watch(())
         self._groups: frozenset[int] = frozenset()
         self._unanswered = 0
         self._downloads: list[str] = []
@@ -140,7 +140,7 @@ class McpServer:
         wait_s = float(params.get("time", 0)) if tool == "browser_wait_for" else 0.0
         call = self._ready.result().call_tool(tool, params)
         result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
-        if self._watch is not None and not self._watch.alive():
+        if not self._watch.alive():
             raise self.fail(_RELAUNCHED)
         text = next((block.text for block in result.content if block.type == "text"), "")
         image = next((block.data for block in result.content if block.type == "image"), None)
@@ -156,9 +156,8 @@ class McpServer:
             async with asyncio.timeout(limit_s):
                 result = await call
         except TimeoutError:
-            if self._watch is not None and not self._watch.alive():
-                raise self.fail(_RELAUNCHED) from None
-            raise self.fail(f"the page hangs: {what} gave no answer within {limit_s:g} s") from None
+            hangs = f"the page hangs: {what} gave no answer within {limit_s:g} s"
+            raise self.fail(hangs if self._watch.alive() else _RELAUNCHED) from None
         except (MCPError, ValidationError, OSError, RuntimeError) as error:
             raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
         self._unanswered -= 1
@@ -172,15 +171,14 @@ class McpServer:
     def watch(self) -> None:
         """From now on, raise a fault when the browser that runs now has died or been replaced."""
         found = processes.family(processes.list_processes(), self.folder)
-        self._groups = frozenset(process.group for process in found)
-        mains = [process.pid for process in found if processes.is_browser(process, self.folder)]
-        if mains and self._watch is None:
-            self._watch = processes.Watch(mains)
+        self._groups = frozenset(one.group for one in found)
+        self._watch.close()
+        self._watch = processes.Watch([one.pid for one in found if processes.is_browser(one, self.folder)])
 
     @property
     def is_watched(self) -> bool:
         """Whether a relaunched browser is noticed by its process."""
-        return self._watch is not None
+        return self._watch.size > 0
 
     def fail(self, message: str) -> BrowserFault:
         """The fault to raise: the first one."""
@@ -194,8 +192,7 @@ class McpServer:
 
     async def end(self) -> None:
         """End the server, the browser and everything they started."""
-        if self._watch is not None:
-            self._watch.close()
+        self._watch.close()
         if self._task is None:
             return
         self._stop.set()

@@ -9,7 +9,7 @@ import contextlib
 import os
 import select
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,11 +72,13 @@ def family(processes: Iterable[Process], folder: Path, *, known_groups: frozense
 class Watch:
     """Tells within microseconds whether processes are still alive and the same ones: asked after every tool call."""
 
-    def __init__(self, pids: Iterable[int]) -> None:
+    def __init__(self, pids: Sequence[int]) -> None:
         self._handles: list[int] = []
         self._poll = select.poll() if sys.platform == "linux" else None
+        # Elsewhere without handles: these compare start times, so a reused process number is not taken for the old one.
         self._processes: list[psutil.Process] = []
         self._is_one_gone = False
+        self.size = len(pids)
         for pid in pids:
             try:
                 if self._poll is None:

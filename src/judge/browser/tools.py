@@ -316,7 +316,7 @@ def _resolve_targets(params: dict[str, Any], tool: str, snapshot: Snapshot | Non
         ref = wrapped[1] if wrapped else params[key]
         if REF.fullmatch(ref) is None:
             raise _Refused(
-                f'{tool}: {excerpt(params[key])} as "{key}" is no element reference; '
+                f'{tool}: {excerpt(params[key])} as "{key}" is not an element reference; '
                 "send the ref of an element, which the snapshot gives as [ref=…] (selectors are not accepted)."
             )
         if snapshot is None or snapshot.by_ref(ref) is None:

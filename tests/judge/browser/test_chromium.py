@@ -56,7 +56,7 @@ def test_a_configured_name_is_looked_up_on_the_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["/nowhere/chrome", "no-such-program", "."])
-def test_a_configured_path_that_is_no_program_is_an_error_that_names_it(tmp_path: Path, given: str) -> None:
+def test_a_configured_path_that_is_not_a_program_is_an_error_that_names_it(tmp_path: Path, given: str) -> None:
     own_build(tmp_path, 1)
     with pytest.raises(ConfigError, match=r"config\.browser_path"):
         find_browser(given, settings(tmp_path))
@@ -75,7 +75,7 @@ def test_the_newest_of_playwrights_builds_is_taken(tmp_path: Path) -> None:
     assert find_browser(None, settings(tmp_path)).path == newest
 
 
-def test_playwrights_full_build_will_do(tmp_path: Path) -> None:
+def test_playwrights_full_build_is_accepted(tmp_path: Path) -> None:
     build = own_build(tmp_path, 7, shell=False)
     assert find_browser(None, settings(tmp_path)).path == build
 
@@ -135,7 +135,7 @@ def test_the_sandbox_is_off_only_where_it_cannot_be_on(
     ("script", "version"),
     [("echo 'Chromium  156.0 '", "Chromium 156.0"), ("exit 1", "unknown"), ("echo $KEY", "unknown")],
 )
-def test_the_browser_tells_its_version_and_hears_no_key(
+def test_the_version_is_read_without_passing_any_key_to_the_browser(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, version: str
 ) -> None:
     monkeypatch.setenv("KEY", "secret")

@@ -30,7 +30,7 @@ async def test_redirects_and_new_tabs_are_recorded_and_frames_are_not() -> None:
     assert clicked == (Hop(url=f"{site.url}go"), Hop(url=f"{site.url}goal", is_redirect=True))
 
 
-def test_a_line_that_is_still_being_written_is_read_the_next_time(tmp_path: Path) -> None:
+def test_a_line_that_is_still_being_written_is_left_for_the_next_call(tmp_path: Path) -> None:
     log, file = NavigationLog(tmp_path), tmp_path / "navigations.jsonl"
     assert log.take() == ()
     file.write_text('{"url": "http://a/", "is_redirect": false}\n{"url": "http://b')

@@ -89,7 +89,7 @@ async def test_a_page_is_observed_with_address_title_snapshot_and_jpeg(site: str
     assert [(tab.url, tab.current) for tab in page.tabs] == [(site, True)]
 
 
-async def test_tools_and_versions_are_told(site: str) -> None:
+async def test_tools_and_versions_are_reported(site: str) -> None:
     async with a_browser() as browser:
         names = {tool.name for tool in browser.tools}
         assert {"browser_click", "browser_scroll", "finish"} <= names
@@ -126,7 +126,7 @@ async def test_a_new_tab_is_followed_and_a_tab_chosen_later_is_kept(site: str) -
         ("prompt", {"accept": True, "promptText": "Ada"}, "prompt Ada"),
     ],
 )
-async def test_a_dialog_is_told_and_can_be_answered(site: str, kind: str, answer: dict[str, Any], said: str) -> None:
+async def test_a_dialog_is_shown_and_can_be_answered(site: str, kind: str, answer: dict[str, Any], said: str) -> None:
     async with a_browser() as browser:
         page = await opened(browser, site)
         held = await click(browser, page, f'button "{kind}"')
@@ -179,7 +179,7 @@ async def test_a_site_that_never_answers_is_a_fault_of_the_site(site: str) -> No
             await browser.open(f"{site}silent")
 
 
-async def test_a_killed_browser_is_named_and_never_a_blank_page(site: str) -> None:
+async def test_a_killed_browser_is_a_fault_and_never_a_blank_page(site: str) -> None:
     async with a_browser() as browser:
         await opened(browser, site)
         kill_browser(browser)
@@ -189,7 +189,7 @@ async def test_a_killed_browser_is_named_and_never_a_blank_page(site: str) -> No
             await browser.act("browser_navigate", {"url": site})
 
 
-async def test_a_browser_killed_while_it_acts_is_named(site: str) -> None:
+async def test_a_browser_killed_during_an_action_is_a_fault(site: str) -> None:
     async with a_browser() as browser:
         await opened(browser, site)
         action = asyncio.create_task(browser.act("browser_wait_for", {"time": 1}))
@@ -198,7 +198,7 @@ async def test_a_browser_killed_while_it_acts_is_named(site: str) -> None:
             await action
 
 
-async def test_a_crashed_tab_is_named_and_never_a_blank_page(site: str) -> None:
+async def test_a_crashed_tab_is_a_fault_and_never_a_blank_page(site: str) -> None:
     async with a_browser() as browser:
         await opened(browser, site)
         kill(pids(browser, lambda process: "--type=renderer" in process.command))
@@ -213,7 +213,7 @@ async def crash_tab(browser: PlaywrightBrowser, after_s: float) -> None:
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.5])
-async def test_a_tab_that_crashes_before_it_is_first_looked_at_is_named(site: str, after_s: float) -> None:
+async def test_a_tab_that_crashes_before_its_first_observation_is_a_fault(site: str, after_s: float) -> None:
     async with a_browser() as browser:
         await browser.open(site)
         await crash_tab(browser, after_s)
@@ -222,7 +222,7 @@ async def test_a_tab_that_crashes_before_it_is_first_looked_at_is_named(site: st
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.5])
-async def test_a_tab_that_crashes_before_an_action_is_named(site: str, after_s: float) -> None:
+async def test_a_tab_that_crashes_before_an_action_is_a_fault(site: str, after_s: float) -> None:
     async with a_browser() as browser:
         page = await opened(browser, site)
         await crash_tab(browser, after_s)
@@ -230,7 +230,7 @@ async def test_a_tab_that_crashes_before_an_action_is_named(site: str, after_s: 
             await press(browser, page, 'link "Two"')
 
 
-async def test_a_killed_server_is_named_and_its_browser_ends(site: str, place: Path) -> None:
+async def test_a_killed_server_is_a_fault_and_its_browser_ends(site: str, place: Path) -> None:
     async with a_browser() as browser:
         await opened(browser, site)
         kill_server(browser)
@@ -239,7 +239,7 @@ async def test_a_killed_server_is_named_and_its_browser_ends(site: str, place: P
     assert left_behind(place) == []
 
 
-async def test_a_server_killed_while_it_acts_is_named_and_its_browser_ends(site: str, place: Path) -> None:
+async def test_a_server_killed_during_an_action_is_a_fault_and_its_browser_ends(site: str, place: Path) -> None:
     async with a_browser() as browser:
         await opened(browser, site)
         action = asyncio.create_task(browser.act("browser_wait_for", {"time": 5}))
@@ -250,7 +250,7 @@ async def test_a_server_killed_while_it_acts_is_named_and_its_browser_ends(site:
     assert left_behind(place) == []
 
 
-async def test_a_server_killed_while_it_starts_is_named(place: Path) -> None:
+async def test_a_server_killed_while_it_starts_is_a_fault(place: Path) -> None:
     async def kill_as_it_appears() -> None:
         while not (found := [p.pid for p in list_processes() if f"--output-dir {place}" in p.command]):
             await asyncio.sleep(0)
@@ -264,7 +264,7 @@ async def test_a_server_killed_while_it_starts_is_named(place: Path) -> None:
     assert left_behind(place) == []
 
 
-async def test_a_program_that_is_no_browser_is_named(site: str, tmp_path: Path) -> None:
+async def test_a_program_that_is_not_a_browser_is_a_fault(site: str, tmp_path: Path) -> None:
     program = tmp_path / "no-browser"
     program.write_text("#!/bin/sh\nexit 3\n")
     program.chmod(0o755)
@@ -320,7 +320,7 @@ async def test_a_cancelled_task_ends_as_cancelled(site: str, place: Path) -> Non
     assert left_behind(place) == []
 
 
-async def test_a_page_that_hangs_is_named_within_the_time_limit(site: str, place: Path) -> None:
+async def test_a_page_that_hangs_is_a_fault_within_the_time_limit(site: str, place: Path) -> None:
     async with a_browser(call_timeout_s=4.0) as browser:
         page = await opened(browser, f"{site}loop")
         with pytest.raises(BrowserFault, match="page hangs"):
@@ -379,7 +379,7 @@ async def test_a_tab_that_only_started_a_download_is_not_followed_and_shows_noth
     assert back.url == f"{site}files"
 
 
-async def test_an_error_tells_no_path_of_this_machine_and_no_colours(site: str, place: Path) -> None:
+async def test_an_error_reveals_no_path_of_this_machine_and_has_no_colours(site: str, place: Path) -> None:
     async with a_browser() as browser:
         await opened(browser, site)
         result = await browser.act("browser_navigate", {"url": f"http://127.0.0.1:{free_port()}/"})

@@ -52,7 +52,7 @@ def answer(url: str, title: str, snapshot: str, tabs: list[str], after: str = ""
 
 
 @given(addresses, one_line, snapshot_lines)
-def test_what_a_page_says_never_passes_for_its_address(url: str, title: str, lines: list[str]) -> None:
+def test_the_content_of_a_page_is_never_mistaken_for_its_address(url: str, title: str, lines: list[str]) -> None:
     page = parse_page(answer(url, title, "\n".join(lines), []))
     assert (page.url, page.title, page.snapshot) == (url, title, "\n".join(lines))
     assert page.tabs == (Tab(index=0, title=title, url=url, current=True),)
@@ -96,7 +96,7 @@ def test_a_dialog_message_is_bounded() -> None:
     assert len(dialog_text(state)) == MAX_DIALOG_CHARS
 
 
-def test_a_file_chooser_is_told_from_a_dialog() -> None:
+def test_a_file_chooser_is_distinguished_from_a_dialog() -> None:
     assert is_file_chooser("- [File chooser]: can be handled by browser_file_upload")
 
 
@@ -106,11 +106,11 @@ def test_a_dialog_that_names_the_file_chooser_stays_a_dialog() -> None:
 
 
 @given(st.text(max_size=80))
-def test_an_error_with_foreign_words_is_no_modal_state(words: str) -> None:
+def test_an_error_that_quotes_foreign_text_is_not_a_modal_state(words: str) -> None:
     assert modal_state(f"### Error\nError: Ref {words} not found\n### Modal state\n- x") is None
 
 
-def test_a_snapshot_that_speaks_of_modal_states_is_no_modal_state() -> None:
+def test_a_snapshot_that_mentions_modal_states_is_not_a_modal_state() -> None:
     assert modal_state(answer("http://a.example/", "t", "- text: x", [], "\n### Modal state\n- x")) is None
 
 
@@ -119,7 +119,7 @@ def test_what_follows_the_snapshot_is_not_part_of_it() -> None:
     assert parse_page(answer("about:blank", "", "", [], after)).snapshot == ""
 
 
-def test_a_crashed_page_is_named() -> None:
+def test_a_crashed_page_is_recognised() -> None:
     text = "### Page\n- Page URL: http://a.example/\n- Page status: crashed\n### Snapshot\n```yaml\n\n```"
     with pytest.raises(TabCrashed):
         parse_page(text)
@@ -139,7 +139,7 @@ def test_a_crash_is_believed_of_the_server_only(text: str, crashed: bool) -> Non
 
 
 @given(st.text(max_size=200))
-def test_anything_is_read_or_refused_with_one_error(text: str) -> None:
+def test_any_text_is_read_or_refused_with_one_error(text: str) -> None:
     for parse in (parse_page, parse_tab_list):
         try:
             parse(text)
@@ -163,7 +163,7 @@ def test_an_answer_of_another_form_is_refused(text: str) -> None:
         parse_page(text)
 
 
-def test_an_error_is_told_without_frame_colours_and_paths() -> None:
+def test_an_error_is_shown_without_frame_colours_and_paths() -> None:
     text = "### Error\nTimeoutError: browserBackend.callTool: no\nCall log:\n\x1b[2m  - in /tmp/abc/x\x1b[22m"
     text += "\n    at f (/srv/x.js:1)"
     assert clean_text(text, hide=["/tmp/abc"]) == "no\nCall log:\n  - in …/x"
