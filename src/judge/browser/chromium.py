@@ -62,6 +62,7 @@ _PROXY_ONLY = (
 )
 _FOLDER_PREFIX = "wabe-browser-"
 _LOCK = "owner.lock"
+# A socket's path has at most 108 characters, and browsers put theirs into folders below this one.
 _MAX_FOLDER_CHARS = 61
 _log = logging.getLogger(__name__)
 
@@ -247,6 +248,7 @@ class BrowserSettings(Record):
     def arguments(self, folder: Path, proxy: str | None = None) -> list[str]:
         """The server's arguments. It takes no snapshots on its own: the judge asks for the one it needs."""
         config = self.config
+        # `vision` adds the mouse wheel, which `browser_scroll` needs.
         args = ["mcp", "--headless", "--isolated", "--output-dir", str(folder), "--caps", "vision"]
         args += ["--executable-path", str(self.found.path), "--sandbox" if self.found.sandbox else "--no-sandbox"]
         args += ["--viewport-size", f"{config.viewport_width}x{config.viewport_height}", "--idle-timeout", "0"]

@@ -21,11 +21,16 @@ from judge.sites import NetworkPolicy, Place, place_of, refuse_ip
 _CHUNK = 65_536
 _DIAL_TIMEOUT_S = 15.0
 _IDLE_TIMEOUT_S = 300.0
+# A page may open connections without end; a browser itself opens far fewer.
 _MAX_CONNECTIONS = 512
 _PARALLEL_LOOKUPS = 8
 _MAX_REFUSALS = 100
 _HOP_BY_HOP = {b"connection", b"proxy-connection", b"keep-alive", b"te", b"upgrade", b"proxy-authorization"}
-_REFUSAL = b"<!doctype html><title>Blocked</title><p>This address is outside the assessment's reach."
+# The body ends with the connection.
+_REFUSAL = (
+    b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
+    b"<!doctype html><title>Blocked</title><p>This address is outside the assessment's reach."
+)
 
 
 class _Refused(Exception):
@@ -94,7 +99,7 @@ class Guard:
         browser = _Peer(h11.SERVER, reader, writer)
         try:
             await self._serve(browser)
-        except (OSError, TimeoutError, h11.ProtocolError, asyncio.IncompleteReadError):
+        except (OSError, h11.ProtocolError):
             # One end closed early or broke the protocol: the browser sees a closed connection and reports it.
             pass
         except asyncio.CancelledError:
@@ -121,11 +126,8 @@ class Guard:
             except _Refused as refusal:
                 if len(self._refusals) < _MAX_REFUSALS:
                     self._refusals.append(str(refusal)[:300])
-                length = b"%d" % len(_REFUSAL)
-                headers = [(b"content-type", b"text/html"), (b"content-length", length), (b"connection", b"close")]
-                await browser.send(h11.Response(status_code=403, headers=headers))
-                await browser.send(h11.Data(data=_REFUSAL))
-                await browser.send(h11.EndOfMessage())
+                browser.writer.write(_REFUSAL)
+                await browser.writer.drain()
                 return
             if browser.http.our_state is not h11.DONE or browser.http.their_state is not h11.DONE:
                 return
@@ -176,7 +178,8 @@ class Guard:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pipe(browser.reader, site.writer))
                 group.create_task(self._pipe(site.reader, browser.writer))
-        except* (OSError, TimeoutError):
+        except* OSError:
+            # One end closed early, which ends the other as well.
             pass
         finally:
             await site.close()

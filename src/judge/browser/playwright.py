@@ -32,7 +32,9 @@ from shared.models import Page, ToolSpec
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
 _UNWIND_S = 10.0
+# A page may move on, or open a dialog, between its snapshot and its screenshot.
 _OBSERVE_TRIES = 5
+# Every tab takes a process and a line in each answer.
 _MAX_TABS = 100
 _MAX_DOWNLOADS = 20
 _MAX_LOG_BYTES = 65_536
@@ -40,6 +42,7 @@ _BLANK = "about:blank"
 _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 _RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
 _CRASHED = "the tab crashed"
+# The server's own words.
 _RESET_NOTE = "Page crashed and was reset"
 _TIMEOUT = re.compile(r"Timeout \d+ms exceeded")
 _UNREACHABLE = re.compile(r"net::ERR_\w+|Timeout \d+ms exceeded")

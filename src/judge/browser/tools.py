@@ -41,10 +41,14 @@ _OLDER_NAMES = {"ref": "target", "startRef": "startTarget", "endRef": "endTarget
 _TARGETS = ("target", "startTarget", "endTarget")
 _DESCRIPTIONS = ("element", "startElement", "endElement", "name")
 _LIMITS = {"text": MAX_TEXT_CHARS, "answer": MAX_TEXT_CHARS, "url": MAX_URL_CHARS, "key": MAX_KEY_CHARS}
+# Longer ones would lose digits as floats.
 _NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
+# As the snapshot or other programs show a reference: `[ref=e12]`, `ref=e12`, `@e12`.
 _WRAPPED_REF = re.compile(r"\s*\[?(?:ref=|@)?([^\s\[\]]+)\]?\s*")
+# Digits after the colon are a port: `shop.example:8443`.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?![0-9])")
 _BARE_HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?(?:[/?#].*)?")
+# The backslash, which browsers read as a slash, controls, line separators, bidirectional controls and surrogates.
 _NOT_IN_URL = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 
