@@ -3,6 +3,7 @@
 Implemented by `judge.browser.playwright`. Fakes implement it in tests of the episode loop only.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -64,7 +65,5 @@ class Browser(Protocol):
         ...
 
 
-class BrowserFactory(Protocol):
-    """Opens browsers: `async with factory() as browser`. Closing leaves no process and no file behind."""
-
-    def __call__(self) -> AbstractAsyncContextManager[Browser]: ...
+BrowserFactory = Callable[[], AbstractAsyncContextManager[Browser]]
+"""Opens browsers: `async with factory() as browser`. Closing leaves no process and no file behind."""
