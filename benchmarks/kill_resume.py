@@ -22,9 +22,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.browser.sessions import free_port  # noqa: E402
 from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer  # noqa: E402
-from helpers.runner.commands import FinishedCommand, RunningCommand, descendants  # noqa: E402
+from helpers.ports import free_port  # noqa: E402
+from helpers.runner.commands import FinishedCommand, RunningCommand, command, descendants  # noqa: E402
 from shared.files import read_json  # noqa: E402
 
 MODES = ("judge", "runner", "everything")
@@ -116,14 +116,14 @@ def once(folder: Path, mode: str, rng: random.Random) -> dict[str, Any]:
 def _once(folder: Path, mode: str, rng: random.Random, model: ModelServer, asked: Asked) -> dict[str, Any]:
     path, out, temp = scenario(folder), folder / "out", folder / "t"
     env = {"OPENAI_API_KEY": "sk-no-key", "OPENAI_BASE_URL": f"{model.url}/v1"}
-    with running_command(temp, "agentbeats-run", path, "--output-dir", out, env=env) as running:
+    with command(temp, "agentbeats-run", path, "--output-dir", out, env=env) as running:
         run = running.wait_for_file(out, "runs/*")
         wait_until(running, run, finished=rng.randrange(TASKS - PARALLEL), steps=rng.randrange(1, 4))
         killed_at, before = time.monotonic(), settled(run)
         strike(running, mode)
         first = running.end()
     resumption = ["agentbeats-run", path, "--output-dir", out, "--resume", *([run.name] if rng.random() < 0.5 else [])]
-    with running_command(temp, *resumption, env=env) as running:
+    with command(temp, *resumption, env=env) as running:
         second = running.end(300)
     return _books(run, first, second, before, asked.paid_twice(killed_at), mode)
 

@@ -27,11 +27,12 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser.guard.browser import GuardedBrowsers
-from judge.browser.launch import CONFIG_FILE, BrowserSettings
+from judge.browser.chromium import CONFIG_FILE, BrowserSettings
+from judge.browser.playwright import open_browser
 from judge.browser.session import Browser, ToolResult
 from judge.config import RunConfig
 from judge.episode.episode import Episode
+from judge.sites import NetworkPolicy
 from judge.store import TaskStore
 from shared.a2a.client import ParticipantClient
 from shared.models import Action, Page, Step, Task, ToolSpec
@@ -121,11 +122,11 @@ async def _ignore(step: Step) -> None: ...
 async def judged(settings: BrowserSettings, line: ParticipantClient, folder: Path) -> tuple[float, list[float], Notes]:
     """One episode: seconds to the first observation, seconds of each step, and what was done."""
     notes = Notes()
-    browsers = GuardedBrowsers(settings, WEBSITE)
+    policy = NetworkPolicy.for_websites([WEBSITE])
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[Browser]:
-        async with browsers() as browser:
+        async with open_browser(settings, policy) as browser:
             yield Watched(browser, notes)
 
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")

@@ -67,7 +67,8 @@ class Tab(Record):
 class Page(Record):
     """What the browser shows at one moment. `screenshot` is the image as the browser encoded it (JPEG).
 
-    `refused` are the network addresses that the guard blocked since the last observation.
+    `refused` are the network addresses that the guard blocked, and `downloads` the names of files that pages began to
+    download, since the last observation.
     """
 
     url: str
@@ -78,6 +79,7 @@ class Page(Record):
     tabs: tuple[Tab, ...] = ()
     dialog: str | None = None
     refused: tuple[str, ...] = ()
+    downloads: tuple[str, ...] = ()
 
 
 class Observation(Record):
@@ -136,8 +138,8 @@ class Step(Record):
     """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
 
     The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
-    pixels; `downloads` are the names of files that the action began to download. `navigations` are those since the
-    previous step, so they include the ones that led to this observation.
+    pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
+    step, so they include the ones that led to this observation.
     """
 
     index: int

@@ -149,17 +149,25 @@ class Snapshot:
             if at in hidden or (node.role == "option" and node.states.get("selected", "false") == "false"):
                 at = self._end_of(node)
                 continue
-            if node.role == "text" and node.parent is not None and self.nodes[node.parent].role in FIELDS:
-                at = end
-                continue
             # The root's own name describes its content; it counts only if there is no content.
             if node.name and at not in self._repeating and not (at == first and root and end < last):
                 yield at, node.name
-            if node.role in FIELDS and node.role != "combobox":
+            if node.role in FIELDS:
+                # Of what is inside, only options are the page's own; the rest may have been typed (`contenteditable`).
+                yield from ((option.position, self.text_of(option)) for option in self._chosen(node, hidden))
                 end = self._end_of(node)
-            elif node.text and node.role not in FIELDS and node.text != node.name:
+            elif node.text and node.text != node.name:
                 yield at, node.text
             at = end
+
+    def _chosen(self, field: Node, hidden: Collection[int]) -> Iterator[Node]:
+        """The selected options in a combobox."""
+        after = field.position
+        for node in self.subtree(field):
+            if node.role == "option" and node.position >= after and node.position not in hidden:
+                after = self._end_of(node)
+                if node.states.get("selected", "false") != "false":
+                    yield node
 
     def _end_of(self, node: Node) -> int:
         """The position after the last node inside `node`."""

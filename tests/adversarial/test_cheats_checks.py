@@ -66,6 +66,26 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
     ("the value of a field", PLACED, [RecordedStep(snapshot=FORM)], None),
     ("an option not chosen", PLACED, [RecordedStep(snapshot='- combobox "x":\n  - option "Order placed"')], None),
     ("a placeholder", PLACED, [RecordedStep(snapshot='- textbox "x" [ref=e1]:\n  - /placeholder: Order placed')], None),
+    (
+        "paragraphs in a rich text field",
+        PLACED,
+        [
+            RecordedStep(
+                snapshot='- textbox "x" [ref=e1]:\n  - paragraph [ref=e2]: Order placed\n  - heading "Order placed"'
+            )
+        ],
+        None,
+    ),
+    (
+        "paragraphs in an editable combobox",
+        PLACED,
+        [
+            RecordedStep(
+                snapshot='- combobox "x" [ref=e1]:\n  - paragraph [ref=e2]: Order placed\n  - option "Other" [selected]'
+            )
+        ],
+        None,
+    ),
     ("an address of a link", PLACED, [RecordedStep(snapshot='- link "x" [ref=e1]:\n  - /url: /?q=Order placed')], None),
     (
         "a row named by a field",

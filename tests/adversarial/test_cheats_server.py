@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from helpers.browser.hostile_site import hostile_site, tripwire
 from helpers.episode.live_judge import LiveJudge, finish, live_judge, participant, some_tasks, to_the_goal
 from helpers.llm.servers import ModelServer, openai_error
-from judge.browser.launch import BrowserSettings
+from judge.browser.chromium import BrowserSettings
 from judge.config import RunConfig
 from judge.runner.follow import request_assessment
 from judge.server.limits import ServiceLimits

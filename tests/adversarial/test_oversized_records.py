@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers.episode.live_judge import ALWAYS_YES
+from helpers.episode.one_page_shop import assess_in_shop
 from helpers.llm.scripted import ScriptedModel, parts_for
 from helpers.results import a_finished_run, a_result, write_attempt
 from helpers.trajectory.largest import LONG, TEXTS, a_largest_step, sizes, write_largest

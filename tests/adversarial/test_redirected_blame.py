@@ -22,7 +22,7 @@ ELSEWHERE = "https://other.example/trap"
 def both_sites_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The guard lets this machine's other sites pass, as it would a public one."""
     monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
-    monkeypatch.setattr("judge.browser.guard.proxy.is_this_machine", lambda _: False)
+    monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
 
 
 # What the participant does, and who is to blame when the browser dies on the way to the other site.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from helpers.episode.one_page_shop import assess_in_shop
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.config import RunConfig
 from judge.events import Event, TaskRetried

@@ -5,11 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.participants import observed
-from judge.browser.actions import Complaint, check_action
-from judge.browser.tools import offered_tools
-from participants.base import Observation
+from judge.browser.tools import Complaint, check_action, offered_tools
 from participants.random import RandomAgent
-from shared.models import Action, Page, ToolSpec
+from shared.models import Action, Observation, Page, ToolSpec
 from shared.snapshot import parse_snapshot
 
 SNAPSHOT = """\

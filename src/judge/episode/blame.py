@@ -2,7 +2,7 @@
 
 A fault of browser or site aborts an attempt and keeps its task out of the rates. A participant that could send the
 browser to a page of its choice could thus get rid of any task it is about to lose. So each navigation is attributed
-(`judge.browser.guard.navigation_log`), whether or not a page arrived.
+(`judge.browser.navigations`), whether or not a page arrived.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from judge.browser.session import Hop
-from judge.sites import Site, off_site_flag, site_of, sites_linked_in, sites_named_in
+from judge.sites import Site, is_off_site, site_of, sites_linked_in, sites_named_in
 from shared.models import Navigation, Page
 
 Party = Literal["participant", "site"]
@@ -70,8 +70,7 @@ class Route:
 
     def is_elsewhere(self, url: str) -> bool:
         """Whether an address is on a site that does not belong to the task."""
-        is_off = off_site_flag(self._website, url, landed=self._landed) is not None
-        return is_off and not self._allowed.holds(url)
+        return is_off_site(self._website, url, landed=self._landed) and not self._allowed.holds(url)
 
     def landed(self, page: Page) -> None:
         """The website's own address led to this page before any action, so it is the task's site as well."""

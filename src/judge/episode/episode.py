@@ -15,8 +15,8 @@ from uuid import uuid4
 from pydantic import Field
 
 from judge.browser.action_lines import action_line
-from judge.browser.actions import CheckedAction, Complaint, check_action
 from judge.browser.session import Browser, BrowserFactory, ToolResult
+from judge.browser.tools import CheckedAction, Complaint, check_action
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.sites import OFF_SITE
@@ -327,6 +327,7 @@ class Episode:
             "refused": page.refused,
             "tabs": _shortened_tabs(page.tabs),
             "viewport": (self._config.viewport_width, self._config.viewport_height),
+            "downloads": page.downloads,
             "navigations": navigations,
         }
 
@@ -361,7 +362,7 @@ class Episode:
         # The text of these tools is their result; the effect of any other action shows on the next page.
         self._feedback = result.text if not result.ok or checked.tool in _ANSWERING_TOOLS else None
         record["outcome"] = Outcome(ok=result.ok, message=result.text, line=understood.line if result.ok else None)
-        record["downloads"] = result.downloads
+        record["downloads"] += result.downloads
         if result.refused:
             record["refused"] += result.refused
             record["flags"] += (BLOCKED,)

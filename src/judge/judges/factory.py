@@ -47,7 +47,6 @@ _JUDGING_FILES = (
     "judge/trajectory/record.py",
     "shared/checks.py",
     "shared/elements.py",
-    "judge/network_policy.py",
     "shared/normalise.py",
     "shared/patterns.py",
     "judge/sites.py",

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
+
 from shared.errors import ConfigError
 
 _STOP_GRACE_S = 10.0
@@ -135,38 +137,23 @@ def adopt_orphans() -> None:
 
 
 def end_orphans() -> int:
-    """Kill and reap every process that still descends from us. Returns how many there were."""
+    """Kill and reap every process that still descends from this one. Returns how many there were."""
     if sys.platform != "linux":
         return 0
     ended = 0
     # Killing a parent hands its children to us, so look again until none is left.
     for _ in range(20):
-        found = _descendants(os.getpid())
+        found = psutil.Process().children(recursive=True)
         if not found:
             break
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        for pid in found:
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        for process in found:
             with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+                os.waitpid(process.pid, 0)
                 ended += 1
     return ended
-
-
-def _descendants(pid: int) -> list[int]:
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                parents[int(entry.name)] = int(fields[1])
-    found: list[int] = []
-    frontier = {pid}
-    while frontier:
-        frontier = {child for child, parent in parents.items() if parent in frontier} - set(found)
-        found.extend(frontier)
-    return found
 
 
 def endpoint_address(name: str, endpoint: str) -> tuple[str, int]:

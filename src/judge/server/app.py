@@ -3,7 +3,7 @@
 from importlib import metadata
 from pathlib import Path
 
-from judge.browser import folders as browser_folders
+from judge.browser.chromium import sweep
 from judge.events import Event, Sink
 from judge.server.limits import ServiceLimits
 from judge.server.live import LiveHub
@@ -41,7 +41,7 @@ def serve_judge(
     The live page answers this machine only, unless a token guards it or `public_live` opens it to everyone.
     """
     version = metadata.version("wabe")
-    browser_folders.sweep()
+    sweep()
     tracing = open_tracing(settings, version=version)
     hub = LiveHub() if ui else None
     service = JudgeService(

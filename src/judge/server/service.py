@@ -6,10 +6,11 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from judge.browser.guard.browser import GuardedBrowsers
-from judge.browser.launch import BrowserSettings
+from judge.browser.chromium import BrowserSettings
+from judge.browser.playwright import open_browser
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
@@ -23,6 +24,7 @@ from judge.scenario.bundled import bundled_tasks
 from judge.scenario.toml import AssessmentRequest, parse_request, shard
 from judge.server.limits import Capacity, settings_of_the_host
 from judge.server.limits import ServiceLimits as ServiceLimits
+from judge.sites import NetworkPolicy
 from judge.store import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
 from shared.a2a.tasks import TaskSink, Turn
@@ -150,7 +152,8 @@ class JudgeService:
         closed = (self._parts.own_address, participant)
 
         def browsers_for(task: Task) -> BrowserFactory:
-            return GuardedBrowsers(settings, task.website, (*config.allowed_sites, *task.allowed_sites), closed=closed)
+            sites = (task.website, *config.allowed_sites, *task.allowed_sites)
+            return partial(open_browser, settings, NetworkPolicy.for_websites(sites, closed=closed))
 
         return browsers_for
 

@@ -17,7 +17,7 @@ RESULT_SCHEMA = "wabe-2"
 OLDER_RESULT_SCHEMAS = ("wabe-1",)
 MAX_THOUGHT_CHARS = 4000
 # Attempts that ended for reasons outside the participant; they count for nothing.
-_ABORTED: tuple[StopReason, ...] = ("environment_fault", "cancelled")
+ABORTING: tuple[StopReason, ...] = ("environment_fault", "cancelled")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
 _LATER_OF_TASK = ("checks", "allowed_sites")
@@ -59,7 +59,7 @@ class Attempt(Record):
     @property
     def is_aborted(self) -> bool:
         """Whether something around the participant failed, so that the attempt counts for nothing."""
-        return self.stop_reason in _ABORTED
+        return self.stop_reason in ABORTING
 
     @property
     def outcome(self) -> TaskOutcome:

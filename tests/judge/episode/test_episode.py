@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.episode.scripted import SkippingLoop
-from judge.browser.action_lines import split_line
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.episode.episode import Clock, OutOfTime, Understood, understand
 from shared.models import Action, ToolSpec
 from shared.protocol import render_reply
 from shared.snapshot import parse_snapshot
+from shared.text import split_line
 
 TOOLS = offered_tools(SERVER_TOOLS)
 SNAPSHOT = parse_snapshot('- button "Go" [ref=e1]\n- textbox "Name" [ref=e2]')

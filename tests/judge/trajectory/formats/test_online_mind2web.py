@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.browser.action_lines import action_line, one_line
-from judge.browser.actions import CheckedAction
+from judge.browser.tools import CheckedAction
 from judge.trajectory.formats.online_mind2web import action_v2, check_document, submission
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError

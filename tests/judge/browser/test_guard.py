@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from judge import network_policy
-from judge.browser.guard.proxy import Guard, guarding, is_this_machine
+from judge import sites
+from judge.browser.guard import Guard, guarding, is_this_machine
 from judge.sites import NetworkPolicy
 
 
@@ -49,9 +49,7 @@ async def site() -> AsyncIterator[Site]:
 
 @pytest.fixture
 async def guard(site: Site) -> AsyncIterator[Guard]:
-    async with guarding(
-        NetworkPolicy.for_websites([f"http://127.0.0.1:{site.port}/"]), max_response_bytes=1000
-    ) as guard:
+    async with guarding(NetworkPolicy.for_websites([f"http://127.0.0.1:{site.port}/"]), max_body_bytes=1000) as guard:
         yield guard
 
 
@@ -77,7 +75,7 @@ async def test_one_connection_of_the_browser_serves_many_requests(site: Site, br
 @pytest.mark.parametrize(
     "host", ["localhost", "127.1", "0", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "[::1]", "127.0.0.2"]
 )
-async def test_other_spellings_of_this_machine_are_refused_and_noted(
+async def test_other_spellings_of_this_machine_are_refused_and_recorded(
     site: Site, guard: Guard, browser: httpx.AsyncClient, host: str
 ) -> None:
     response = await browser.get(f"http://{host}:{site.port}/")
@@ -113,7 +111,7 @@ async def test_this_machine_is_refused_also_under_an_address_that_counts_as_publ
     guard: Guard, browser: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As on a machine of a cloud that has its public address itself: the guard's own port is one of this machine's.
-    monkeypatch.setattr(network_policy, "refuse_ip", lambda _: None)
+    monkeypatch.setattr(sites, "refuse_ip", lambda _: None)
     response = await browser.get(f"http://127.0.0.1:{guard.port}/")
     assert response.status_code == 403
     assert guard.take_refusals() == (f"127.0.0.1:{guard.port}: this machine",)
@@ -122,11 +120,11 @@ async def test_this_machine_is_refused_also_under_an_address_that_counts_as_publ
 @pytest.mark.parametrize(
     ("address", "is_ours"), [("127.0.0.1", True), ("192.0.2.1", False), ("2001:db8::1", False), ("fe80::1%x", False)]
 )
-def test_the_machines_own_addresses_are_told(address: str, is_ours: bool) -> None:
+def test_the_machines_own_addresses_are_recognised(address: str, is_ours: bool) -> None:
     assert is_this_machine(address) is is_ours
 
 
-async def test_names_that_nobody_answers_for_hold_up_no_other_browser(
+async def test_look_ups_without_an_answer_do_not_hold_up_other_browsers(
     site: Site, guard: Guard, browser: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, released = socket.getaddrinfo, threading.Event()
@@ -191,7 +189,7 @@ async def test_a_dead_site_closes_the_connection_and_is_not_a_refusal(guard: Gua
 @pytest.mark.parametrize(
     "junk", [b"\r\n\r\n", b"GET\r\n\r\n", b"\xff" * 100_000, b"GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n"]
 )
-async def test_junk_is_answered_or_cut_off_and_the_guard_lives_on(site: Site, guard: Guard, junk: bytes) -> None:
+async def test_junk_is_answered_or_cut_off_and_the_guard_keeps_running(site: Site, guard: Guard, junk: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", guard.port)
     writer.write(junk)
     writer.write_eof()

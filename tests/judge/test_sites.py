@@ -1,4 +1,4 @@
-"""What a browser under assessment may reach."""
+"""Which site an address belongs to, and what a browser under assessment may reach."""
 
 import ipaddress
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.sites import NetworkPolicy, Place, place_of, refuse_ip
+from judge.sites import NetworkPolicy, Place, is_off_site, place_of, refuse_ip
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_public_address_is_allowed(address: str) -> None:
 
 
 @given(st.ip_addresses())
-def test_whatever_is_allowed_is_global(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+def test_every_allowed_address_is_global(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
     inner = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     assert refuse_ip(str(address)) is not None or (inner or address).is_global
 
@@ -120,3 +120,58 @@ def test_a_metadata_service_is_not_even_looked_up() -> None:
 def test_any_text_can_be_asked_for_its_place(url: str) -> None:
     place = place_of(url)
     assert place is None or place.host == place.host.lower()
+
+
+@pytest.mark.parametrize(
+    ("website", "url"),
+    [
+        ("https://www.shop.com/", "https://checkout.shop.com/cart"),
+        ("https://shop.co.uk/", "http://www.shop.co.uk/x"),
+        ("http://127.0.0.1:9180/", "http://127.0.0.1:9180/cart"),
+        ("http://localhost:1/", "http://localhost:1/x"),
+        ("https://shop.com/", "about:blank"),
+        ("https://shop.com/", "chrome-error://chromewebdata/"),
+        ("https://shop.com/", "https://www.SHOP.com./cart"),
+        ("https://shop.com/", "blob:https://www.shop.com/5f0c"),
+        ("https://bücher.example/", "https://xn--bcher-kva.example/x"),
+        ("http://localhost:80/", "http://localhost/"),
+        ("http://10.0.0.1/", "https://10.0.0.1/"),
+        ("https://mine.github.io/", "https://mine.github.io/page"),
+    ],
+)
+def test_the_same_site_is_not_flagged(website: str, url: str) -> None:
+    assert not is_off_site(website, url)
+
+
+@pytest.mark.parametrize(
+    ("website", "url"),
+    [
+        ("https://www.shop.com/", "https://www.google.com/search?q=shop.com"),
+        ("https://shop.com/", "https://shop.com.evil.net/"),
+        ("https://shop.com/", "https://notshop.com/"),
+        ("https://shop.co.uk/", "https://other.co.uk/"),
+        ("http://127.0.0.1:9180/", "http://127.0.0.1:9009/"),
+        ("http://10.0.0.1/", "http://10.0.0.2/"),
+        ("https://shop.com/", "https://web.archive.org/web/2020/https://shop.com/"),
+        ("https://shop.com/", "https://shop-com.translate.goog/"),
+        ("https://shop.com/", "blob:https://evil.net/5f0c"),
+        ("https://shop.com/", "view-source:https://evil.net/"),
+        ("https://mine.github.io/", "https://others.github.io/"),
+        ("https://shop.com/", "https://xn--shp-tna.com/"),
+    ],
+)
+def test_another_site_is_flagged(website: str, url: str) -> None:
+    assert is_off_site(website, url)
+
+
+def test_where_the_website_redirects_belongs_to_the_site() -> None:
+    landed = "https://www.newname.com/welcome"
+    assert not is_off_site("https://oldname.com/", "https://shop.newname.com/", landed=landed)
+    assert not is_off_site("https://oldname.com/", "https://oldname.com/x", landed=landed)
+    assert is_off_site("https://oldname.com/", "https://evil.net/", landed=landed)
+    assert is_off_site("https://oldname.com/", "https://evil.net/", landed="about:blank")
+
+
+@given(st.text(), st.text())
+def test_any_two_texts_can_be_compared(website: str, url: str) -> None:
+    assert is_off_site(website, url) in (True, False)

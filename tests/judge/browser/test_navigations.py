@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from helpers.browser.hostile_site import Handler, hostile_site
-from helpers.browser.sessions import browsers, ref_of
-from judge.browser.guard.navigation_log import NavigationLog
+from helpers.browser.sessions import a_browser, ref_of
+from judge.browser.navigations import NavigationLog
 from judge.browser.session import Hop
 
 LINKS = """<title>Links</title><a href="/go" target="_blank">In a tab</a><iframe src="/inner"></iframe>"""
@@ -18,7 +18,7 @@ async def test_redirects_and_new_tabs_are_recorded_and_frames_are_not() -> None:
         handler.redirect("/goal")
 
     with hostile_site({"/": LINKS, "/go": moved, "/inner": "<p>inside"}) as site:
-        async with browsers()() as browser:
+        async with a_browser() as browser:
             await browser.open(site.url)
             page = await browser.observe()
             opened = browser.take_hops()
@@ -30,7 +30,7 @@ async def test_redirects_and_new_tabs_are_recorded_and_frames_are_not() -> None:
     assert clicked == (Hop(url=f"{site.url}go"), Hop(url=f"{site.url}goal", is_redirect=True))
 
 
-def test_a_line_that_is_still_being_written_is_read_the_next_time(tmp_path: Path) -> None:
+def test_a_line_that_is_still_being_written_is_left_for_the_next_call(tmp_path: Path) -> None:
     log, file = NavigationLog(tmp_path), tmp_path / "navigations.jsonl"
     assert log.take() == ()
     file.write_text('{"url": "http://a/", "is_redirect": false}\n{"url": "http://b')

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.browser.server_tools import FORBIDDEN, SERVER_TOOLS, tool
-from judge.browser.actions import CheckedAction, Complaint, check_action, offered_tools
+from judge.browser.tools import CheckedAction, Complaint, check_action, offered_tools
 from shared.models import Action, Observation, Page
 from shared.protocol import parse_observation, render_observation, render_tools
 from shared.snapshot import parse_snapshot
@@ -55,7 +55,7 @@ def test_a_parameter_outside_the_policy_is_not_offered(name):
     assert name not in render_tools(TOOLS)
 
 
-def test_a_tool_that_demands_an_unknown_parameter_is_not_offered():
+def test_a_tool_that_requires_an_unknown_parameter_is_not_offered():
     offered = offered_tools([tool("browser_hover", {"target": {"type": "string"}, "path": {}}, ("target", "path"))])
     assert "browser_hover" not in {spec.name for spec in offered}
 
@@ -138,7 +138,7 @@ def test_a_long_description_of_an_element_is_cut():
         ("https://a.example/one two", "https://a.example/one two"),
     ],
 )
-def test_a_web_address_is_taken_and_a_bare_host_gets_https(url, expected):
+def test_a_web_address_is_accepted_and_a_bare_host_gets_https(url, expected):
     assert params("browser_navigate", url=url) == {"url": expected}
 
 
@@ -184,11 +184,11 @@ def test_every_other_address_is_refused(url, call):
     ("name", "given_params", "said"),
     [
         ("browser_click", {}, 'the parameter "target" is missing.'),
-        ("browser_click", {"target": "#buy"}, '"#buy" as "target" is no element reference; send the ref'),
+        ("browser_click", {"target": "#buy"}, '"#buy" as "target" is not an element reference; send the ref'),
         ("browser_click", {"target": "text=Buy"}, "selectors are not accepted"),
         ("browser_click", {"target": "e13"}, "there is no element e13 in the current snapshot"),
         ("browser_click", {"target": "e99"}, "there is no element e99 in the current snapshot"),
-        ("browser_click", {"target": 12}, '"12" as "target" is no element reference'),
+        ("browser_click", {"target": 12}, '"12" as "target" is not an element reference'),
         ("browser_click", {"target": "e12", "ref": "e13"}, '"ref" and "target" name different elements'),
         ("browser_click", {"target": "e12", "filename": "x"}, 'there is no parameter "filename"; known are: target,'),
         (
@@ -245,7 +245,7 @@ def test_the_only_tab_cannot_be_closed(open_tabs, kind):
     assert isinstance(check_action(action, TOOLS, SNAPSHOT, open_tabs=open_tabs), kind)
 
 
-def test_the_participants_action_is_left_as_it_was():
+def test_the_participants_action_is_not_modified():
     action = Action(
         tool="browser_fill_form", params={"fields": [{"ref": "e12", "name": "n", "type": "radio", "value": True}]}
     )
@@ -267,7 +267,7 @@ values = st.recursive(
     st.sampled_from([spec.name for spec in TOOLS]) | st.text(max_size=80),
     st.dictionaries(keys | st.text(max_size=5), values, max_size=5),
 )
-def test_whatever_is_asked_is_an_action_or_one_bounded_line(name, given_params):
+def test_any_request_is_an_action_or_one_bounded_line(name, given_params):
     result = check_action(Action(tool=name, params=given_params), TOOLS, SNAPSHOT)
     if isinstance(result, Complaint):
         assert len(result.text) < 700
