@@ -17,7 +17,7 @@ from helpers_runs import BEGAN, write_task
 from helpers_runs_cli import run_command
 from helpers_scenarios import free_ports
 from judge.events import Event, RunStarted, StepDone, TaskDone
-from judge.judges.without_judge import WHY_ZERO
+from judge.judges.rescoring import WHY_ZERO
 from judge.results.run_record import withdraw_unplayed
 from judge.runner.children import start_child
 from judge.runner.follow import FirstTasks, UnusableParticipant

@@ -1,45 +1,55 @@
-"""The judge's protocol: a trajectory in, a verdict out.
+"""A judge takes a trajectory and returns a verdict.
 
-Judging live and judging again are one function. A streaming judge is the same method on a model with a single-flight
-cache: `prefetch` sends ahead the very requests that `judge` will make, so `judge` finds them answered.
+Live judging and re-scoring are one function. Judging during an episode is the same method on a single-flight cache:
+`prefetch_*` sends the very requests that `judge` will make, so `judge` finds them answered.
 """
 
-from typing import Protocol
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from judge.trajectory.record import Trajectory
 from shared.models import JudgeInfo, Step, Task, Verdict
 
 
-class Judge(Protocol):
+class Judge(ABC):
     """One judge method, bound to its model, prompt set and settings."""
 
     @property
+    @abstractmethod
     def id(self) -> str:
-        """`<method>-<digest>`: the name of the verdict file; the digest covers method, model, prompt set and settings.
+        """`<method>-<digest>`: the name of the verdict file. The digest covers method, model, prompt set and settings.
 
-        The code that judged is told by the verdict's own `judge` block.
+        The judging code is not in it; a verdict names that in its own `judge` block.
         """
-        ...
 
     @property
+    @abstractmethod
     def info(self) -> JudgeInfo:
-        """Who judges: the `judge` block of every result, also of one that needed no judge to say."""
-        ...
+        """The `judge` block of every verdict, including those that needed no judge."""
 
     def judges_of(self, task: Task) -> tuple["Judge", ...]:
-        """Who decides the task: first the one whose verdict counts, then those whose verdicts lie beside it."""
-        ...
+        """The judges of a task: first the one whose verdict counts, then those whose verdicts are kept beside it."""
+        return (self,)
 
     async def prefetch_task(self, task: Task) -> None:
-        """Ask ahead what depends on the task alone (key points). Never raises."""
-        ...
+        """Send the requests that depend on the task alone (key points). Never raises."""
+        return
 
     async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
-        """Ask ahead what depends on one step's evidence (its screenshot's score). Never raises."""
-        ...
+        """Send the requests that depend on one step's screenshot (its score). Never raises."""
+        return
 
+    @abstractmethod
     async def judge(self, trajectory: Trajectory) -> Verdict:
-        """Decide. Model faults come back as an `unscored` verdict that names them; nothing is raised for them."""
-        ...
+        """The verdict. Faults of the model make it `unscored` and are named in its reason; they are not raised."""
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Release what the judge holds."""
+        return
+
+
+def digest(settings: Sequence[object]) -> str:
+    """A short digest of what identifies a judge."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]

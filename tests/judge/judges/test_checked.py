@@ -21,7 +21,7 @@ def checks(**config: object) -> ChecksJudge:
     return ChecksJudge(RunConfig.model_validate(config), package_version="1", code_checksum="c")
 
 
-class CountingJudge:
+class CountingJudge(Judge):
     """A judge on a model, which counts what it is asked."""
 
     id = "webjudge-1"
@@ -33,9 +33,6 @@ class CountingJudge:
     def __init__(self) -> None:
         self.asked = 0
 
-    def judges_of(self, task: Task) -> tuple[Judge, ...]:
-        return (self,)
-
     async def prefetch_task(self, task: Task) -> None:
         self.asked += 1
 
@@ -45,9 +42,6 @@ class CountingJudge:
     async def judge(self, trajectory: Trajectory) -> Verdict:
         self.asked += 1
         return Verdict(outcome="failure", reason="the model says no")
-
-    async def aclose(self) -> None:
-        return
 
 
 async def test_a_verdict_names_the_checks_and_where_each_first_passed(tmp_path: Path) -> None:

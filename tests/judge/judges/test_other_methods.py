@@ -8,10 +8,9 @@ import pytest
 from helpers_scripted_model import JPEG, Script, ScriptedModel, parts_for, stage, trajectory, webjudge_script
 from judge.judges.engine import ModelJudge
 from judge.judges.factory import METHODS
-from judge.judges.last_shot import AgentTrekJudge, AutonomousJudge
 from judge.judges.rubric import RubricJudge
-from judge.judges.webjudge_keypoints import WebJudgeKeyPoints
-from judge.judges.webvoyager import WebVoyagerJudge
+from judge.judges.single_question import AgentTrekJudge, AutonomousJudge, WebVoyagerJudge
+from judge.judges.webjudge import WebJudgeKeyPoints
 from shared.llm.model import ImagePart, ModelRequest
 from shared.models import Step, Task
 

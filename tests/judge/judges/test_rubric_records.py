@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge.judges.rubric_records import Criterion, parse_criteria, parse_marks, parse_reading
+from judge.judges.rubric import Criterion, parse_criteria, parse_marks, parse_reading
 
 CRITERIA = (Criterion(id="c1", requirement="Red"), Criterion(id="c2", requirement="Under $5"))
 

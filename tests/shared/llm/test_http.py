@@ -6,7 +6,7 @@ import pytest
 
 from shared.llm.http import retry_after_s, without_secret
 
-NOW = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC)
+NOW_S = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC).timestamp()
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,11 @@ NOW = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC)
     ],
 )
 def test_retry_after_is_seconds_or_a_date_within_bounds(value: str | None, seconds: float) -> None:
-    assert retry_after_s(value, now=NOW) == seconds
+    assert retry_after_s({} if value is None else {"retry-after": value}, now_s=NOW_S) == seconds
+
+
+def test_milliseconds_outrank_seconds() -> None:
+    assert retry_after_s({"retry-after-ms": "20", "retry-after": "2"}) == 0.02
 
 
 def test_an_error_text_is_one_bounded_line_without_the_key() -> None:

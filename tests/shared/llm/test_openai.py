@@ -56,7 +56,9 @@ async def test_a_completion_has_text_model_and_all_tokens() -> None:
 
 async def test_a_reasoning_model_is_sent_no_temperature() -> None:
     async with serving(openai_answer("Hi")) as server:
-        await ask(server, takes_sampling=False)
+        model = OpenAIModel("o4-mini", api_key=KEY, base_url=f"{server.url}/v1")
+        await model.complete(REQUEST)
+        await model.aclose()
     assert "temperature" not in server.received[0].body
 
 

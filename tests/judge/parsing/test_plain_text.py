@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge.parsing.text import plain_text, without_thinking
+from judge.parsing.plain_text import plain_text, without_thinking
 
 
 @pytest.mark.parametrize(

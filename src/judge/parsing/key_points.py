@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from judge.parsing.text import without_thinking
+from judge.parsing.plain_text import without_thinking
 
 MAX_POINTS = 40
 MAX_POINT_CHARS = 600
