@@ -145,7 +145,7 @@ class Assessment:
     async def _attempt(self, task: Task, store: TaskStore, attempt: int) -> EpisodeEnd:
         self._parts.emit(TaskStarted(task_id=task.task_id, attempt=attempt, max_steps=self._config.max_steps))
         store.begin()
-        await self._parts.judge.prefetch_task(task)
+        self._parts.judge.prefetch(task)
         began, clock = time.time(), time.monotonic()
         try:
             async with self._parts.connect() as participant:
@@ -239,10 +239,11 @@ class _Hooks:
         self._task = task
         self._config = config
         self._parts = parts
-        self._folder = str(store.folder)
+        self._store = store
 
     async def observed(self, step: Step) -> None:
-        await self._parts.judge.prefetch_step(self._task, step, self._folder)
+        if step.screenshot is not None:
+            self._parts.judge.prefetch(self._task, self._store.folder / step.screenshot)
 
     async def stepped(self, step: Step) -> None:
         happened = step.outcome.line if step.outcome and step.outcome.line else None

@@ -1,44 +1,35 @@
 """A judge takes a trajectory and returns a verdict.
 
 Live judging and re-scoring are one function. Judging during an episode is the same method on a single-flight cache:
-`prefetch_*` sends the very requests that `judge` will make, so `judge` finds them answered.
+`prefetch` sends the very requests that `judge` will make, so `judge` finds them answered.
 """
 
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping
+from pathlib import Path
 
 from judge.trajectory.record import Trajectory
-from shared.models import JudgeInfo, Step, Task, Verdict
+from shared.models import JudgeInfo, Task, Verdict
 
 
 class Judge(ABC):
-    """One judge method, bound to its model, prompt set and settings."""
+    """One judge method, bound to its model, prompt set and settings.
 
-    @property
-    @abstractmethod
-    def id(self) -> str:
-        """`<method>-<digest>`: the name of the verdict file. The digest covers method, model, prompt set and settings.
+    `id` is `<method>-<digest>`, the name of the verdict file. The digest covers method, model, prompt set and settings;
+    the judging code is named in `info`, the `judge` block of every verdict, including those that needed no judge.
+    """
 
-        The judging code is not in it; a verdict names that in its own `judge` block.
-        """
-
-    @property
-    @abstractmethod
-    def info(self) -> JudgeInfo:
-        """The `judge` block of every verdict, including those that needed no judge."""
+    id: str
+    info: JudgeInfo
 
     def judges_of(self, task: Task) -> tuple["Judge", ...]:
         """The judges of a task: first the one whose verdict counts, then those whose verdicts are kept beside it."""
         return (self,)
 
-    async def prefetch_task(self, task: Task) -> None:
-        """Send the requests that depend on the task alone (key points). Never raises."""
-        return
-
-    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
-        """Send the requests that depend on one step's screenshot (its score). Never raises."""
+    def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
+        """Send the requests that depend on the task alone, or on the task and one screenshot. Never raises."""
         return
 
     @abstractmethod
@@ -50,6 +41,15 @@ class Judge(ABC):
         return
 
 
-def digest(settings: Sequence[object]) -> str:
-    """A short digest of what identifies a judge."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+def judge_id(method: str, *settings: object) -> str:
+    """The id of a judge with these settings."""
+    canonical = json.dumps([method, *settings], sort_keys=True)
+    return f"{method}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
+
+
+def files_checksum(files: Mapping[str, bytes]) -> str:
+    """SHA-256 over names and contents."""
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(f"{name}\0{len(files[name])}\0".encode() + files[name])
+    return digest.hexdigest()

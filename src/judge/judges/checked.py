@@ -1,14 +1,15 @@
 """Judging by a task's declared checks: no model, no network; the same trajectory always gives the same verdict."""
 
 import asyncio
+from pathlib import Path
 
 from judge.config import RunConfig
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import CheckEvaluator
-from judge.judges.base import Judge, digest
+from judge.judges.base import Judge, judge_id
 from judge.trajectory.record import Trajectory
 from shared.checks import NO_CHECKS
-from shared.models import ImageScore, JudgeInfo, Step, Task, Verdict, VerdictOutcome
+from shared.models import ImageScore, JudgeInfo, Task, Verdict, VerdictOutcome
 
 METHOD = "checks"
 OFFLINE = "offline"
@@ -26,8 +27,8 @@ class ChecksJudge(Judge):
     def __init__(self, config: RunConfig, *, package_version: str, code_checksum: str) -> None:
         self._evaluator = CheckEvaluator(config.allowed_sites)
         settings = {"allowed_sites": list(config.allowed_sites)}
-        self._id = f"{METHOD}-{digest([METHOD, RULES_VERSION, code_checksum, settings])}"
-        self._info = JudgeInfo(
+        self.id = judge_id(METHOD, RULES_VERSION, code_checksum, settings)
+        self.info = JudgeInfo(
             method=METHOD,
             model=OFFLINE,
             prompt_set="none",
@@ -38,16 +39,6 @@ class ChecksJudge(Judge):
             package_version=package_version,
             code_checksum=code_checksum,
         )
-
-    @property
-    def id(self) -> str:
-        """`checks-<digest>` over the code and settings that evaluate checks."""
-        return self._id
-
-    @property
-    def info(self) -> JudgeInfo:
-        """The `judge` block of every verdict."""
-        return self._info
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """Success if every check passes; unscored if there are none, or if what one needs was not recorded."""
@@ -73,20 +64,13 @@ class CheckedJudge(Judge):
     """
 
     def __init__(self, checks: ChecksJudge, model: Judge, config: RunConfig) -> None:
+        # The model judge names the run's judge; a task with checks has the verdict file of its checks.
+        self.id = model.id
+        self.info = model.info
         self._checks = checks
         self._model = model
         self._judges_both = config.judge_checked_tasks
         self._truth = config.truth
-
-    @property
-    def id(self) -> str:
-        """The model judge's, which names the run's judge; a task with checks has the verdict file of its checks."""
-        return self._model.id
-
-    @property
-    def info(self) -> JudgeInfo:
-        """The model judge's."""
-        return self._model.info
 
     def judges_of(self, task: Task) -> tuple[Judge, ...]:
         """The judges of a task: first the one whose verdict counts, then those whose verdicts are kept beside it."""
@@ -96,15 +80,10 @@ class CheckedJudge(Judge):
             return (self._checks,)
         return (self._model, self._checks) if self._truth == "judge" else (self._checks, self._model)
 
-    async def prefetch_task(self, task: Task) -> None:
+    def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
         """Prefetch where the model judges at all."""
         for judge in self.judges_of(task):
-            await judge.prefetch_task(task)
-
-    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
-        """Prefetch where the model judges at all."""
-        for judge in self.judges_of(task):
-            await judge.prefetch_step(task, step, trajectory_dir)
+            judge.prefetch(task, screenshot)
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict that counts."""

@@ -5,6 +5,7 @@ cache, so that a later scoring gets a new chance, and the method decides what th
 """
 
 import asyncio
+import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from judge.config import RunConfig
-from judge.judges.base import Judge, digest
+from judge.judges.base import Judge, judge_id
 from judge.judges.evidence import actions_block, answer_block, image_part, task_block
 from judge.judges.prompt_set import PromptSet
 from judge.parsing import Status, parse_status
@@ -20,7 +21,7 @@ from judge.trajectory.record import Trajectory
 from shared.errors import ModelError, ModelMalformed, ModelTruncated, TrajectoryError
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ModelRequest
-from shared.models import JudgeInfo, Record, Step, Task, TokenUsage, Verdict, VerdictOutcome
+from shared.models import JudgeInfo, Record, Task, TokenUsage, Verdict, VerdictOutcome
 
 T = TypeVar("T")
 MAX_REASON_CHARS = 2_000
@@ -40,10 +41,10 @@ class JudgeParts:
 class Question(Record):
     """One question to the judge model. `order` is its place in the record, whenever its answer arrives."""
 
-    order: tuple[int, ...]
     prompt: str
     values: Mapping[str, Any]
-    reminder: str
+    order: tuple[int, ...] = (0,)
+    reminder: str = "status"
     images: tuple[Path, ...] = ()
     temperature: float = 0.0
     seed: int | None = None
@@ -155,40 +156,33 @@ class ModelJudge(Judge):
     def __init__(self, parts: JudgeParts) -> None:
         parts.prompts.check(self.prompts, self.reminders)
         self.parts = parts
-        self.config = parts.config
-        self._ahead: set[asyncio.Task[None]] = set()
-
-    @property
-    def id(self) -> str:
-        """`<method>-<digest>` over method, model, prompt set and every setting that can change a verdict."""
-        options = {name: getattr(self.config, name) for name in (*self.options, "off_site")}
-        model, checksum = self.parts.model.name, self.parts.prompts.checksum
-        return f"{self.method}-{digest([self.method, model, checksum, self.config.score_threshold, options])}"
-
-    @property
-    def info(self) -> JudgeInfo:
-        """The `judge` block of every verdict."""
-        prompts = self.parts.prompts
-        return JudgeInfo(
+        self.config = config = parts.config
+        prompts, model = parts.prompts, parts.model.name
+        options = {name: getattr(config, name) for name in (*self.options, "off_site")}
+        self.id = judge_id(self.method, model, prompts.checksum, config.score_threshold, options)
+        self.info = JudgeInfo(
             method=self.method,
-            model=self.parts.model.name,
+            model=model,
             prompt_set=prompts.name,
             prompt_version=prompts.version,
             prompt_checksum=prompts.checksum,
-            threshold=self.config.score_threshold,
-            package_version=self.parts.package_version,
-            code_checksum=self.parts.code_checksum,
+            threshold=config.score_threshold,
+            package_version=parts.package_version,
+            code_checksum=parts.code_checksum,
         )
+        self._prefetching: set[asyncio.Task[None]] = set()
 
-    async def prefetch_task(self, task: Task) -> None:
-        """Send the requests that depend on the task alone."""
-        self._prefetch(self.ahead_of_task(Session(self.parts), task))
+    def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
+        """Send the requests that depend on the task alone, or on the task and one screenshot."""
 
-    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
-        """Send the requests that depend on one screenshot."""
-        if step.screenshot is not None:
-            path = Path(trajectory_dir) / step.screenshot
-            self._prefetch(self.ahead_of_shot(Session(self.parts), task, path))
+        async def quietly() -> None:
+            # `judge` asks again and reports the result.
+            with contextlib.suppress(ModelError, TrajectoryError):
+                await self.ask_ahead(Session(self.parts), task, screenshot)
+
+        work = asyncio.create_task(quietly())
+        self._prefetching.add(work)
+        work.add_done_callback(self._prefetching.discard)
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict; a fault of the model or an unreadable file makes it `unscored`."""
@@ -204,36 +198,26 @@ class ModelJudge(Judge):
 
     async def aclose(self) -> None:
         """Cancel prefetching and close the model."""
-        for task in self._ahead:
-            task.cancel()
-        await asyncio.gather(*self._ahead, return_exceptions=True)
+        for work in self._prefetching:
+            work.cancel()
+        await asyncio.gather(*self._prefetching, return_exceptions=True)
         await self.parts.model.aclose()
 
     @abstractmethod
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
         """The method itself. `ModelError` and `TrajectoryError` may be raised."""
 
-    async def ahead_of_task(self, session: Session, task: Task) -> None:
-        """The questions of `decide` that need the task only."""
-        return
-
-    async def ahead_of_shot(self, session: Session, task: Task, path: Path) -> None:
-        """The questions of `decide` that need the task and one screenshot only."""
+    async def ask_ahead(self, session: Session, task: Task, screenshot: Path | None) -> None:
+        """The questions of `decide` that need the task only, or one screenshot as well."""
         return
 
     def question(
-        self,
-        prompt: str,
-        trajectory: Trajectory,
-        images: Iterable[Path],
-        *,
-        order: tuple[int, ...] = (0,),
-        reminder: str = "status",
-        temperature: float = 0.0,
-        seed: int | None = None,
-        blocks: Mapping[str, str],
+        self, prompt: str, trajectory: Trajectory, images: Iterable[Path], blocks: Mapping[str, str], **options: Any
     ) -> Question:
-        """A question about the whole attempt, with the blocks that most prompts show and those of the method."""
+        """A question about the whole attempt, with the blocks that most prompts show and those of the method.
+
+        `options` are fields of `Question`.
+        """
         shown = tuple(images)
         values = {
             "task_block": task_block(trajectory.task),
@@ -242,26 +226,7 @@ class ModelJudge(Judge):
             "image_count": len(shown),
             **blocks,
         }
-        return Question(
-            order=order,
-            prompt=prompt,
-            values=values,
-            reminder=reminder,
-            images=shown,
-            temperature=temperature,
-            seed=seed,
-        )
-
-    def _prefetch(self, work: Coroutine[Any, Any, None]) -> None:
-        async def quietly() -> None:
-            try:
-                await work
-            except (ModelError, TrajectoryError):
-                return  # `judge` asks again and reports the result.
-
-        task = asyncio.create_task(quietly())
-        self._ahead.add(task)
-        task.add_done_callback(self._ahead.discard)
+        return Question(prompt=prompt, values=values, images=shown, **options)
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

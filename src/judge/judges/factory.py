@@ -1,6 +1,5 @@
 """Opens the configured judge: method, model, prompts, cache and limits. A missing key is an error, never a fallback."""
 
-import hashlib
 import importlib.metadata
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
@@ -9,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from judge.config import JudgeMethod, RunConfig
-from judge.judges.base import Judge
+from judge.config import RunConfig
+from judge.judges.base import Judge, files_checksum
 from judge.judges.checked import OFFLINE as OFFLINE
 from judge.judges.checked import CheckedJudge, ChecksJudge
 from judge.judges.engine import JudgeParts, ModelJudge
@@ -26,14 +25,10 @@ from shared.llm.opening import PROVIDERS, open_model, provider_of, require_sdk
 from shared.llm.prices import find_price
 from shared.settings import Settings
 
-METHODS: Mapping[JudgeMethod, type[ModelJudge]] = MappingProxyType(
+METHODS: Mapping[str, type[ModelJudge]] = MappingProxyType(
     {
-        "webjudge": WebJudge,
-        "webjudge_keypoints": WebJudgeKeyPoints,
-        "webvoyager": WebVoyagerJudge,
-        "autonomous": AutonomousJudge,
-        "agenttrek": AgentTrekJudge,
-        "rubric": RubricJudge,
+        method.method: method
+        for method in (WebJudge, WebJudgeKeyPoints, WebVoyagerJudge, AutonomousJudge, AgentTrekJudge, RubricJudge)
     }
 )
 # Everything between a trajectory and its verdict decides: whole packages, and single files.
@@ -141,16 +136,12 @@ def judging_code() -> Mapping[str, Traversable]:
     for folder in _JUDGING:
         for entry in packages["judge"].joinpath(folder.partition("/")[2]).iterdir():
             files[f"{folder}/{entry.name}"] = entry
-    return {name: files[name] for name in sorted(files) if name.endswith(".py")}
+    return {name: file for name, file in sorted(files.items()) if name.endswith(".py")}
 
 
 def code_checksum() -> str:
     """SHA-256 over the judging code. Line ends do not count."""
-    digest = hashlib.sha256()
-    for name, file in judging_code().items():
-        data = file.read_bytes().replace(b"\r\n", b"\n")
-        digest.update(f"{name}\0{len(data)}\0".encode() + data)
-    return digest.hexdigest()
+    return files_checksum({name: file.read_bytes().replace(b"\r\n", b"\n") for name, file in judging_code().items()})
 
 
 def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:

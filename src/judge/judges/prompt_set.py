@@ -1,6 +1,5 @@
 """A judge's prompts: data files with a version and a checksum, either bundled or from the user's own folder."""
 
-import hashlib
 from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -14,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from judge.config import first_problem
 from judge.files import decode, parse_toml, read_file, reason_of
+from judge.judges.base import files_checksum
 from shared.errors import ConfigError
 from shared.models import Record
 
@@ -63,7 +63,7 @@ class PromptSet:
     def __init__(self, name: str, version: str, files: Mapping[str, str]) -> None:
         self.name = name
         self.version = version
-        self.checksum = _checksum(files)
+        self.checksum = files_checksum({name: text.encode() for name, text in files.items()})
         self._files = files
         self._templates: dict[str, jinja2.Template] = {}
         self._jinja = jinja2.sandbox.SandboxedEnvironment(
@@ -156,11 +156,3 @@ def _read(entry: Traversable) -> str:
         return decode(data).replace("\r\n", "\n")
     except (OSError, ValueError) as error:
         raise ConfigError(f"{entry}: {reason_of(error)}", remedy="prompts are short UTF-8 texts") from None
-
-
-def _checksum(files: Mapping[str, str]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(files):
-        data = files[name].encode()
-        digest.update(f"{name}\0{len(data)}\0".encode() + data)
-    return digest.hexdigest()

@@ -1,6 +1,6 @@
 """Judging stored trajectories: `judge_stored` is behind live judging, resuming and `wabe score`.
 
-A verdict is valid only for the trajectory whose digest it names, and that digest is recomputed from the files each time.
+A verdict is valid only for the trajectory whose digest it names, and that digest is recomputed from the files.
 """
 
 import asyncio
@@ -127,59 +127,48 @@ async def judge_stored(
     judge on this very trajectory is kept, unless it is unscored or `again` is set; otherwise `asking` is called and
     the judge decides. Where several judges decide a task, each verdict is written and the first one's counts.
     """
+    folder = store.folder
     try:
         trajectory = await asyncio.to_thread(_load, store)
     except TrajectoryError as error:
-        return Scored(folder=store.folder, outcome="broken", reason=str(error))
+        return Scored(folder=folder, outcome="broken", reason=str(error))
     # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.
     except Exception as error:  # noqa: BLE001
-        return Scored(folder=store.folder, outcome="unscored", reason=_internal(store, error))
+        return Scored(folder=folder, outcome="unscored", reason=_internal(store, error))
     if trajectory.is_aborted:
         reason = f"aborted, so not judged: {trajectory.error or trajectory.stop_reason or 'no cause recorded'}"
-        return Scored(folder=store.folder, outcome="aborted", reason=reason)
-    scored = [
-        await _judged(store, trajectory, one, off_site=off_site, again=again, asking=asking)
-        for one in judge.judges_of(trajectory.task)
-    ]
+        return Scored(folder=folder, outcome="aborted", reason=reason)
+
+    async def judged(one: Judge) -> Scored:
+        before = None
+        try:
+            before = verdict_on_file(store, one.id, trajectory)
+            settled = _why_settled(trajectory, off_site)
+            if settled is not None:
+                verdict = Verdict(outcome="failure", reason=settled, judge=one.info)
+            elif before is not None and before.outcome != "unscored" and not again:
+                return Scored(folder=folder, outcome=before.outcome, reason=before.reason, kept=True, verdict=before)
+            else:
+                asking()
+                verdict = await one.judge(trajectory)
+        except TrajectoryError as error:
+            return Scored(folder=folder, outcome="broken", reason=str(error))
+        # Isolation boundary, as above.
+        except Exception as error:  # noqa: BLE001
+            verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=one.info)
+        verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
+        # A judge that fails today must not replace the verdict that it gave before.
+        is_worse = verdict.outcome == "unscored" and before is not None and before.outcome != "unscored"
+        try:
+            if not is_worse:
+                await asyncio.to_thread(store.write_verdict, one.id, verdict)
+        except OSError as error:
+            reason = f"{folder / 'verdicts'}: cannot be written: {error.strerror or error}"
+            return Scored(folder=folder, outcome="broken", reason=reason)
+        return Scored(folder=folder, outcome=verdict.outcome, reason=verdict.reason, verdict=verdict)
+
+    scored = [await judged(one) for one in judge.judges_of(trajectory.task)]
     return scored[0]
-
-
-async def _judged(
-    store: TaskStore,
-    trajectory: Trajectory,
-    judge: Judge,
-    *,
-    off_site: str,
-    again: bool,
-    asking: Callable[[], None],
-) -> Scored:
-    """One judge's verdict on a trajectory that can be judged."""
-    folder, before = store.folder, None
-    try:
-        before = verdict_on_file(store, judge.id, trajectory)
-        settled = _why_settled(trajectory, off_site)
-        if settled is not None:
-            verdict = Verdict(outcome="failure", reason=settled, judge=judge.info)
-        elif before is not None and before.outcome != "unscored" and not again:
-            return Scored(folder=folder, outcome=before.outcome, reason=before.reason, kept=True, verdict=before)
-        else:
-            asking()
-            verdict = await judge.judge(trajectory)
-    except TrajectoryError as error:
-        return Scored(folder=folder, outcome="broken", reason=str(error))
-    # Isolation boundary, as above.
-    except Exception as error:  # noqa: BLE001
-        verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=judge.info)
-    verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
-    # A judge that fails today must not replace the verdict that it gave before.
-    is_worse = verdict.outcome == "unscored" and before is not None and before.outcome != "unscored"
-    try:
-        if not is_worse:
-            await asyncio.to_thread(store.write_verdict, judge.id, verdict)
-    except OSError as error:
-        reason = f"{folder / 'verdicts'}: cannot be written: {error.strerror or error}"
-        return Scored(folder=folder, outcome="broken", reason=reason)
-    return Scored(folder=folder, outcome=verdict.outcome, reason=verdict.reason, verdict=verdict)
 
 
 def _why_settled(trajectory: Trajectory, off_site: str) -> str | None:

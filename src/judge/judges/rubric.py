@@ -192,13 +192,11 @@ class RubricJudge(ModelJudge):
     reminders: ClassVar[tuple[str, ...]] = ("json", "status")
     options: ClassVar[tuple[str, ...]] = ("judge_sees_answer", "max_images", "judge_votes")
 
-    async def ahead_of_task(self, session: Session, task: Task) -> None:
-        """Criteria need the task only."""
-        await _ask_criteria(session, task)
-
-    async def ahead_of_shot(self, session: Session, task: Task, path: Path) -> None:
-        """A screenshot's reading needs the criteria and the screenshot."""
-        await _ask_reading(session, task, await _ask_criteria(session, task), path, place=0)
+    async def ask_ahead(self, session: Session, task: Task, screenshot: Path | None) -> None:
+        """Criteria need the task only, a screenshot's reading needs the criteria and the screenshot."""
+        criteria = await _ask_criteria(session, task)
+        if screenshot is not None:
+            await _ask_reading(session, task, criteria, screenshot, place=0)
 
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
         """Criteria, then all screenshots concurrently, then all votes concurrently."""
@@ -233,27 +231,23 @@ class RubricJudge(ModelJudge):
         read: list[tuple[Shot, ShotReading]],
         run: int,
     ) -> Vote:
-        most, several = self.config.max_images, self.config.judge_votes > 1
+        most = self.config.max_images
         related = [shot for shot, reading in read if reading.is_related]
         # Both stages see the answer or neither: marks that miss it would veto every task that asks for one.
+        sampling = {"temperature": VOTE_TEMPERATURE, "seed": run + 1} if self.config.judge_votes > 1 else {}
+        blocks = {"criteria_block": _criteria_block(criteria)}
         process = self.question(
             "rubric_process",
             trajectory,
             (shot.path for shot in related[-most:]),
+            {**blocks, "notes_block": _notes_block(read)},
             order=(2, run, 0),
             reminder="json",
-            temperature=VOTE_TEMPERATURE if several else 0.0,
-            seed=run + 1 if several else None,
-            blocks={"criteria_block": _criteria_block(criteria), "notes_block": _notes_block(read)},
+            **sampling,
         )
+        at_end = with_the_end(related, [shot for shot, _ in read], most)
         outcome = self.question(
-            "rubric_outcome",
-            trajectory,
-            (shot.path for shot in with_the_end(related, [shot for shot, _ in read], most)),
-            order=(2, run, 1),
-            temperature=process.temperature,
-            seed=process.seed,
-            blocks={"criteria_block": _criteria_block(criteria)},
+            "rubric_outcome", trajectory, (shot.path for shot in at_end), blocks, order=(2, run, 1), **sampling
         )
         replies: list[Any] = await together(
             [session.ask(process, lambda text: parse_marks(text, criteria)), session.ask_status(outcome)]
@@ -266,7 +260,7 @@ class RubricJudge(ModelJudge):
 async def _ask_criteria(session: Session, task: Task) -> tuple[Criterion, ...]:
     if task.key_points:
         return tuple(Criterion(id=f"c{number}", requirement=point) for number, point in enumerate(task.key_points, 1))
-    question = Question(order=(0,), prompt="rubric_criteria", values={"task_block": task_block(task)}, reminder="json")
+    question = Question(prompt="rubric_criteria", values={"task_block": task_block(task)}, reminder="json")
     criteria, _ = await session.ask(question, parse_criteria)
     if criteria is None:
         raise ModelMalformed("the judge model's replies contained no rubric")

@@ -24,7 +24,7 @@ class AutonomousJudge(ModelJudge):
 
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
         """One question."""
-        question = self.question(self.method, trajectory, self.images(trajectory), blocks=self.blocks(trajectory))
+        question = self.question(self.method, trajectory, self.images(trajectory), self.blocks(trajectory))
         status, text = await session.ask_status(question)
         return session.decision(status, text)
 

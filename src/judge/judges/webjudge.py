@@ -29,13 +29,12 @@ class WebJudge(ModelJudge):
     reminders: ClassVar[tuple[str, ...]] = ("list", "score", "status")
     options: ClassVar[tuple[str, ...]] = ("judge_sees_answer", "max_images")
 
-    async def ahead_of_task(self, session: Session, task: Task) -> None:
-        """Key points need the task only."""
-        await _ask_key_points(session, task)
-
-    async def ahead_of_shot(self, session: Session, task: Task, path: Path) -> None:
-        """A screenshot's score needs the task and the screenshot."""
-        await _ask_score(session, task, path)
+    async def ask_ahead(self, session: Session, task: Task, screenshot: Path | None) -> None:
+        """Key points need the task only, a screenshot's score needs the screenshot as well."""
+        if screenshot is None:
+            await _ask_key_points(session, task)
+        else:
+            await _ask_score(session, task, screenshot)
 
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
         """Key points and scores concurrently, then the decision. Repeated screenshots share the first one's score."""
@@ -57,13 +56,8 @@ class WebJudge(ModelJudge):
         self, session: Session, trajectory: Trajectory, points: tuple[str, ...], shown: Sequence[Path], **fields: Any
     ) -> Verdict:
         """One question about the outcome."""
-        question = self.question(
-            "outcome",
-            trajectory,
-            shown,
-            order=(_DECISION_ORDER,),
-            blocks={"key_points_block": key_points_block(points)},
-        )
+        blocks = {"key_points_block": key_points_block(points)}
+        question = self.question("outcome", trajectory, shown, blocks, order=(_DECISION_ORDER,))
         status, text = await session.ask_status(question)
         return session.decision(status, text, key_points=points, **fields)
 
@@ -86,8 +80,8 @@ class WebJudgeKeyPoints(WebJudge):
                 "key_point",
                 trajectory,
                 shown,
+                {"key_point_block": block("key point to check", [one_line(point)])},
                 order=(_DECISION_ORDER, place),
-                blocks={"key_point_block": block("key point to check", [one_line(point)])},
             )
             for place, point in enumerate(points)
         ]

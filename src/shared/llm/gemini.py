@@ -47,7 +47,7 @@ class GeminiModel(HTTPModel):
         await self._client.aio.aclose()
         await self._http.aclose()
 
-    async def _ask(self, request: ModelRequest) -> types.GenerateContentResponse:
+    async def _ask(self, request: ModelRequest) -> Completion:
         contents = types.Content(role="user", parts=[_part(part) for part in request.parts])
         config = types.GenerateContentConfig(
             system_instruction=request.system,
@@ -55,16 +55,9 @@ class GeminiModel(HTTPModel):
             seed=request.seed,
             max_output_tokens=request.max_output_tokens,
         )
-        return await self._send(
+        response = await self._send(
             lambda: self._client.aio.models.generate_content(model=self._model, contents=contents, config=config)
         )
-
-    def _refusal(self, error: errors.APIError) -> ModelError:
-        # A wrong key is answered with HTTP 400.
-        is_key = "API key" in (error.message or "")
-        return self._refused(int(error.code or 0), f"{error.status or ''} {error.message or ''}", is_key=is_key)
-
-    def _completion(self, response: types.GenerateContentResponse) -> Completion:
         usage = _usage(response.usage_metadata)
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason:
@@ -78,6 +71,11 @@ class GeminiModel(HTTPModel):
         parts = (candidate.content.parts if candidate.content else None) or []
         text = "".join(part.text for part in parts if part.text and not part.thought)
         return self._finished(text, model=response.model_version, reason=reason, usage=usage)
+
+    def _refusal(self, error: errors.APIError) -> ModelError:
+        # A wrong key is answered with HTTP 400.
+        is_key = "API key" in (error.message or "")
+        return self._refused(int(error.code or 0), f"{error.status or ''} {error.message or ''}", is_key=is_key)
 
 
 def _part(part: str | ImagePart) -> types.Part:

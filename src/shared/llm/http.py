@@ -106,7 +106,7 @@ class HTTPModel(ABC):
         token = _requests.set(requests)
         try:
             async with asyncio.timeout(self._timeout_s):
-                response = await self._ask(request)
+                return await self._ask(request)
         except TimeoutError:
             why = f"{self.name} did not answer within {self._timeout_s:g} s"
             raise ModelUnavailable(why, usage=requests.usage) from None
@@ -123,18 +123,14 @@ class HTTPModel(ABC):
             raise self._malformed(f"an unreadable body: {type(error).__name__}") from None
         finally:
             _requests.reset(token)
-        return self._completion(response)
 
     @abstractmethod
     async def aclose(self) -> None:
         """Close the connections."""
 
     @abstractmethod
-    async def _ask(self, request: ModelRequest) -> Any:
-        """The SDK's response to `request`; every HTTP request goes through `_send`."""
-
-    @abstractmethod
-    def _completion(self, response: Any) -> Completion: ...
+    async def _ask(self, request: ModelRequest) -> Completion:
+        """Ask the SDK; every HTTP request goes through `_send`."""
 
     @abstractmethod
     def _refusal(self, error: Any) -> ModelError:

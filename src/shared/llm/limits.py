@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 
 from aiolimiter import AsyncLimiter
 
@@ -79,6 +80,7 @@ def _smooth(per_minute: float, *, burst: float) -> AsyncLimiter:
     return AsyncLimiter(burst, burst / flow_per_s)
 
 
+@dataclass
 class Spending:
     """What a judge model used in total, including calls whose answers no verdict holds.
 
@@ -86,9 +88,8 @@ class Spending:
     no price is known.
     """
 
-    def __init__(self, usage: TokenUsage | None = None, cost_usd: float | None = 0.0) -> None:
-        self.usage = usage or TokenUsage()
-        self.cost_usd = cost_usd
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    cost_usd: float | None = 0.0
 
     @property
     def tokens(self) -> int:

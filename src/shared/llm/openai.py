@@ -90,11 +90,11 @@ class OpenAIModel(HTTPModel):
         """Close the connections."""
         await self._client.close()
 
-    async def _ask(self, request: ModelRequest) -> object:
+    async def _ask(self, request: ModelRequest) -> Completion:
         for _ in _OPTIONAL:
             body = self._body(request)
             try:
-                return await self._post(body)
+                return self._completion(await self._post(body))
             except openai.BadRequestError as error:
                 name = _refused_parameter(error)
                 # Concurrent calls all fail before the first refusal is noted, so what counts is what this call sent.
@@ -103,7 +103,7 @@ class OpenAIModel(HTTPModel):
                 if (other := _OTHER_NAME.get(name)) and other not in self._refused_names:
                     self._limit_name = other
                 self._refused_names.add(name)
-        return await self._post(self._body(request))
+        return self._completion(await self._post(self._body(request)))
 
     async def _post(self, body: dict[str, Any]) -> object:
         # The SDK's transport and errors without its typed request and response: walking those takes longer than all

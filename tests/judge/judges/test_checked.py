@@ -9,7 +9,7 @@ from judge.judges.checked import CheckedJudge, ChecksJudge
 from judge.judges.factory import check_judge_model, open_judge
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
-from shared.models import JudgeInfo, Step, Task, Verdict
+from shared.models import JudgeInfo, Task, Verdict
 from shared.settings import Settings
 
 AT_HOME = {"kind": "page", "url": "/", "description": "The start page is open"}
@@ -33,10 +33,7 @@ class CountingJudge(Judge):
     def __init__(self) -> None:
         self.asked = 0
 
-    async def prefetch_task(self, task: Task) -> None:
-        self.asked += 1
-
-    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
+    def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
         self.asked += 1
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
@@ -81,8 +78,8 @@ async def test_with_a_judge_model_a_task_with_checks_costs_no_call(tmp_path: Pat
     model = CountingJudge()
     judge = CheckedJudge(checks(), model, RunConfig())
     trajectory = record(tmp_path, [BOUGHT], WALK)
-    await judge.prefetch_task(trajectory.task)
-    await judge.prefetch_step(trajectory.task, trajectory.steps[0], "")
+    judge.prefetch(trajectory.task)
+    judge.prefetch(trajectory.task, tmp_path / "step_000.jpg")
     assert (await judge.judge(trajectory)).outcome == "success"
     assert model.asked == 0
     assert (await judge.judge(record(tmp_path, [], WALK))).reason == "the model says no"

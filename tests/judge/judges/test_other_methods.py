@@ -12,7 +12,7 @@ from judge.judges.rubric import RubricJudge
 from judge.judges.single_question import AgentTrekJudge, AutonomousJudge, WebVoyagerJudge
 from judge.judges.webjudge import WebJudgeKeyPoints
 from shared.llm.model import ImagePart, ModelRequest
-from shared.models import Step, Task
+from shared.models import Task
 
 
 def images_of(request: ModelRequest) -> list[bytes]:
@@ -236,10 +236,9 @@ async def test_working_ahead_changes_nothing_in_the_verdict(tmp_path: Path, meth
     one = trajectory(tmp_path)
     expected = await method(parts_for(ScriptedModel(script))).judge(one)
     judge = method(parts_for(ScriptedModel(script)))
-    await judge.prefetch_task(one.task)
+    judge.prefetch(one.task)
     for index in range(2):
-        step = Step(index=index, url="u", title="t", screenshot=f"trajectory/step_{index:03d}.jpg")
-        await judge.prefetch_step(one.task, step, str(tmp_path))
+        judge.prefetch(one.task, tmp_path / f"trajectory/step_{index:03d}.jpg")
     verdict = await judge.judge(one)
     await judge.aclose()
     assert verdict.model_dump_json() == expected.model_dump_json()

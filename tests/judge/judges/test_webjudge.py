@@ -9,7 +9,7 @@ from helpers_scripted_model import JPEG, ScriptedModel, completion, parts_for, s
 from judge.judges.webjudge import WebJudge
 from shared.errors import ModelBlocked, ModelMalformed, ModelUnavailable
 from shared.llm.model import ImagePart, ModelRequest
-from shared.models import Step, Task, TokenUsage
+from shared.models import Task, TokenUsage
 
 
 def images_of(request: ModelRequest) -> list[bytes]:
@@ -186,10 +186,9 @@ async def test_judging_while_the_episode_runs_and_judging_afterwards_ask_the_sam
     afterwards, live = ScriptedModel(webjudge_script()), ScriptedModel(webjudge_script())
     expected = await WebJudge(parts_for(afterwards)).judge(one)
     judge = WebJudge(parts_for(live))
-    await judge.prefetch_task(one.task)
-    for index, path in enumerate(one.screenshots):
-        step = Step(index=index, url="u", title="t", screenshot=str(path.relative_to(tmp_path)))
-        await judge.prefetch_step(one.task, step, str(tmp_path))
+    judge.prefetch(one.task)
+    for path in one.screenshots:
+        judge.prefetch(one.task, path)
     verdict = await judge.judge(one)
     assert verdict.model_dump_json() == expected.model_dump_json()
     assert sorted(map(repr, live.requests)) == sorted(map(repr, afterwards.requests))
@@ -211,10 +210,9 @@ async def test_what_working_ahead_failed_at_is_asked_again_and_the_outcome_is_as
 
     live = ScriptedModel(each_fails_first)
     judge = WebJudge(parts_for(live))
-    await judge.prefetch_task(one.task)
-    for index, path in enumerate(one.screenshots[:2]):
-        step = Step(index=index, url="u", title="t", screenshot=str(path.relative_to(tmp_path)))
-        await judge.prefetch_step(one.task, step, str(tmp_path))
+    judge.prefetch(one.task)
+    for path in one.screenshots[:2]:
+        judge.prefetch(one.task, path)
     while len(live.requests) < 3:
         await asyncio.sleep(0)
     for _ in range(5):  # The calls have failed; their ends are still to be taken in.
@@ -229,10 +227,9 @@ async def test_after_working_ahead_only_the_outcome_is_left_to_ask(tmp_path: Pat
     one = trajectory(tmp_path)
     model = ScriptedModel(webjudge_script())
     judge = WebJudge(parts_for(model))
-    await judge.prefetch_task(one.task)
+    judge.prefetch(one.task)
     for index in range(2):
-        step = Step(index=index, url="u", title="t", screenshot=f"trajectory/step_{index:03d}.jpg")
-        await judge.prefetch_step(one.task, step, str(tmp_path))
+        judge.prefetch(one.task, tmp_path / f"trajectory/step_{index:03d}.jpg")
     while len(model.requests) < 3:
         await asyncio.sleep(0)
     await judge.judge(one)
@@ -242,8 +239,8 @@ async def test_after_working_ahead_only_the_outcome_is_left_to_ask(tmp_path: Pat
 async def test_working_ahead_on_a_failing_model_raises_nothing(tmp_path: Path) -> None:
     judge = WebJudge(parts_for(ScriptedModel(lambda _: ModelUnavailable("down"))))
     one = trajectory(tmp_path)
-    await judge.prefetch_task(one.task)
-    await judge.prefetch_step(one.task, Step(index=0, url="u", title="t", screenshot="gone.jpg"), str(tmp_path))
+    judge.prefetch(one.task)
+    judge.prefetch(one.task, tmp_path / "gone.jpg")
     assert (await judge.judge(one)).outcome == "unscored"
     await judge.aclose()
 
@@ -252,7 +249,7 @@ async def test_closing_ends_what_is_asked_ahead(tmp_path: Path) -> None:
     model = ScriptedModel(webjudge_script())
     model.gate = asyncio.Event()
     judge = WebJudge(parts_for(model))
-    await judge.prefetch_task(trajectory(tmp_path).task)
+    judge.prefetch(trajectory(tmp_path).task)
     while not model.requests:
         await asyncio.sleep(0)
     await judge.aclose()

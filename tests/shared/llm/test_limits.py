@@ -196,3 +196,12 @@ async def test_no_call_is_made_once_the_budget_is_spent(budget: dict[str, float]
     with pytest.raises(ModelBudgetSpent, match="budget"):
         await model.complete(ASK)
     assert len(inner.requests) == 2
+
+
+async def test_a_retry_waits_for_a_place_and_is_refused_once_the_budget_is_spent() -> None:
+    rates = RateLimits(requests_per_minute=600)
+    model = MeteredModel(ScriptedModel(lambda _: "x"), None, max_tokens=100, rates=rates)
+    await model.before_retry()
+    await model.complete(ASK)
+    with pytest.raises(ModelBudgetSpent):
+        await model.before_retry()
