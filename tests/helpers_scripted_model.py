@@ -75,6 +75,61 @@ def webjudge_script(
     return answer
 
 
+def images_of(request: ModelRequest) -> list[bytes]:
+    return [part.data[len(JPEG) :] for part in request.parts if isinstance(part, ImagePart)]
+
+
+def key_point_script(statuses: dict[str, str]) -> Script:
+    plain = webjudge_script()
+
+    def answer(request: ModelRequest) -> str:
+        if stage(request) != "key_point":
+            return plain(request)
+        text = str(request.parts[0])
+        return next(f"Status: {status}" for point, status in statuses.items() if f"\n{point}\n" in text)
+
+    return answer
+
+
+RUBRIC = {
+    "criteria": [{"requirement": "Lamp in cart", "kind": "outcome"}, {"requirement": "Sorted", "kind": "process"}]
+}
+READING = {
+    "relations": [
+        {"criterion": "c1", "relation": "supports", "seen": "a lamp"},
+        {"criterion": "c2", "relation": "unrelated", "seen": ""},
+    ],
+    "blocker": None,
+}
+MARKS = {
+    "criteria": [
+        {"criterion": "c1", "verdict": "met", "reason": "in the cart"},
+        {"criterion": "c2", "verdict": "not met", "reason": "never sorted"},
+    ],
+    "first_failure": {"action": 1, "criterion": "c2", "why": "skipped sorting"},
+    "blockers": [{"kind": "out_of_stock", "avoidable": False, "seen": "sold out"}],
+}
+
+
+def rubric_script(
+    *, marks: object = MARKS, reading: object = READING, statuses: tuple[str, ...] = ("success",)
+) -> Script:
+    votes = iter(statuses * 20)
+
+    def answer(request: ModelRequest) -> str:
+        match stage(request):
+            case "rubric_criteria":
+                return json.dumps(RUBRIC)
+            case "rubric_image":
+                return f"```json\n{json.dumps(reading)}\n```"
+            case "rubric_process":
+                return json.dumps(marks)
+            case _:
+                return f"Status: {next(votes)}"
+
+    return answer
+
+
 def parts_for(model: ScriptedModel, folder: Path | None = None, **config: object) -> JudgeParts:
     run_config = RunConfig.model_validate(config)
     prompts = load_prompts(run_config.prompts)
@@ -106,7 +161,3 @@ def trajectory(folder: Path, images: tuple[bytes, ...] = (b"a", b"b"), **fields:
             **fields,
         }
     )
-
-
-def as_json(value: object) -> str:
-    return json.dumps(value)

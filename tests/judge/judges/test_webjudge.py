@@ -1,19 +1,24 @@
-"""WebJudge on a scripted model."""
+"""WebJudge and WebJudge by key points on a scripted model."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from helpers_scripted_model import JPEG, ScriptedModel, completion, parts_for, stage, trajectory, webjudge_script
-from judge.judges.webjudge import WebJudge
+from helpers_scripted_model import (
+    ScriptedModel,
+    completion,
+    images_of,
+    key_point_script,
+    parts_for,
+    stage,
+    trajectory,
+    webjudge_script,
+)
+from judge.judges.webjudge import WebJudge, WebJudgeKeyPoints
 from shared.errors import ModelBlocked, ModelMalformed, ModelUnavailable
-from shared.llm.model import ImagePart, ModelRequest
+from shared.llm.model import ModelRequest
 from shared.models import Task, TokenUsage
-
-
-def images_of(request: ModelRequest) -> list[bytes]:
-    return [part.data[len(JPEG) :] for part in request.parts if isinstance(part, ImagePart)]
 
 
 def outcome_request(model: ScriptedModel) -> ModelRequest:
@@ -263,3 +268,19 @@ def test_the_id_changes_with_everything_the_verdict_depends_on() -> None:
     other = WebJudge(parts_for(ScriptedModel(webjudge_script(), "test:other"))).id
     assert len(ids | {other}) == 5
     assert WebJudge(parts_for(model, max_parallel=7)).id in ids
+
+
+@pytest.mark.parametrize(
+    ("statuses", "outcome"),
+    [
+        ({"a": "success", "b": "success"}, "success"),
+        ({"a": "success", "b": "failure"}, "failure"),
+        ({"a": "unclear", "b": "success"}, "unscored"),
+        ({"a": "unclear", "b": "failure"}, "failure"),
+    ],
+)
+async def test_success_needs_every_key_point(tmp_path: Path, statuses: dict[str, str], outcome: str) -> None:
+    judge = WebJudgeKeyPoints(parts_for(ScriptedModel(key_point_script(statuses))))
+    verdict = await judge.judge(trajectory(tmp_path))
+    assert verdict.outcome == outcome
+    assert [checked["key_point"] for checked in verdict.evidence["key_points"]] == ["a", "b"]

@@ -1,119 +1,23 @@
-"""The methods besides WebJudge, on a scripted model."""
+"""The rubric method on a scripted model, and reading its records out of a model's JSON."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from helpers_scripted_model import JPEG, Script, ScriptedModel, parts_for, stage, trajectory, webjudge_script
-from judge.judges.engine import ModelJudge
-from judge.judges.factory import METHODS
-from judge.judges.rubric import RubricJudge
-from judge.judges.single_question import AgentTrekJudge, AutonomousJudge, WebVoyagerJudge
-from judge.judges.webjudge import WebJudgeKeyPoints
-from shared.llm.model import ImagePart, ModelRequest
+from helpers_scripted_model import (
+    READING,
+    Script,
+    ScriptedModel,
+    images_of,
+    parts_for,
+    rubric_script,
+    stage,
+    trajectory,
+)
+from judge.judges.rubric import Criterion, RubricJudge, parse_criteria, parse_marks, parse_reading
 from shared.models import Task
 
-
-def images_of(request: ModelRequest) -> list[bytes]:
-    return [part.data[len(JPEG) :] for part in request.parts if isinstance(part, ImagePart)]
-
-
-def key_point_script(statuses: dict[str, str]) -> Script:
-    plain = webjudge_script()
-
-    def answer(request: ModelRequest) -> str:
-        if stage(request) != "key_point":
-            return plain(request)
-        text = str(request.parts[0])
-        return next(f"Status: {status}" for point, status in statuses.items() if f"\n{point}\n" in text)
-
-    return answer
-
-
-@pytest.mark.parametrize(
-    ("statuses", "outcome"),
-    [
-        ({"a": "success", "b": "success"}, "success"),
-        ({"a": "success", "b": "failure"}, "failure"),
-        ({"a": "unclear", "b": "success"}, "unscored"),
-        ({"a": "unclear", "b": "failure"}, "failure"),
-    ],
-)
-async def test_success_needs_every_key_point(tmp_path: Path, statuses: dict[str, str], outcome: str) -> None:
-    judge = WebJudgeKeyPoints(parts_for(ScriptedModel(key_point_script(statuses))))
-    verdict = await judge.judge(trajectory(tmp_path))
-    assert verdict.outcome == outcome
-    assert [checked["key_point"] for checked in verdict.evidence["key_points"]] == ["a", "b"]
-
-
-async def test_webvoyager_sees_the_last_screenshots_and_the_answer_but_no_actions(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda _: "Status: success")
-    images = tuple(f"i{number}".encode() for number in range(20))
-    verdict = await WebVoyagerJudge(parts_for(model)).judge(trajectory(tmp_path, images))
-    (request,) = model.requests
-    assert verdict.outcome == "success"
-    assert images_of(request) == list(images[-15:])
-    assert "SECRET ANSWER" in str(request.parts[0])
-    assert "CLICK" not in str(request.parts[0])
-
-
-async def test_autonomous_sees_the_last_screenshot_and_the_actions(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda _: "Status: failure")
-    verdict = await AutonomousJudge(parts_for(model)).judge(trajectory(tmp_path))
-    (request,) = model.requests
-    assert verdict.outcome == "failure"
-    assert images_of(request) == [b"b"]
-    assert "<Buy button> -> CLICK" in str(request.parts[0])
-    assert "SECRET" not in str(request.parts[0])
-
-
-async def test_agenttrek_sees_the_thoughts_as_claims(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda _: "Status: success")
-    await AgentTrekJudge(parts_for(model)).judge(trajectory(tmp_path))
-    text = str(model.requests[0].parts[0])
-    assert "SECRET THOUGHT" in text
-    assert "claims and no evidence" in text
-    assert "SECRET ANSWER" not in text
-
-
-RUBRIC = {
-    "criteria": [{"requirement": "Lamp in cart", "kind": "outcome"}, {"requirement": "Sorted", "kind": "process"}]
-}
-READING = {
-    "relations": [
-        {"criterion": "c1", "relation": "supports", "seen": "a lamp"},
-        {"criterion": "c2", "relation": "unrelated", "seen": ""},
-    ],
-    "blocker": None,
-}
-MARKS = {
-    "criteria": [
-        {"criterion": "c1", "verdict": "met", "reason": "in the cart"},
-        {"criterion": "c2", "verdict": "not met", "reason": "never sorted"},
-    ],
-    "first_failure": {"action": 1, "criterion": "c2", "why": "skipped sorting"},
-    "blockers": [{"kind": "out_of_stock", "avoidable": False, "seen": "sold out"}],
-}
-
-
-def rubric_script(
-    *, marks: object = MARKS, reading: object = READING, statuses: tuple[str, ...] = ("success",)
-) -> Script:
-    votes = iter(statuses * 20)
-
-    def answer(request: ModelRequest) -> str:
-        match stage(request):
-            case "rubric_criteria":
-                return json.dumps(RUBRIC)
-            case "rubric_image":
-                return f"```json\n{json.dumps(reading)}\n```"
-            case "rubric_process":
-                return json.dumps(marks)
-            case _:
-                return f"Status: {next(votes)}"
-
-    return answer
+CRITERIA = (Criterion(id="c1", requirement="Red"), Criterion(id="c2", requirement="Under $5"))
 
 
 async def rubric_verdict(tmp_path: Path, script: Script, **config: object):
@@ -227,19 +131,64 @@ async def test_the_scenarios_key_points_are_the_criteria_when_there_are_any(tmp_
     assert "rubric_criteria" not in [stage(request) for request in model.requests]
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
-async def test_working_ahead_changes_nothing_in_the_verdict(tmp_path: Path, method: type[ModelJudge]) -> None:
-    def script(request: ModelRequest) -> str:
-        rubric = stage(request).startswith("rubric")
-        return (rubric_script() if rubric else key_point_script({"a": "success", "b": "failure"}))(request)
+@pytest.mark.parametrize("word", ["not met", "Not met", "NOT_MET", "not-met "])
+def test_a_verdict_is_read_however_it_is_spelled(word: str) -> None:
+    first = '{"criterion": "C1", "verdict": "Met", "reason": null}'
+    second = f'{{"criterion": "c2", "verdict": "{word}"}}'
+    reply = f'{{"criteria": [{first}, {second}]}}'
+    marks = parse_marks(reply, CRITERIA)
+    assert marks is not None
+    assert [(mark.criterion, mark.verdict, mark.reason) for mark in marks.criteria] == [
+        ("c1", "met", ""),
+        ("c2", "not met", ""),
+    ]
 
-    one = trajectory(tmp_path)
-    expected = await method(parts_for(ScriptedModel(script))).judge(one)
-    judge = method(parts_for(ScriptedModel(script)))
-    judge.prefetch(one.task)
-    for index in range(2):
-        judge.prefetch(one.task, tmp_path / f"trajectory/step_{index:03d}.jpg")
-    verdict = await judge.judge(one)
-    await judge.aclose()
-    assert verdict.model_dump_json() == expected.model_dump_json()
-    assert expected.outcome != "unscored"
+
+def test_a_corrected_reading_replaces_the_one_before_it() -> None:
+    reply = '{"relations": [{"criterion": "c1", "relation": "%s"}, {"criterion": "c2", "relation": "unrelated"}]}'
+    reading = parse_reading(f"{reply % 'supports'}\nCorrected:\n{reply % 'Contradicts'}", CRITERIA)
+    assert reading is not None
+    assert [item.relation for item in reading.relations] == ["contradicts", "unrelated"]
+
+
+@pytest.mark.parametrize("named", ['"c1"', '"c1", "c1"', '"c1", "c3"'])
+def test_marks_that_leave_a_criterion_out_are_none(named: str) -> None:
+    marks = ", ".join(f'{{"criterion": {name}, "verdict": "met"}}' for name in named.split(", "))
+    assert parse_marks(f'{{"criteria": [{marks}]}}', CRITERIA) is None
+
+
+@pytest.mark.parametrize("reply", ["", "I cannot.", '{"criteria": []}', '{"criteria": [{"requirement": "Red", "ki'])
+def test_a_reply_without_criteria_has_none(reply: str) -> None:
+    assert parse_criteria(reply) is None
+
+
+def test_what_a_model_leaves_unsaid_beside_the_marks_costs_no_marks() -> None:
+    marks = '{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "blocked"}'
+    failure = '"first_failure": {"action": "3", "criterion": "c2", "why": null}'
+    blockers = '"blockers": [{"kind": "Login-Wall", "seen": null}]'
+    read = parse_marks(f'{{"criteria": [{marks}], {failure}, {blockers}}}', CRITERIA)
+    assert read is not None
+    assert read.first_failure is not None
+    assert (read.first_failure.action, read.first_failure.why) == (3, "")
+    assert [(blocker.kind, blocker.avoidable) for blocker in read.blockers] == [("login_wall", None)]
+    bare = parse_marks(f'{{"criteria": [{marks}], "first_failure": null, "blockers": null}}', CRITERIA)
+    assert bare is not None
+    assert (bare.first_failure, bare.blockers) == (None, [])
+
+
+def test_a_criterion_said_twice_counts_once() -> None:
+    said = [("Red", "outcome"), ("Sorted", "process"), ("Red ", "outcome")]
+    listed = ", ".join(f'{{"requirement": "{text}", "kind": "{kind}"}}' for text, kind in said)
+    criteria = parse_criteria(f'{{"criteria": [{listed}]}}')
+    assert criteria is not None
+    assert [(item.id, item.requirement, item.kind) for item in criteria] == [
+        ("c1", "Red", "outcome"),
+        ("c2", "Sorted", "process"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["null", "5", '""'])
+def test_a_blocker_without_a_kind_is_not_accepted_or_counts_as_other(kind: str) -> None:
+    marks = '{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "met"}'
+    read = parse_marks(f'{{"criteria": [{marks}], "blockers": [{{"kind": {kind}}}]}}', CRITERIA)
+    assert (read and [blocker.kind for blocker in read.blockers]) == (["other"] if kind == '""' else None)
