@@ -1,13 +1,14 @@
 """A judge model that answers from a script, and trajectories to judge."""
 
 import asyncio
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 from judge.config import RunConfig
 from judge.judges.engine import JudgeParts
-from judge.judges.prompt_set import load_prompts
+from judge.judges.prompt_set import REQUIRED, load_prompts
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelError
 from shared.llm.cache import CachedModel
@@ -50,11 +51,14 @@ def completion(text: str, finish_reason: FinishReason = "stop") -> Completion:
 
 
 def stage(request: ModelRequest) -> str:
-    """Which of the bundled prompts a request was made from."""
+    """The bundled prompt that a request was made from."""
+    return _stages()[request.system]
+
+
+@functools.cache
+def _stages() -> dict[str, str]:
     prompts = load_prompts(None)
-    names = ("key_points", "image", "outcome", "key_point", "webvoyager", "autonomous", "agenttrek")
-    names += ("rubric_criteria", "rubric_image", "rubric_process", "rubric_outcome")
-    return next(name for name in names if prompts.render(name, {}).system == request.system)
+    return {prompts.render(name, {}).system: name for name in REQUIRED}
 
 
 def webjudge_script(

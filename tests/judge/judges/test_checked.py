@@ -50,7 +50,7 @@ async def test_a_verdict_names_the_checks_and_where_each_first_passed(tmp_path: 
     assert verdict.cost_usd == 0
 
 
-async def test_a_failure_says_what_was_found_instead(tmp_path: Path) -> None:
+async def test_a_failure_states_what_was_found_instead(tmp_path: Path) -> None:
     verdict = await checks().judge(record(tmp_path, [BOUGHT], WALK[:2]))
     assert verdict.outcome == "failure"
     assert verdict.reason == 'The order is placed: failed, found "http://shop.test/cart"'
@@ -69,7 +69,7 @@ async def test_a_damaged_recording_is_unscored_and_names_the_check(tmp_path: Pat
     assert "There is a button" in verdict.reason
 
 
-def test_the_settings_that_change_what_counts_are_in_the_id() -> None:
+def test_the_id_covers_the_settings_that_can_change_a_verdict() -> None:
     assert checks().id == checks(max_steps=3).id
     assert checks().id != checks(allowed_sites=["pay.test"]).id
 
@@ -94,7 +94,7 @@ async def test_with_a_judge_model_a_task_with_checks_costs_no_call(tmp_path: Pat
         ({"judge_checked_tasks": True, "truth": "judge"}, ["webjudge", "checks"]),
     ],
 )
-def test_truth_says_which_of_two_verdicts_counts(tmp_path: Path, config: dict[str, object], methods: list[str]) -> None:
+def test_truth_selects_the_verdict_that_counts(tmp_path: Path, config: dict[str, object], methods: list[str]) -> None:
     judge = CheckedJudge(checks(), CountingJudge(), RunConfig.model_validate(config))
     judges = judge.judges_of(record(tmp_path, [BOUGHT], WALK).task)
     assert [one.info.method for one in judges] == methods

@@ -24,7 +24,7 @@ async def rubric_verdict(tmp_path: Path, script: Script, **config: object):
     return await RubricJudge(parts_for(ScriptedModel(script), **config)).judge(trajectory(tmp_path))
 
 
-async def test_the_rubric_scores_process_and_outcome_apart(tmp_path: Path) -> None:
+async def test_the_rubric_scores_process_and_outcome_separately(tmp_path: Path) -> None:
     verdict = await rubric_verdict(tmp_path, rubric_script())
     rubric = verdict.evidence["rubric"]
     assert verdict.outcome == "success"
@@ -90,7 +90,7 @@ async def test_both_judgements_of_the_rubric_see_the_answer_or_neither(tmp_path:
     assert told == ({"rubric_process", "rubric_outcome"} if sees else set())
 
 
-async def test_every_vote_is_a_reply_of_its_own_and_is_paid_for_once(tmp_path: Path) -> None:
+async def test_every_vote_is_a_separate_reply_and_is_paid_for_once(tmp_path: Path) -> None:
     model = ScriptedModel(rubric_script(statuses=("success", "failure", "success")))
     parts = parts_for(model, tmp_path / "cache", judge_votes=3)
     first = await RubricJudge(parts).judge(trajectory(tmp_path))
@@ -132,7 +132,7 @@ async def test_the_scenarios_key_points_are_the_criteria_when_there_are_any(tmp_
 
 
 @pytest.mark.parametrize("word", ["not met", "Not met", "NOT_MET", "not-met "])
-def test_a_verdict_is_read_however_it_is_spelled(word: str) -> None:
+def test_marks_are_read_in_any_spelling(word: str) -> None:
     first = '{"criterion": "C1", "verdict": "Met", "reason": null}'
     second = f'{{"criterion": "c2", "verdict": "{word}"}}'
     reply = f'{{"criteria": [{first}, {second}]}}'
@@ -162,7 +162,7 @@ def test_a_reply_without_criteria_has_none(reply: str) -> None:
     assert parse_criteria(reply) is None
 
 
-def test_what_a_model_leaves_unsaid_beside_the_marks_costs_no_marks() -> None:
+def test_missing_remarks_do_not_invalidate_the_marks() -> None:
     marks = '{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "blocked"}'
     failure = '"first_failure": {"action": "3", "criterion": "c2", "why": null}'
     blockers = '"blockers": [{"kind": "Login-Wall", "seen": null}]'
@@ -176,7 +176,7 @@ def test_what_a_model_leaves_unsaid_beside_the_marks_costs_no_marks() -> None:
     assert (bare.first_failure, bare.blockers) == (None, [])
 
 
-def test_a_criterion_said_twice_counts_once() -> None:
+def test_a_repeated_criterion_counts_once() -> None:
     said = [("Red", "outcome"), ("Sorted", "process"), ("Red ", "outcome")]
     listed = ", ".join(f'{{"requirement": "{text}", "kind": "{kind}"}}' for text, kind in said)
     criteria = parse_criteria(f'{{"criteria": [{listed}]}}')

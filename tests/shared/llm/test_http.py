@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from helpers_model_servers import Answer, ModelServer, gemini_error, openai_error, serving
-from shared.errors import ModelBudgetSpent, ModelError
+from shared.errors import ModelBudgetSpent, ModelError, ModelUnavailable
 from shared.llm.gemini import GeminiModel
 from shared.llm.http import HTTPModel, retry_after_s, without_secret
 from shared.llm.model import ModelRequest
@@ -61,7 +61,7 @@ BOTH = pytest.mark.parametrize("adapter", [GeminiModel, OpenAIModel])
 
 @BOTH
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-async def test_a_status_that_will_not_pass_is_not_retried(adapter: type[HTTPModel], status: int) -> None:
+async def test_a_lasting_status_is_not_retried(adapter: type[HTTPModel], status: int) -> None:
     async with serving(refusal(adapter, status)) as server:
         await failure(adapter, server)
     assert len(server.received) == 1
@@ -69,9 +69,13 @@ async def test_a_status_that_will_not_pass_is_not_retried(adapter: type[HTTPMode
 
 @BOTH
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
-async def test_the_sdks_add_no_retries_of_their_own(adapter: type[HTTPModel], status: int) -> None:
+async def test_a_fault_that_does_not_pass_ends_after_five_attempts_as_unavailable(
+    adapter: type[HTTPModel], status: int
+) -> None:
     async with serving(refusal(adapter, status)) as server:
-        await failure(adapter, server)
+        error = await failure(adapter, server)
+    # More requests would mean that an SDK still makes retries of its own.
+    assert isinstance(error, ModelUnavailable)
     assert len(server.received) == 5
 
 
