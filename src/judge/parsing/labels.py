@@ -1,7 +1,7 @@
 r"""The labels by which replies state a score or a status, as regular expressions. Pure.
 
-Every quantifier before a label is bounded, and no two neighbours can match the same text at length: so a search takes
-time linear in the reply, however it is made. Replies arrive through `plain_text`, which unifies how a label is written.
+Every quantifier is bounded, so that a search takes time linear in the reply, however hostile it is. Replies arrive
+through `plain_text`, which unifies how a label is written.
 """
 
 import re

@@ -1,13 +1,13 @@
 """Opening a model by name; the SDKs are optional."""
 
-import subprocess
+import importlib
 import sys
 
 import pytest
 from pydantic import SecretStr
 
 from judge.config import RunConfig
-from judge.judges.factory import check_judge_model
+from judge.judges.factory import check_judge_model, open_judge
 from participants import gemini, openai
 from participants.base import ParticipantOptions
 from shared.errors import ConfigError
@@ -47,15 +47,13 @@ def test_a_participant_without_its_sdk_does_not_start(
         participant.create(ParticipantOptions(settings=KEYS))
 
 
-def test_judging_offline_needs_no_sdk() -> None:
-    blocked = "import sys; sys.modules['openai'] = sys.modules['google.genai'] = None"
-    work = (
-        "from judge.config import RunConfig; from judge.judges.factory import open_judge;"
-        "from shared.settings import Settings; import participants.gemini, participants.openai;"
-        "open_judge(RunConfig(judge_model='offline'), Settings(), cache_dir=None)"
-    )
-    done = subprocess.run([sys.executable, "-c", f"{blocked}\n{work}"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_nothing_but_a_model_needs_its_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("openai", "google.genai"):
+        monkeypatch.setitem(sys.modules, module, None)
+    for module in ("judge.judges.factory", "participants.gemini", "participants.openai", "shared.llm.opening"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        importlib.import_module(module)
+    assert open_judge(RunConfig(judge_model="offline"), KEYS, cache_dir=None).id.startswith("checks-")
 
 
 @pytest.mark.parametrize("name", ["gemini:m", "openai:m"])
