@@ -82,6 +82,7 @@ class Session:
             value = parse(text) if completion.finish_reason != "length" else None
             if value is not None:
                 return value, text
+        # A later scoring must not get the unusable replies from the cache.
         for request in requests:
             self._parts.model.discard(request)
         return None, text
@@ -94,6 +95,7 @@ class Session:
     def verdict(self, outcome: VerdictOutcome, reason: str, **fields: Any) -> Verdict:
         """A verdict with the record of this session as evidence."""
         extra = fields.pop("evidence", {})
+        # Concurrent answers arrive in any order; the record has the order of the questions.
         calls = [entry for _, entry in sorted(self._record, key=lambda item: item[0])]
         known = [cost for cost in self._costs if cost is not None]
         return Verdict(
@@ -101,6 +103,7 @@ class Session:
             reason=" ".join(reason.split())[:MAX_REASON_CHARS],
             evidence={**extra, "systems": dict(sorted(self._systems.items())), "calls": calls},
             token_usage=self._usage,
+            # One call of unknown cost makes the total unknown.
             cost_usd=sum(known) if len(known) == len(self._costs) else None,
             **fields,
         )
@@ -235,5 +238,6 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
     except ExceptionGroup as errors:
+        # Callers handle single errors; those after the first are usually its consequences.
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]

@@ -77,6 +77,7 @@ def open_judge(
         purpose="judge model",
         timeout_s=config.judge_timeout_s,
         base_url=config.judge_base_url,
+        # Bound late, because the meter wraps the very model that asks it.
         before_retry=lambda: metered.before_retry(),
     )
     metered = MeteredModel(

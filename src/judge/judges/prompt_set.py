@@ -66,6 +66,7 @@ class PromptSet:
         self.checksum = files_checksum({name: text.encode() for name, text in files.items()})
         self._files = files
         self._templates: dict[str, jinja2.Template] = {}
+        # Sandboxed: a prompt set from somewhere else must not run code here.
         self._jinja = jinja2.sandbox.SandboxedEnvironment(
             undefined=jinja2.StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
         )
@@ -99,6 +100,7 @@ class PromptSet:
         try:
             used = jinja2.meta.find_undeclared_variables(self._jinja.parse(self._files[file]))
             missing, unknown = sorted(REQUIRED[name] - used), sorted(used - _known_blocks(name))
+            # Some errors appear only when a template is rendered.
             if not missing and not unknown:
                 self.render(name, {})
         except jinja2.TemplateError as error:

@@ -32,6 +32,7 @@ WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
     }
 )
 _PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "verdicts", "attempts", "scores")
+# Deeper than any layout; bounds the search where a file system does not.
 _MAX_DEPTH = 32
 
 

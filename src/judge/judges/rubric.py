@@ -9,7 +9,7 @@ verdict. With `judge_votes` > 1 the last stage runs that often and more than hal
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -163,25 +163,12 @@ def _covers(items: Sequence[ShotRelation | CriterionMark], criteria: Sequence[Cr
     return sorted(item.criterion for item in items) == sorted(criterion.id for criterion in criteria)
 
 
-class Vote(Record):
-    """One run of the last stage."""
+class Vote(NamedTuple):
+    """One run of the last stage: its outcome and why, and the two judgements as they are recorded."""
 
     outcome: VerdictOutcome
-    status: Status | None
     reason: str
-    marks: ProcessMarks | None
-
-    def evidence(self) -> dict[str, object]:
-        """The vote as it is recorded."""
-        marks = self.marks
-        return {
-            "outcome": self.outcome,
-            "outcome_status": self.status,
-            "process_score": marks.score if marks else None,
-            "marks": [mark.model_dump() for mark in marks.criteria] if marks else [],
-            "first_failure": marks.first_failure.model_dump() if marks and marks.first_failure else None,
-            "blockers": [blocker.model_dump() for blocker in marks.blockers] if marks else [],
-        }
+    evidence: dict[str, object]
 
 
 class RubricJudge(ModelJudge):
@@ -213,8 +200,8 @@ class RubricJudge(ModelJudge):
         rubric = {
             "criteria": [criterion.model_dump() for criterion in criteria],
             "readings": {str(shot.place): reading.model_dump() for shot, reading in read},
-            "votes": [vote.evidence() for vote in votes],
-            **shown.evidence(),
+            "votes": [vote.evidence for vote in votes],
+            **shown.evidence,
         }
         return session.verdict(
             winner or "unscored",
@@ -234,6 +221,7 @@ class RubricJudge(ModelJudge):
         most = self.config.max_images
         related = [shot for shot, reading in read if reading.is_related]
         # Both stages see the answer or neither: marks that miss it would veto every task that asks for one.
+        # Votes must differ, and each must be cached separately, so each has its own seed.
         sampling = {"temperature": VOTE_TEMPERATURE, "seed": run + 1} if self.config.judge_votes > 1 else {}
         blocks = {"criteria_block": _criteria_block(criteria)}
         process = self.question(
@@ -254,7 +242,15 @@ class RubricJudge(ModelJudge):
         )
         (marks, _), (status, text) = replies
         decided, reason = _decide(criteria, marks, status, text)
-        return Vote(outcome=decided, status=status, reason=reason, marks=marks)
+        evidence = {
+            "outcome": decided,
+            "outcome_status": status,
+            "process_score": marks.score if marks else None,
+            "marks": [mark.model_dump() for mark in marks.criteria] if marks else [],
+            "first_failure": marks.first_failure.model_dump() if marks and marks.first_failure else None,
+            "blockers": [blocker.model_dump() for blocker in marks.blockers] if marks else [],
+        }
+        return Vote(decided, reason, evidence)
 
 
 async def _ask_criteria(session: Session, task: Task) -> tuple[Criterion, ...]:

@@ -17,7 +17,7 @@ LAST_SHOTS = 15
 
 
 class AutonomousJudge(ModelJudge):
-    """The last screenshot and the actions. The base of the other methods."""
+    """The last screenshot and the actions; the other methods differ only in what they show."""
 
     method = "autonomous"
     prompts: ClassVar[tuple[str, ...]] = ("autonomous",)

@@ -40,6 +40,7 @@ class WebJudge(ModelJudge):
         """Key points and scores concurrently, then the decision. Repeated screenshots share the first one's score."""
         shots = read_shots(trajectory)
         images = distinct(shots)
+        # One round of calls: neither needs the other's result.
         results: list[Any] = await together(
             [
                 _ask_key_points(session, trajectory.task),
