@@ -3,7 +3,7 @@
 from participants.base import ParticipantOptions
 from participants.model import CALL_TIMEOUT_S, ModelParticipant, model_name
 from shared.errors import ConfigError
-from shared.llm.gemini import GeminiModel
+from shared.llm.opening import open_model
 
 DEFAULT_MODEL = "gemini-2.5-flash"
 
@@ -14,8 +14,8 @@ def create(options: ParticipantOptions) -> ModelParticipant:
     Raises `ConfigError` for a model of another provider, and without a key: every task would be scored 0.
     """
     name = model_name(options.model, provider="gemini", default=DEFAULT_MODEL)
-    key, base_url = options.settings.google_api_key, options.settings.gemini_base_url
-    if key is None:
+    if options.settings.google_api_key is None:
         raise ConfigError("participant gemini: GOOGLE_API_KEY is not set", remedy="set it where the participant runs")
-    model = GeminiModel(name, api_key=key.get_secret_value(), base_url=base_url, timeout_s=CALL_TIMEOUT_S)
-    return ModelParticipant(model)
+    return ModelParticipant(
+        open_model(f"gemini:{name}", options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
+    )

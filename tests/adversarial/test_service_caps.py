@@ -169,10 +169,12 @@ async def test_many_calls_at_once_exceed_a_budget_by_one_call_at_most(record_pro
     under_way = len(inner.requests) - 1
     inner.gate.set()
     await asyncio.gather(*calls, return_exceptions=True)
-    record_property("outcome", f"{under_way} of 256 calls sent at once, {model.cost_usd:.4f} of 0.0105 USD spent")
+    record_property(
+        "outcome", f"{under_way} of 256 calls sent at once, {model.spending.cost_usd:.4f} of 0.0105 USD spent"
+    )
     assert estimate_tokens(QUESTION) < 1_000
     assert under_way == 9
-    assert 0.0105 <= (model.cost_usd or 0) <= 0.0115
+    assert 0.0105 <= (model.spending.cost_usd or 0) <= 0.0115
 
 
 def request(**config: Any) -> AssessmentRequest:

@@ -17,7 +17,7 @@ from helpers.runner.commands import run_command
 from helpers.runner.scenario_runs import write_scenario
 from helpers.runs import BEGAN, write_task
 from judge.events import Event, RunStarted, StepDone, TaskDone
-from judge.judges.without_judge import WHY_ZERO
+from judge.judges.rescoring import WHY_ZERO
 from judge.results.run_record import withdraw_unplayed
 from judge.runner.children import start_child
 from judge.runner.follow import FirstTasks, UnusableParticipant

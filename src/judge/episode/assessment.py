@@ -131,10 +131,11 @@ class Assessment:
     async def _attempt(self, task: Task, store: TaskStore, attempt: int) -> EpisodeEnd:
         self.emit(TaskStarted(task_id=task.task_id, attempt=attempt, max_steps=self.config.max_steps))
         store.begin()
-        await self.judge.prefetch_task(task)
+        self.judge.prefetch(task)
 
         async def observed(step: Step) -> None:
-            await self.judge.prefetch_step(task, step, str(store.folder))
+            if step.screenshot is not None:
+                self.judge.prefetch(task, store.folder / step.screenshot)
 
         def stepped(step: Step) -> None:
             line, problem = (step.outcome.line, step.outcome.message) if step.outcome else (None, "")

@@ -1,8 +1,8 @@
-"""Taking the dress off a judge model's reply."""
+"""Normalising a judge model's reply."""
 
 import pytest
 
-from judge.parsing.text import plain_text, without_thinking
+from judge.parsing.plain_text import plain_text, without_thinking
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from judge.parsing.text import plain_text, without_thinking
         ("Score: ~~4~~ 3", "Score:  3"),
     ],
 )
-def test_dress_is_taken_off(reply: str, plain: str) -> None:
+def test_a_reply_is_normalised(reply: str, plain: str) -> None:
     assert plain_text(reply) == plain
 
 
@@ -38,5 +38,5 @@ def test_dress_is_taken_off(reply: str, plain: str) -> None:
         ("The tag <think> is shown.", "The tag <think> is shown."),
     ],
 )
-def test_thinking_that_a_reply_begins_with_is_no_part_of_it(reply: str, rest: str) -> None:
+def test_leading_thinking_is_removed(reply: str, rest: str) -> None:
     assert without_thinking(reply) == rest

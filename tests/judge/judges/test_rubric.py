@@ -1,127 +1,30 @@
-"""The methods besides WebJudge, on a scripted model."""
+"""The rubric method on a scripted model, and reading its records out of a model's JSON."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from helpers.llm.scripted import JPEG, Script, ScriptedModel, parts_for, stage, trajectory, webjudge_script
-from judge.judges.engine import ModelJudge
-from judge.judges.factory import METHODS
-from judge.judges.last_shot import AgentTrekJudge, AutonomousJudge
-from judge.judges.rubric import RubricJudge
-from judge.judges.webjudge_keypoints import WebJudgeKeyPoints
-from judge.judges.webvoyager import WebVoyagerJudge
-from shared.llm.model import ImagePart, ModelRequest
-from shared.models import Step, Task
-
-
-def images_of(request: ModelRequest) -> list[bytes]:
-    return [part.data[len(JPEG) :] for part in request.parts if isinstance(part, ImagePart)]
-
-
-def key_point_script(statuses: dict[str, str]) -> Script:
-    plain = webjudge_script()
-
-    def answer(request: ModelRequest) -> str:
-        if stage(request) != "key_point":
-            return plain(request)
-        text = str(request.parts[0])
-        return next(f"Status: {status}" for point, status in statuses.items() if f"\n{point}\n" in text)
-
-    return answer
-
-
-@pytest.mark.parametrize(
-    ("statuses", "outcome"),
-    [
-        ({"a": "success", "b": "success"}, "success"),
-        ({"a": "success", "b": "failure"}, "failure"),
-        ({"a": "unclear", "b": "success"}, "unscored"),
-        ({"a": "unclear", "b": "failure"}, "failure"),
-    ],
+from helpers.llm.scripted import (
+    READING,
+    Script,
+    ScriptedModel,
+    images_of,
+    parts_for,
+    rubric_script,
+    stage,
+    trajectory,
 )
-async def test_success_needs_every_key_point(tmp_path: Path, statuses: dict[str, str], outcome: str) -> None:
-    judge = WebJudgeKeyPoints(parts_for(ScriptedModel(key_point_script(statuses))))
-    verdict = await judge.judge(trajectory(tmp_path))
-    assert verdict.outcome == outcome
-    assert [checked["key_point"] for checked in verdict.evidence["key_points"]] == ["a", "b"]
+from judge.judges.rubric import Criterion, RubricJudge, parse_criteria, parse_marks, parse_reading
+from shared.models import Task
 
-
-async def test_webvoyager_sees_the_last_screenshots_and_the_answer_but_no_actions(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda _: "Status: success")
-    images = tuple(f"i{number}".encode() for number in range(20))
-    verdict = await WebVoyagerJudge(parts_for(model)).judge(trajectory(tmp_path, images))
-    (request,) = model.requests
-    assert verdict.outcome == "success"
-    assert images_of(request) == list(images[-15:])
-    assert "SECRET ANSWER" in str(request.parts[0])
-    assert "CLICK" not in str(request.parts[0])
-
-
-async def test_autonomous_sees_the_last_screenshot_and_the_actions(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda _: "Status: failure")
-    verdict = await AutonomousJudge(parts_for(model)).judge(trajectory(tmp_path))
-    (request,) = model.requests
-    assert verdict.outcome == "failure"
-    assert images_of(request) == [b"b"]
-    assert "<Buy button> -> CLICK" in str(request.parts[0])
-    assert "SECRET" not in str(request.parts[0])
-
-
-async def test_agenttrek_sees_the_thoughts_as_claims(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda _: "Status: success")
-    await AgentTrekJudge(parts_for(model)).judge(trajectory(tmp_path))
-    text = str(model.requests[0].parts[0])
-    assert "SECRET THOUGHT" in text
-    assert "claims and no evidence" in text
-    assert "SECRET ANSWER" not in text
-
-
-RUBRIC = {
-    "criteria": [{"requirement": "Lamp in cart", "kind": "outcome"}, {"requirement": "Sorted", "kind": "process"}]
-}
-READING = {
-    "relations": [
-        {"criterion": "c1", "relation": "supports", "seen": "a lamp"},
-        {"criterion": "c2", "relation": "unrelated", "seen": ""},
-    ],
-    "blocker": None,
-}
-MARKS = {
-    "criteria": [
-        {"criterion": "c1", "verdict": "met", "reason": "in the cart"},
-        {"criterion": "c2", "verdict": "not met", "reason": "never sorted"},
-    ],
-    "first_failure": {"action": 1, "criterion": "c2", "why": "skipped sorting"},
-    "blockers": [{"kind": "out_of_stock", "avoidable": False, "seen": "sold out"}],
-}
-
-
-def rubric_script(
-    *, marks: object = MARKS, reading: object = READING, statuses: tuple[str, ...] = ("success",)
-) -> Script:
-    votes = iter(statuses * 20)
-
-    def answer(request: ModelRequest) -> str:
-        match stage(request):
-            case "rubric_criteria":
-                return json.dumps(RUBRIC)
-            case "rubric_image":
-                return f"```json\n{json.dumps(reading)}\n```"
-            case "rubric_process":
-                return json.dumps(marks)
-            case _:
-                return f"Status: {next(votes)}"
-
-    return answer
+CRITERIA = (Criterion(id="c1", requirement="Red"), Criterion(id="c2", requirement="Under $5"))
 
 
 async def rubric_verdict(tmp_path: Path, script: Script, **config: object):
     return await RubricJudge(parts_for(ScriptedModel(script), **config)).judge(trajectory(tmp_path))
 
 
-async def test_the_rubric_scores_process_and_outcome_apart(tmp_path: Path) -> None:
+async def test_the_rubric_scores_process_and_outcome_separately(tmp_path: Path) -> None:
     verdict = await rubric_verdict(tmp_path, rubric_script())
     rubric = verdict.evidence["rubric"]
     assert verdict.outcome == "success"
@@ -187,7 +90,7 @@ async def test_both_judgements_of_the_rubric_see_the_answer_or_neither(tmp_path:
     assert told == ({"rubric_process", "rubric_outcome"} if sees else set())
 
 
-async def test_every_vote_is_a_reply_of_its_own_and_is_paid_for_once(tmp_path: Path) -> None:
+async def test_every_vote_is_a_separate_reply_and_is_paid_for_once(tmp_path: Path) -> None:
     model = ScriptedModel(rubric_script(statuses=("success", "failure", "success")))
     parts = parts_for(model, tmp_path / "cache", judge_votes=3)
     first = await RubricJudge(parts).judge(trajectory(tmp_path))
@@ -228,20 +131,64 @@ async def test_the_scenarios_key_points_are_the_criteria_when_there_are_any(tmp_
     assert "rubric_criteria" not in [stage(request) for request in model.requests]
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
-async def test_working_ahead_changes_nothing_in_the_verdict(tmp_path: Path, method: type[ModelJudge]) -> None:
-    def script(request: ModelRequest) -> str:
-        rubric = stage(request).startswith("rubric")
-        return (rubric_script() if rubric else key_point_script({"a": "success", "b": "failure"}))(request)
+@pytest.mark.parametrize("word", ["not met", "Not met", "NOT_MET", "not-met "])
+def test_marks_are_read_in_any_spelling(word: str) -> None:
+    first = '{"criterion": "C1", "verdict": "Met", "reason": null}'
+    second = f'{{"criterion": "c2", "verdict": "{word}"}}'
+    reply = f'{{"criteria": [{first}, {second}]}}'
+    marks = parse_marks(reply, CRITERIA)
+    assert marks is not None
+    assert [(mark.criterion, mark.verdict, mark.reason) for mark in marks.criteria] == [
+        ("c1", "met", ""),
+        ("c2", "not met", ""),
+    ]
 
-    one = trajectory(tmp_path)
-    expected = await method(parts_for(ScriptedModel(script))).judge(one)
-    judge = method(parts_for(ScriptedModel(script)))
-    await judge.prefetch_task(one.task)
-    for index in range(2):
-        step = Step(index=index, url="u", title="t", screenshot=f"trajectory/step_{index:03d}.jpg")
-        await judge.prefetch_step(one.task, step, str(tmp_path))
-    verdict = await judge.judge(one)
-    await judge.aclose()
-    assert verdict.model_dump_json() == expected.model_dump_json()
-    assert expected.outcome != "unscored"
+
+def test_a_corrected_reading_replaces_the_one_before_it() -> None:
+    reply = '{"relations": [{"criterion": "c1", "relation": "%s"}, {"criterion": "c2", "relation": "unrelated"}]}'
+    reading = parse_reading(f"{reply % 'supports'}\nCorrected:\n{reply % 'Contradicts'}", CRITERIA)
+    assert reading is not None
+    assert [item.relation for item in reading.relations] == ["contradicts", "unrelated"]
+
+
+@pytest.mark.parametrize("named", ['"c1"', '"c1", "c1"', '"c1", "c3"'])
+def test_marks_that_leave_a_criterion_out_are_none(named: str) -> None:
+    marks = ", ".join(f'{{"criterion": {name}, "verdict": "met"}}' for name in named.split(", "))
+    assert parse_marks(f'{{"criteria": [{marks}]}}', CRITERIA) is None
+
+
+@pytest.mark.parametrize("reply", ["", "I cannot.", '{"criteria": []}', '{"criteria": [{"requirement": "Red", "ki'])
+def test_a_reply_without_criteria_has_none(reply: str) -> None:
+    assert parse_criteria(reply) is None
+
+
+def test_missing_remarks_do_not_invalidate_the_marks() -> None:
+    marks = '{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "blocked"}'
+    failure = '"first_failure": {"action": "3", "criterion": "c2", "why": null}'
+    blockers = '"blockers": [{"kind": "Login-Wall", "seen": null}]'
+    read = parse_marks(f'{{"criteria": [{marks}], {failure}, {blockers}}}', CRITERIA)
+    assert read is not None
+    assert read.first_failure is not None
+    assert (read.first_failure.action, read.first_failure.why) == (3, "")
+    assert [(blocker.kind, blocker.avoidable) for blocker in read.blockers] == [("login_wall", None)]
+    bare = parse_marks(f'{{"criteria": [{marks}], "first_failure": null, "blockers": null}}', CRITERIA)
+    assert bare is not None
+    assert (bare.first_failure, bare.blockers) == (None, [])
+
+
+def test_a_repeated_criterion_counts_once() -> None:
+    said = [("Red", "outcome"), ("Sorted", "process"), ("Red ", "outcome")]
+    listed = ", ".join(f'{{"requirement": "{text}", "kind": "{kind}"}}' for text, kind in said)
+    criteria = parse_criteria(f'{{"criteria": [{listed}]}}')
+    assert criteria is not None
+    assert [(item.id, item.requirement, item.kind) for item in criteria] == [
+        ("c1", "Red", "outcome"),
+        ("c2", "Sorted", "process"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["null", "5", '""'])
+def test_a_blocker_without_a_kind_is_not_accepted_or_counts_as_other(kind: str) -> None:
+    marks = '{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "met"}'
+    read = parse_marks(f'{{"criteria": [{marks}], "blockers": [{{"kind": {kind}}}]}}', CRITERIA)
+    assert (read and [blocker.kind for blocker in read.blockers]) == (["other"] if kind == '""' else None)
