@@ -19,14 +19,14 @@ from helpers_browser import left_behind
 from helpers_model_servers import ModelServer, openai_answer
 from judge.browser.processes import list_processes
 from judge.runner.follow import RunOutcome, request_assessment
-from judge.server.service import JudgeService, ServiceLimits, ServiceParts
+from judge.server.limits import ServiceLimits
+from judge.server.service import JudgeService
 from shared.a2a.server import Skill, Turn, build_app
 from shared.a2a.serving import address_of, listen, serve_app
 from shared.models import Action, Observation
 from shared.protocol import parse_observation, render_reply
 from shared.settings import Settings
 
-ROOT = Path(__file__).resolve().parent.parent
 # One text that answers every question of every method with yes: if a judge is asked at all, it says success.
 ALWAYS_YES = '1. The page is open.\n\nReasoning: it is so.\nScore: 5\n\nThoughts: done.\nStatus: "success"'
 ALWAYS_NO = '1. The page is open.\n\nReasoning: it is not.\nScore: 1\n\nThoughts: not done.\nStatus: "failure"'
@@ -254,17 +254,8 @@ async def lab(
     settings = Settings.from_environ({**os.environ, **known, **(environ or {})})
     sock = listen("127.0.0.1", 0)
     url = address_of("127.0.0.1", sock.getsockname()[1])
-    parts = ServiceParts(
-        settings=settings,
-        output_dir=folder,
-        scenarios=ROOT / "scenarios",
-        watch=lambda *_: lambda _: None,
-        limits=limits or ServiceLimits(),
-        wrap_model=lambda model: model,
-        own_address=url,
-    )
     app = build_app(
-        JudgeService(parts),
+        JudgeService(settings, folder, limits or ServiceLimits(), own_address=url),
         name="judge",
         description="judge",
         version="1",

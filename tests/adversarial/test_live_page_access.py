@@ -16,8 +16,7 @@ from helpers_browser import free_port
 from helpers_runs import a_png, write_synthetic_run
 from helpers_runs_cli import command, listening
 from judge.events import RunStarted, TaskStarted
-from judge.server.live import LiveHub
-from judge.server.live_routes import live_routes
+from judge.server.live import LiveHub, live_routes
 from shared.a2a.server import Skill, Turn, build_app
 
 RUN = "20260101-000000-live"

@@ -24,8 +24,7 @@ from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
 from judge.runner.run import RunOptions, make_plan, resume_command
 from judge.scenario.toml import parse_request
-from judge.server.limits import ServiceLimits
-from judge.server.service import JudgeService, ServiceParts
+from judge.server.service import JudgeService
 from judge.store import RunStore
 from shared.a2a.turn import Turn
 from shared.errors import ConfigError
@@ -170,20 +169,12 @@ async def ask_judge(
 ) -> tuple[str, str | None]:
     """How a judge ends a request for this run. Its shard is empty, so it needs no browser."""
     settings = Settings(trust_config=True, browser_path=sys.executable)
-    parts = ServiceParts(
-        settings=settings,
-        output_dir=folder,
-        scenarios=folder,
-        watch=lambda *_: lambda _: None,
-        wrap_model=lambda model: model,
-        limits=ServiceLimits(),
-    )
     tasks = [{"task_id": "t", "website": "https://shop.test/", "task": "Look."}]
     shard = {"shard_index": 1, "num_shards": 2}
     body = {"judge_model": "offline", "run_id": run_id, "tasks": tasks, **shard, **config}
     sink = Ends()
     text = json.dumps({"participants": {"p": url}, "config": body})
-    await JudgeService(parts).execute(Turn(text=text, context_id="c", task_id="t"), sink)
+    await JudgeService(settings, folder).execute(Turn(text=text, context_id="c", task_id="t"), sink)
     return sink.end
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from judge.server.limits import ServiceLimits
-from judge.server.service import JudgeService, ServiceParts
+from judge.server.service import JudgeService
 from shared.a2a.turn import Turn
 from shared.settings import Settings
 from shared.task_sets import task_sets_folder
@@ -47,17 +46,9 @@ async def asked(folder: Path, config: dict[str, Any], settings: Settings | None 
     """How the judge ends a request with this `config`."""
     # A file that can be run stands for the browser, which no request here comes to need.
     known = (settings or Settings()).model_copy(update={"browser_path": sys.executable})
-    parts = ServiceParts(
-        settings=known,
-        output_dir=folder,
-        scenarios=task_sets_folder(known),
-        watch=lambda *_: lambda _: None,
-        wrap_model=lambda model: model,
-        limits=ServiceLimits(),
-    )
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": {"judge_model": "offline", **config}})
     ends = Ends()
-    await JudgeService(parts).execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    await JudgeService(known, folder).execute(Turn(text=text, context_id="c", task_id="t"), ends)
     return ends.said
 
 
