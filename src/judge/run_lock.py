@@ -53,3 +53,17 @@ def locked(path: Path, what: str) -> Iterator[None]:
 def _lock(handle: int) -> None:
     if sys.platform != "win32":
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock file `path`. Nothing is written; where there are no locks, it is not known."""
+    if sys.platform == "win32":
+        return False
+    try:
+        with path.open("rb") as stream:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.commands import agentbeats_run as runner_cli
-from judge.commands.agentbeats_run import expand_resume
+from judge.commands.app import command_app, expand_resume
 from judge.runner.boundary import run_command
 from judge.runner.run import RunOptions, make_plan
 from shared.settings import Settings
@@ -51,7 +50,7 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     def run(*arguments: str | Path) -> str:
         given = ["--output-dir", str(tmp_path / "out"), *(str(argument) for argument in arguments)]
         with pytest.raises(SystemExit) as left:
-            run_command(runner_cli.app, expand_resume(given), name="agentbeats-run")
+            run_command(command_app("run"), expand_resume(given), name="agentbeats-run")
         said = capsys.readouterr()
         assert left.value.code == 2, said
         assert said.err.startswith("error: ")

@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from helpers_model_servers import ModelServer, Received, openai_answer
 from helpers_results import a_finished_run, a_result, a_verdict
-from judge.commands.score import register
+from judge.commands.app import app
 from judge.store import RunStore
 from shared.errors import ConfigError
 
@@ -57,9 +56,6 @@ def run(tmp_path: Path) -> RunStore:
 
 
 def invoke(run: RunStore, *arguments: str):
-    app = typer.Typer()
-    register(app)
-    app.callback()(lambda: None)
     return CliRunner().invoke(app, ["score", *arguments, "--output-dir", str(run.output_dir)])
 
 

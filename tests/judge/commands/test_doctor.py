@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from judge.runner import doctor
-from judge.runner.doctor import check_browser, check_disk, check_model, check_ports, examine
+from judge.commands import doctor
+from judge.commands.doctor import check_browser, check_disk, check_model, check_port, examine
 from shared.settings import Settings
 
 
@@ -38,10 +38,9 @@ def test_a_key_that_is_set_is_not_shown() -> None:
     assert "secret" not in finding.text
 
 
-def test_a_taken_port_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_port_is_noted() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setattr(doctor, "_PORTS", (server.getsockname()[1],))
-        assert [finding.state for finding in check_ports()] == ["note"]
+        assert check_port(server.getsockname()[1]).state == "note"
 
 
 def test_too_little_disk_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,16 +6,14 @@ import typer
 from typer.testing import CliRunner
 
 from helpers_results import a_verdict
-from judge.commands.agreement import register
+from judge.commands.app import command_app
 from judge.files import write_json
 from shared.errors import ConfigError
 
 
 @pytest.fixture
 def app() -> typer.Typer:
-    app = typer.Typer()
-    register(app)
-    return app
+    return command_app("agreement")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from judge.commands.export import register
+from judge.commands.app import app as wabe
 from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.models import Action, Outcome, Page, Step
@@ -14,10 +14,7 @@ from shared.models import Action, Outcome, Page, Step
 
 @pytest.fixture
 def app() -> typer.Typer:
-    app = typer.Typer()
-    register(app)
-    app.callback()(lambda: None)
-    return app
+    return wabe
 
 
 @pytest.fixture
@@ -80,7 +77,7 @@ def test_a_broken_rule_fails_the_check_and_is_named(app: typer.Typer, runs: Path
     [
         ([], "either a RUN"),
         (["latest", "--validate", "x"], "either a RUN"),
-        (["latest", "--format", "zip"], "--format 'zip' is not known"),
+        (["latest", "--format", "zip"], "unknown --format 'zip'"),
         (["none"], "no run 'none'"),
     ],
 )

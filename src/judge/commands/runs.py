@@ -1,0 +1,122 @@
+"""`wabe runs`: the runs on this machine."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+from pydantic import BaseModel, ValidationError
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from judge.commands import AsJson, OutputDir
+from judge.events import one_line
+from judge.files import read_json
+from judge.run_lock import is_locked
+from judge.store import RunStore, output_folder, runs_in
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+_COLUMNS = ("Run", "Scenario", "Participant", "State", "Success rate")
+_STATES = {"completed": "finished", "cancelled": "interrupted", "stopped": "interrupted", "failed": "failed"}
+_STYLES = {"finished": "green", "running": "cyan", "interrupted": "yellow"}
+
+
+class _Run(NamedTuple):
+    """A run as listed; what could not be read is `None`."""
+
+    id: str
+    scenario: str | None
+    participant: str | None
+    state: str
+    success_rate: float | None
+
+
+class _Scenario(BaseModel):
+    name: str
+
+
+class _Config(BaseModel):
+    scenario: str | None = None
+
+
+class _Record(BaseModel):
+    """What is listed of `run.json`."""
+
+    state: str
+    participants: dict[str, Any]
+    scenario: _Scenario | None = None
+    config: _Config
+
+
+class _Detail(BaseModel):
+    success_rate: float | None
+
+
+class _Result(BaseModel):
+    detail: _Detail
+
+
+class _Submission(BaseModel):
+    """What is listed of `results.json`."""
+
+    results: list[_Result]
+
+
+def runs(output_dir: OutputDir = None, as_json: AsJson = False) -> None:
+    """List local runs, newest first: id, scenario, participant, state, success rate."""
+    folder = output_folder(output_dir, Settings.from_environ())
+    found = [_listed(store) for store in reversed(runs_in(folder))]
+    if as_json:
+        typer.echo(json.dumps([run._asdict() for run in found], indent=2))
+        return
+    if not found:
+        typer.echo(f"No runs under {folder / 'runs'}. Start one, such as: wabe run demo", err=True)
+        return
+    rows = [[one_line(cell, 60) for cell in _cells(run)] for run in found]
+    console = Console()
+    if console.is_terminal:
+        table = Table()
+        for column in _COLUMNS:
+            table.add_column(column, justify="right" if column == _COLUMNS[-1] else "left", overflow="fold")
+        for run, row in zip(found, rows, strict=True):
+            table.add_row(
+                *(Text(cell, style=_STYLES.get(run.state, "red") if cell == run.state else "") for cell in row)
+            )
+        console.print(table)
+        return
+    lines = [[column.upper() for column in _COLUMNS], *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _cells(run: _Run) -> tuple[str, ...]:
+    rate = "-" if run.success_rate is None else f"{run.success_rate:.1f} %"
+    return run.id, run.scenario or "-", run.participant or "-", run.state, rate
+
+
+def _listed(store: RunStore) -> _Run:
+    damaged = _Run(store.run_id, None, None, "damaged", None)
+    try:
+        record = _Record.model_validate(store.read_run())
+        state = _STATES.get(record.state, "damaged")
+        if record.state == "running":
+            # A judge that was killed could not record its end, but it lost its lock.
+            state = "running" if is_locked(store.folder / ".judge.lock") else "interrupted"
+        scenario = record.scenario.name if record.scenario else record.config.scenario
+        return _Run(store.run_id, scenario, ", ".join(record.participants), state, _success_rate(store.folder))
+    except ConfigError:
+        return damaged._replace(state="newer version")
+    except (ValidationError, OSError, ValueError):
+        return damaged
+
+
+def _success_rate(folder: Path) -> float | None:
+    """The rate in `results.json`, which an unfinished run does not have yet."""
+    try:
+        results = _Submission.model_validate(read_json(folder / "results.json")).results
+    except FileNotFoundError:
+        return None
+    return results[0].detail.success_rate if results else None
