@@ -11,11 +11,16 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 MODULES = {path: ast.parse(path.read_text()) for path in sorted(SRC.rglob("*.py"))}
-PACKAGES = ("judge", "participants", "shared")
+PACKAGES = ("judge", "participants", "shared", "wabe")
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 60
 
-ALLOWED_IMPORTS = {"judge": {"judge", "shared"}, "participants": {"participants", "shared"}, "shared": {"shared"}}
+ALLOWED_IMPORTS = {
+    "wabe": {"wabe", "judge", "participants", "shared"},
+    "judge": {"judge", "shared"},
+    "participants": {"participants", "shared"},
+    "shared": {"shared"},
+}
 # A composition root wires both sides: the command line offers judge and participants alike.
 COMPOSITION_ROOTS = {"judge/commands/app.py": {"participants"}}
 SDK_PACKAGES = {

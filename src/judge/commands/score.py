@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from judge.judges.factory import METHODS, OFFLINE, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
 from judge.results.rejudged import take_over
 from judge.results.statistics import exact
-from judge.runner.boundary import EXIT_LOST, Interrupted, run_interruptible
+from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.store import RunStore, output_folder, resolve_run
 from shared.errors import ConfigError
 from shared.llm.limits import Spending
@@ -74,23 +75,11 @@ def score(
     }
     config = _config(run, {name: value for name, value in options.items() if value is not None})
     tally = _Tally(quiet=as_json)
-    found = find_trajectories(folder)[:limit]
-
-    async def judge_all() -> int:
-        judge = open_judge(config, settings, cache_dir=runs / "cache", spending=tally.spending)
-        tally.judge_id = judge.id
-        try:
-            await score_all(
-                found, judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=tally.take
-            )
-        finally:
-            await judge.aclose()
-        return EXIT_LOST if tally.counts["broken"] or tally.counts["unscored"] else 0
-
+    judging = _judge(find_trajectories(folder)[:limit], config, settings, runs / "cache", max_parallel, again, tally)
     try:
-        code = run_interruptible(judge_all())
+        code = run_interruptible(judging)
     except Interrupted:
-        raise Interrupted(f"interrupted; {tally.spent()}", remedy="the same command goes on") from None
+        raise Interrupted(f"interrupted; {tally.spent()}", remedy="run the same command again to continue") from None
     try:
         # Verdicts of the run's own judge update its results; those of other judges stay beside them.
         tally.updated = take_over(run) if run else ()
@@ -99,8 +88,28 @@ def score(
         typer.echo(f"error: {error}", err=True)
         code = EXIT_LOST
     typer.echo(json.dumps(tally.summary()) if as_json else tally.line())
-    if code:
-        raise typer.Exit(code)
+    raise typer.Exit(code)
+
+
+async def _judge(
+    folders: Sequence[Path],
+    config: RunConfig,
+    settings: Settings,
+    cache: Path,
+    max_parallel: int,
+    again: bool,
+    tally: "_Tally",
+) -> int:
+    """Judge the trajectories. Returns the exit code."""
+    judge = open_judge(config, settings, cache_dir=cache, spending=tally.spending)
+    tally.judge_id = judge.id
+    try:
+        await score_all(
+            folders, judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=tally.take
+        )
+    finally:
+        await judge.aclose()
+    return EXIT_LOST if tally.counts["broken"] or tally.counts["unscored"] else EXIT_DONE
 
 
 class _Tally:

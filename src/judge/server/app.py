@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from judge.events import Event, Sink
 from judge.server.limits import ServiceLimits
 from judge.server.live import LiveHub, live_routes
 from judge.server.service import JudgeService
-from judge.server.tracing import open_tracing
+from judge.server.tracing import Tracing, open_tracing
 from shared.a2a.connections import descriptors_for_work, raise_descriptor_limit
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, run_server
@@ -49,26 +50,11 @@ def serve_judge(
         raise ConfigError("this process may not open enough files to run a browser", remedy="set `ulimit -n 1024`")
     tracing = open_tracing(settings, version=version)
     hub = LiveHub()
-
-    @contextmanager
-    def watch(run_id: str, role: str) -> Iterator[Sink]:
-        with tracing.watch(run_id, role) as trace:
-            show = hub.watch(run_id)
-
-            def take(event: Event) -> None:
-                trace(event)
-                show(event)
-
-            try:
-                yield take
-            finally:
-                hub.end(run_id)
-
     service = JudgeService(
         settings,
         output_dir,
         limits=limits.model_copy(update={"descriptors": descriptors}),
-        watch=watch,
+        watch=partial(watching, tracing, hub),
         wrap_model=tracing.model,
         own_address=address_of(host, port),
     )
@@ -93,3 +79,19 @@ def serve_judge(
         run_server(app, host, port, before_shutdown=stop)
     finally:
         tracing.close()
+
+
+@contextmanager
+def watching(tracing: Tracing, hub: LiveHub, run_id: str, role: str) -> Iterator[Sink]:
+    """The sink that sends a run's events to traces and live page; afterwards both show the run as over."""
+    with tracing.watch(run_id, role) as trace:
+        show = hub.watch(run_id)
+
+        def take(event: Event) -> None:
+            trace(event)
+            show(event)
+
+        try:
+            yield take
+        finally:
+            hub.end(run_id)

@@ -15,6 +15,7 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment, Parts
 from judge.episode.preflight import check_config
 from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe, one_line
+from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.results.provenance import provenance
 from judge.results.run_record import begin_run, end_run, environment_of, judge_of, spending_before
@@ -27,7 +28,7 @@ from shared.a2a.client import ParticipantClient
 from shared.a2a.turn import TaskSink, Turn
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
-from shared.llm.limits import Budget
+from shared.llm.limits import Budget, Spending
 from shared.llm.model import Model
 from shared.models import Task
 from shared.settings import Settings
@@ -181,25 +182,32 @@ class JudgeService:
                 emit(Noted(text=warning))
             connect = _shared_connection(url, config, stack)
             parts = Parts(browsers=browsers_for, connect=connect, judge=judge, store=store, emit=emit)
-            state = "failed"
-            results: tuple[TaskSummary, ...] = ()
-            try:
-                results = await Assessment(tasks, config, parts).run()
-                state = "completed"
-            except asyncio.CancelledError:
-                state = "cancelled"
-                raise
-            finally:
-                try:
-                    # Closed before the record is written, so that it includes the cost of calls that this cuts off.
-                    await judge.aclose()
-                finally:
-                    with _logging_write_errors():
-                        end_run(store, state, results, judge_of(results), spending)
+            results = await self._recorded(Assessment(tasks, config, parts), judge, store, spending)
         submission = _submission(request, role, results, run_id)
         with _logging_write_errors():
             store.write_submission(submission)
         return submission
+
+    async def _recorded(
+        self, assessment: Assessment, judge: Judge, store: RunStore, spending: Spending
+    ) -> tuple[TaskSummary, ...]:
+        """The assessment's results. However it ends, the end is written to `run.json`."""
+        state = "failed"
+        results: tuple[TaskSummary, ...] = ()
+        try:
+            results = await assessment.run()
+            state = "completed"
+            return results
+        except asyncio.CancelledError:
+            state = "cancelled"
+            raise
+        finally:
+            try:
+                # Closed before the record is written, so that it includes the cost of calls that this cuts off.
+                await judge.aclose()
+            finally:
+                with _logging_write_errors():
+                    end_run(store, state, results, judge_of(results), spending)
 
 
 @contextlib.contextmanager

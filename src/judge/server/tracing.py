@@ -72,13 +72,8 @@ class Tracing:
     """Spans through a provider of OpenTelemetry's SDK; without a provider they go nowhere."""
 
     def __init__(self, provider: "TracerProvider | None", version: str) -> None:
-        self._provider = provider
+        self.provider = provider
         self._tracer = (provider or trace.NoOpTracerProvider()).get_tracer("wabe", version)
-
-    @property
-    def is_on(self) -> bool:
-        """Whether spans are sent."""
-        return self._provider is not None
 
     @contextmanager
     def watch(self, run_id: str, agent: str = "") -> Iterator[Sink]:
@@ -98,9 +93,9 @@ class Tracing:
 
     def close(self) -> None:
         """Send what is left, for at most five seconds. Blocks: call it in a thread, at the end."""
-        if self._provider is not None:
-            self._provider.force_flush(_FLUSH_MS)
-            self._provider.shutdown()
+        if self.provider is not None:
+            self.provider.force_flush(_FLUSH_MS)
+            self.provider.shutdown()
 
 
 @dataclass

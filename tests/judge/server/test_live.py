@@ -1,6 +1,7 @@
 """The live page: its state, its routes, and the page in a real browser."""
 
 import asyncio
+import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator
@@ -15,8 +16,11 @@ from starlette.applications import Starlette
 from helpers_pages import axe_source, open_page, serious_violations
 from helpers_runs import a_png, write_synthetic_run
 from judge.events import Event, RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from judge.server.app import watching
 from judge.server.live import MAX_VIEWERS, LiveHub, live_routes
+from judge.server.tracing import open_tracing
 from shared.a2a.server import Skill, Turn, build_app
+from shared.settings import Settings
 
 
 def hub_with(*events: Event) -> LiveHub:
@@ -83,6 +87,15 @@ def test_a_run_that_was_stopped_leaves_no_task_running() -> None:
     update = hub.since(-1)
     assert {task["id"]: task["state"] for task in update["tasks"]} == {"t1": "success", "t2": "stopped"}
     assert update["runs"][0]["done"]
+
+
+def test_a_run_that_fails_is_no_longer_shown_as_running() -> None:
+    hub = LiveHub()
+    with contextlib.suppress(ConnectionError), watching(open_tracing(Settings(), version="1"), hub, "r1", "p") as sink:
+        sink(STARTED)
+        raise ConnectionError
+    update = hub.since(-1)
+    assert (update["runs"][0]["done"], update["tasks"][0]["state"]) == (True, "stopped")
 
 
 def test_only_the_newest_runs_are_kept_and_running_ones_longest() -> None:
