@@ -1,11 +1,10 @@
 """`wabe runs`: the runs on this machine."""
 
 import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -33,35 +32,20 @@ class _Run(NamedTuple):
     success_rate: float | None
 
 
-class _Scenario(BaseModel):
-    name: str
-
-
-class _Config(BaseModel):
-    scenario: str | None = None
-
-
 class _Record(BaseModel):
     """What is listed of `run.json`."""
 
     state: str
     participants: dict[str, Any]
-    scenario: _Scenario | None = None
-    config: _Config
-
-
-class _Detail(BaseModel):
-    success_rate: float | None
-
-
-class _Result(BaseModel):
-    detail: _Detail
+    scenario: str | None = Field(
+        default=None, validation_alias=AliasChoices(AliasPath("scenario", "name"), AliasPath("config", "scenario"))
+    )
 
 
 class _Submission(BaseModel):
     """What is listed of `results.json`."""
 
-    results: list[_Result]
+    success_rate: float | None = Field(validation_alias=AliasPath("results", 0, "detail", "success_rate"))
 
 
 def runs(output_dir: OutputDir = None, as_json: AsJson = False) -> None:
@@ -101,22 +85,15 @@ def _listed(store: RunStore) -> _Run:
     damaged = _Run(store.run_id, None, None, "damaged", None)
     try:
         record = _Record.model_validate(store.read_run())
-        state = _STATES.get(record.state, "damaged")
-        if record.state == "running":
-            # A judge that was killed could not record its end, but it lost its lock.
-            state = "running" if is_locked(store.folder / ".judge.lock") else "interrupted"
-        scenario = record.scenario.name if record.scenario else record.config.scenario
-        return _Run(store.run_id, scenario, ", ".join(record.participants), state, _success_rate(store.folder))
+        results = store.folder / "results.json"
+        # A run that did not finish has no results yet.
+        rate = _Submission.model_validate(read_json(results)).success_rate if results.exists() else None
     except ConfigError:
         return damaged._replace(state="newer version")
     except (ValidationError, OSError, ValueError):
         return damaged
-
-
-def _success_rate(folder: Path) -> float | None:
-    """The rate in `results.json`, which an unfinished run does not have yet."""
-    try:
-        results = _Submission.model_validate(read_json(folder / "results.json")).results
-    except FileNotFoundError:
-        return None
-    return results[0].detail.success_rate if results else None
+    state = _STATES.get(record.state, "damaged")
+    if record.state == "running":
+        # A judge that was killed could not record its end, but it lost its lock.
+        state = "running" if is_locked(store.folder / ".judge.lock") else "interrupted"
+    return _Run(store.run_id, record.scenario, ", ".join(record.participants), state, rate)

@@ -79,7 +79,7 @@ def score(
     try:
         code = run_interruptible(judging)
     except Interrupted:
-        raise Interrupted(f"interrupted; {tally.spent()}", remedy="run the same command again to continue") from None
+        raise Interrupted(f"interrupted; {tally.spent()}", remedy="run it again to continue") from None
     try:
         # Verdicts of the run's own judge update its results; those of other judges stay beside them.
         tally.updated = take_over(run) if run else ()

@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -78,13 +79,13 @@ def child_environ(settings: Settings, *, output_dir: Path, participant_model: st
     return environ
 
 
+@dataclass(frozen=True)
 class Child:
     """A started process, in a session of its own, and its log."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
-        self.name = name
-        self.process = process
-        self.log = log
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
 
     def crash(self) -> str | None:
         """How it ended by itself, with the last error of its log; `None` while it runs."""
@@ -103,21 +104,17 @@ class Child:
         """End the whole session: SIGTERM, a grace period, SIGKILL. Cancelling this still kills it."""
         try:
             if self.process.returncode is None:
-                self._signal(signal.SIGTERM)
-                async with asyncio.timeout(_STOP_GRACE_S):
-                    await self.process.wait()
-        except TimeoutError:
-            pass
+                await self._signal(signal.SIGTERM)
         finally:
             # Also when the process has ended: it may have left others in its session.
-            self._signal(signal.SIGKILL)
+            await self._signal(signal.SIGKILL)
+
+    async def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, number)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP_GRACE_S):
                 await self.process.wait()
-
-    def _signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, number)
 
 
 async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path, scenario_dir: Path) -> Child:

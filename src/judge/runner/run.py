@@ -293,24 +293,20 @@ def _conclude(outcome: RunOutcome, plan: Plan, options: RunOptions, console: Con
         kept = f"Results: {options.output}" if options.output else "Results: not kept here (--output FILE keeps them)"
         console.out(f"{kept}. The judge at {plan.members[-1].endpoint} keeps the run{run_id}.", highlight=False)
         return code
-    _report(store, console, show=options.open_report)
+    try:
+        has_tasks = next(store.tasks(), None) is not None
+        page = make_report([store]) if has_tasks else None
+    except WabeError as error:
+        console.out(f"No report: {error}", highlight=False)
+    else:
+        console.out(
+            f"Report:  {page}" if page else "No report: the judge keeps its trajectories elsewhere.", highlight=False
+        )
+        if page and options.open_report:
+            open_page(page)
     if code == EXIT_LOST and store.read_run():
         console.out(f"To retry lost tasks, resume with: {resume_command(options, store)}", highlight=False)
     return code
-
-
-def _report(store: RunStore, console: Console, *, show: bool) -> None:
-    if next(store.tasks(), None) is None:
-        console.out("No report: the judge keeps its trajectories elsewhere.", highlight=False)
-        return
-    try:
-        page = make_report([store])
-    except WabeError as error:
-        console.out(f"No report: {error}", highlight=False)
-        return
-    console.out(f"Report:  {page}", highlight=False)
-    if show:
-        open_page(page)
 
 
 def resume_command(options: RunOptions, store: RunStore) -> str:
