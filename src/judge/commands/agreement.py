@@ -68,6 +68,7 @@ def agreement(
         typer.echo(_as_json(found))
         return
     console = Console()
+    # Rich assumes 80 columns for a pipe, which would wrap the intervals.
     if not console.is_terminal:
         console = Console(width=_PIPED_WIDTH)
     for judge_id, compared in found.items():
@@ -103,6 +104,7 @@ def _cell(rates: Rates, name: str) -> Text:
     value, interval = getattr(rates, name), rates.intervals_95[name]
     if value is None or interval is None:
         return Text("-")
+    # Kappa runs from -1 to 1, the others are shares.
     if name == "kappa":
         return Text("{:.2f}\n[{:.2f}, {:.2f}]".format(value, *interval))
     return Text("{:.1f} %\n[{:.1f}, {:.1f}]".format(*(100 * number for number in (value, *interval))))

@@ -86,6 +86,7 @@ def check_model(settings: Settings) -> Finding:
     try:
         check_judge_model(RunConfig().model_copy(update={"judge_model": model}), settings)
     except ConfigError as error:
+        # Not missing, because tasks with checks need no model.
         return Finding("note", "judge model", f"{error}; the demo needs none")
     return Finding("ok", "judge model", f"{model}: its key is set")
 
@@ -93,6 +94,7 @@ def check_model(settings: Settings) -> Finding:
 def check_port(port: int) -> Finding:
     """Whether a port that the bundled scenarios use is free."""
     with socket.socket() as probe:
+        # As servers do: a connection that was closed a moment ago does not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -104,6 +106,7 @@ def check_port(port: int) -> Finding:
 
 def check_disk(output_dir: Path) -> Finding:
     """Whether results can be written and there is room for them (about 2 MB a task)."""
+    # The folder may not exist yet; then its nearest parent decides.
     existing = next(path for path in (output_dir, *output_dir.absolute().parents) if os.path.lexists(path))
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         return Finding("missing", "disk", f"{existing} is not a writable folder; choose another --output-dir")
@@ -123,6 +126,7 @@ async def check_agent(url: str, wait_s: float) -> Finding:
             card = await fetch_card(url, timeout_s=_CARD_TIMEOUT_S)
         except WabeError as error:
             reason = str(error)
+            # Waiting helps while nothing listens there; a wrong answer seldom becomes a right one.
             if not answered and not isinstance(error, ParticipantUnreachable):
                 answered, deadline = True, min(deadline, clock() + _ANSWERING_S)
         else:

@@ -44,6 +44,7 @@ def export(
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
     written = len(results) - len(left_out)
     typer.echo(f"{target}: {written} of {len(results)} tasks written")
+    # What was written is checked at once: the user should not learn of mistakes from the benchmark's server.
     if written:
         _report_problems(target, lengths)
     if left_out or not results:

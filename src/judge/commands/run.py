@@ -67,6 +67,7 @@ def _scenario_file(argument: str, settings: Settings) -> Path:
         return path
     if argument in bundled:
         return bundled[argument]
+    # It looks like a path, so the message should be about that file.
     if path.suffix or len(path.parts) > 1 or path.exists():
         return path
     raise ConfigError(

@@ -70,6 +70,7 @@ def runs(output_dir: OutputDir = None, as_json: AsJson = False) -> None:
             )
         console.print(table)
         return
+    # Piped: one line per run, for grep and awk.
     lines = [[column.upper() for column in _COLUMNS], *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

@@ -184,6 +184,7 @@ def _cost(cost_usd: float | None) -> str:
 def _folder(target: str, runs: Path) -> tuple[Path, RunStore | None]:
     """The folder with the trajectories, and the run if the folder is a whole run."""
     path = Path(target)
+    # A folder without a run.json holds trajectories of any origin.
     if (path / "result.json").is_file() or (path.is_dir() and not (path / "run.json").is_file()):
         return path, None
     if path.exists() and not path.is_dir():
@@ -207,6 +208,7 @@ def _config(run: RunStore | None, changes: dict[str, Any]) -> RunConfig:
     if {"judge_method", "judge_model"} & changes.keys() and changes.get("judge_model") != OFFLINE:
         # A user who names a method or a model wants its verdict, on tasks with checks too.
         changes = {**changes, "judge_checked_tasks": True, "truth": "judge"}
+    # A run of another version may have settings that no longer exist.
     known = {name: value for name, value in before.items() if name in RunConfig.model_fields}
     try:
         return RunConfig.model_validate(known | changes)

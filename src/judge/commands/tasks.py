@@ -42,6 +42,7 @@ def sample(
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same tasks.")] = None,
 ) -> None:
     """Sample random tasks of each level and print them as TOML."""
+    # Printed with the tasks, so that any sample can be repeated.
     used = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     drawn = draw(_tasks_from(source), count=count, seed=used)
     typer.echo(f"# {len(drawn)} tasks, {count} of each level where there are as many; seed {used}\n")
@@ -58,6 +59,7 @@ def validate(
     bad = 0
     for path in files:
         scenario, problems = _examine(path, check=check)
+        # All files are examined, so that one call shows every mistake.
         bad += bool(problems)
         for problem in problems:
             typer.echo(problem, err=True)
@@ -137,6 +139,7 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
         config = config.model_copy(
             update={name: None for name, value in paths.items() if value and not Path(value).exists()}
         )
+    # Without the model's key: a scenario is often written on another machine than it is run on.
     try:
         check_config(config, Settings.from_environ(), with_key=False)
     except ConfigError as error:

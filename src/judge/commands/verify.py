@@ -42,6 +42,7 @@ def load_run(store: RunStore) -> StoredRun:
     if record is None:
         raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
     listed = record.get("task_ids")
+    # The record may be damaged too, which is what is being examined.
     ids = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
     try:
         submission = read_json(store.folder / "results.json")

@@ -58,6 +58,7 @@ def _explained(error: OSError) -> WabeError:
     """An error of the operating system in one line. If it names a file, the user can fix it."""
     reason = error.strerror or str(error)
     if error.filename is None:
+        # Such as too many open files: nothing that the user named.
         return WabeError(f"the system refused: {reason}")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         remedy = "free some space, or choose another folder"

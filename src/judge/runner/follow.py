@@ -100,6 +100,7 @@ async def request_assessment(
                     async for answer in answers:
                         outcome = _updated(outcome, answer, emit)
             except (asyncio.CancelledError, UnusableParticipant):
+                # A judge that is gone or busy must not keep the user from stopping.
                 with suppress(WabeError, TimeoutError):
                     async with asyncio.timeout(_CANCEL_TIMEOUT_S):
                         await client.cancel()
@@ -111,6 +112,7 @@ async def request_assessment(
         outcome = outcome.model_copy(update={"message": message})
     provenance = outcome.results[0]["detail"].get("provenance") if outcome.results else None
     run_id = metadata.get(RUN_ID_KEY) or (provenance.get("run_id") if isinstance(provenance, dict) else None)
+    # It is printed, and comes from a judge that may not be ours.
     is_valid = isinstance(run_id, str) and RUN_ID.fullmatch(run_id)
     return outcome.model_copy(update={"run_id": run_id if is_valid else None})
 

@@ -70,6 +70,7 @@ def child_environ(settings: Settings, *, output_dir: Path, participant_model: st
     """The environment for children: this process's own, with this interpreter's programs first and our choices."""
     environ = dict(settings.environ)
     environ["PATH"] = f"{Path(sys.executable).parent}:{settings.path}"
+    # Otherwise the log of a child that is killed would lack its last lines.
     environ["PYTHONUNBUFFERED"] = "1"
     # A judge that is started here works for this user: the scenario may name files and endpoints of this machine.
     environ["WABE_TRUST_CONFIG"] = "1"
@@ -169,6 +170,7 @@ async def launched(
         await _wait_until_all_up(members, children)
         yield list(children.values())
     finally:
+        # Shielded: a second Ctrl-C must not leave processes behind.
         await asyncio.shield(_stop_all(list(children.values())))
 
 
@@ -208,6 +210,7 @@ async def _wait_until_up(member: Member, child: Child | None) -> None:
                     if member.is_agent:
                         await fetch_card(member.endpoint, timeout_s=2.0)
                     else:
+                        # Any answer will do, whatever its status. No proxy: the site is on this machine.
                         async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
                             await client.get(member.endpoint)
                     return
@@ -244,6 +247,7 @@ async def _stop_all(children: list[Child]) -> None:
 
 def log_path(logs: Path, name: str) -> Path:
     """The log file of a role or site. Whatever the name, it is short, unique and inside the folder."""
+    # A digest is added only where the name had to be changed, so that two names never share a file.
     plain = re.sub(r"[^\w -]", "_", name)[:40]
     return logs / (f"{plain}.log" if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.log")
 
@@ -275,6 +279,7 @@ async def _follow(child: Child, console: Console) -> None:
     with child.log.open("rb") as stream:
         rest = b""
         while True:
+            # The end of a line may not be written yet.
             rest += stream.read()
             *lines, rest = rest.split(b"\n")
             for line in lines:

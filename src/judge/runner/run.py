@@ -82,6 +82,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     config, notes = _config(scenario, options, settings, is_ours=is_ours)
     if scenario.green_agent.cmd is not None and not options.serve_only:
         try:
+            # With the judge's own environment: a key may be set for it alone.
             check_config(config, Settings.from_environ({**settings.environ, **members[-1].env}))
         except ConfigError as error:
             raise ConfigError(f"{options.scenario}: {error.message}", remedy=error.remedy) from None
@@ -97,6 +98,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     if options.resume is not None:
         # Read as the judge will read it, so that both compare the same parts.
         parsed = parse_request(request, lambda _: ())
+        # What only the judge knows is compared by the judge.
         unknown = ["judge"]
         unknown += [] if tasks else ["tasks"]
         unknown += [] if "judge_model" in parsed.config.model_fields_set else ["config.judge_model"]
@@ -116,6 +118,7 @@ def _config(
         f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."
         for name in foreign
     )
+    # The judge copies them into the submission.
     config["participant_ids"] = {agent.role: agent.agentbeats_id for agent in scenario.participants}
     if not scenario.tasks:
         if options.level or options.task_ids:
@@ -147,6 +150,7 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
         if entry.cmd is None:
             return LaunchedProcess(image=entry.image, model=options.participant_model)
         return LaunchedProcess(
+            # Digests only, because commands and variables may hold secrets.
             cmd_sha256=_sha256(entry.cmd),
             env_sha256=_sha256(json.dumps(entry.env, sort_keys=True)) if entry.env else None,
             model=Settings.from_environ({**settings.environ, **chosen, **env[entry.role]}).participant_model,
@@ -238,6 +242,7 @@ async def _play(
         if options.serve_only:
             addresses = ", ".join(f"{member.name} at {member.endpoint}" for member in plan.members)
             console.out(f"Up: {addresses}. Ctrl-C stops everything.", highlight=False)
+            # Until a signal cancels it.
             await asyncio.Event().wait()
         try:
             with Progress(console) as progress:
@@ -245,6 +250,7 @@ async def _play(
                     plan.members[-1].endpoint, plan.request, FirstTasks(progress), auth_token=settings.auth_token
                 )
         finally:
+            # Before the children are stopped: afterwards all of them have ended.
             crashes += [crash for child in children if (crash := child.crash())]
 
 
@@ -311,6 +317,7 @@ def _conclude(outcome: RunOutcome, plan: Plan, options: RunOptions, console: Con
 
 def resume_command(options: RunOptions, store: RunStore) -> str:
     """The command that finishes this run, with the options that must be the same for it to be resumed."""
+    # A run of another output folder can only be named by its path.
     is_here = store.output_dir.resolve() == options.output_dir.resolve()
     words = [*(options.command or ("agentbeats-run", str(options.scenario)))]
     if is_here and options.output_dir != DEFAULT_OUTPUT_DIR:

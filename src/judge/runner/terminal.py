@@ -66,6 +66,7 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._live:
+            # The last frame stays on the screen: without the tasks of an interrupted run.
             self._rows.clear()
             self._live.stop()
 
@@ -117,6 +118,7 @@ class Progress:
             if self._counts[outcome]:
                 text.append(f"{self._counts[outcome]} {outcome}  ", style=style)
         text.append(f"elapsed {_duration(elapsed)}", style="dim")
+        # Tasks kept from before took no time in this run, so the estimate leaves them out.
         waiting = self._total - self._kept - done
         if done and waiting > 0:
             text.append(f"  about {_duration(elapsed / done * waiting)} left", style="dim")

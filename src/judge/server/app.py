@@ -18,6 +18,7 @@ from shared.a2a.serving import address_of, run_server
 from shared.errors import ConfigError
 from shared.settings import Settings
 
+# One browser with its MCP server, the server's own sockets and the files of one run.
 _MIN_DESCRIPTORS = 64
 _SKILL = Skill(
     id="assess-web-agent",
@@ -43,6 +44,7 @@ def serve_judge(
     The live page is available on this machine only, unless a token protects it or `public_live` opens it to everyone.
     """
     version = metadata.version("wabe")
+    # A judge that was killed leaves its browsers' folders behind.
     browser_folders.sweep()
     raise_descriptor_limit()
     descriptors = descriptors_for_work()

@@ -66,6 +66,7 @@ class ServiceLimits(Record):
 
         Raises `ConfigError` for a model of unknown price when costs are limited.
         """
+        # Without a price nobody would notice that the limit is reached.
         if self.max_cost_usd is not None and find_price(config.judge_model) is None:
             raise ConfigError(
                 f"config.judge_model: this judge limits costs, and has no price for {excerpt(config.judge_model)}",
@@ -88,6 +89,7 @@ class ServiceLimits(Record):
             port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
         except ValueError:
             return False
+        # As `urlsplit` reads it, not by substring: "http://allowed.test@evil.test/" leads to evil.test.
         host = (parts.hostname or "").rstrip(".").lower()
         shown = f"[{host}]" if ":" in host else host
         allowed = {entry.strip().rstrip(".").lower() for entry in self.allowed_participants}
@@ -107,6 +109,7 @@ class Capacity:
         Each parallel task needs descriptors for its browser, and each parallel call to the judge model needs one.
         """
         config = request.config
+        # At most a quarter goes to calls, so that tasks are left room.
         calls = min(config.judge_max_concurrency, max(1, self._descriptors // 4))
         room = min(self._tasks, (self._descriptors - calls) // _DESCRIPTORS_PER_TASK)
         if tasks and room < 1:

@@ -38,16 +38,20 @@ from judge.report.render import Renderer
 from judge.store import RunStore, TaskStore
 from shared.a2a.serving import LoopbackOnly
 
+# Memory must stay bounded: a run may have any number of tasks, and anyone on this machine may open the page.
 MAX_TASKS = 5000
 MAX_VIEWERS = 32
 _MAX_RUNS = 4
 _SHOWN_ACTIONS = 8
 _TEXT_CHARS = 300
+# Between two updates of a viewer, so that a burst of events becomes one message.
 _PAUSE_S = 0.2
 
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _IMAGE = re.compile(r"step_\d{3,6}\.(?:jpg|png|webp)")
+# Rendering the page of a long episode takes a while and much memory.
 _RENDERED_AT_ONCE = 2
+# A viewer that stops reading is disconnected.
 _SEND_TIMEOUT_S = 30.0
 _REFUSAL = (
     "The live page is shown on the judge's own machine only, at a loopback address: open it there, or start the judge"
@@ -81,6 +85,7 @@ class _Task:
     def take(self, event: TaskStarted | TaskRetried | StepDone | TaskJudging | TaskDone) -> None:
         match event:
             case TaskStarted():
+                # A further attempt starts over.
                 self.state, self.attempt, self.max_steps, self.step = "running", event.attempt, event.max_steps, 0
                 self.actions.clear()
             case StepDone():
@@ -92,6 +97,7 @@ class _Task:
                 self.state = "judging"
             case TaskDone():
                 self.state, self.reason, self.step = event.outcome, one_line(event.reason, _TEXT_CHARS), event.steps
+                # A finished task has a page of its own, which shows them all.
                 self.actions.clear()
 
     def view(self) -> dict[str, Any]:
@@ -155,6 +161,7 @@ class LiveHub:
     def watch(self, run_id: str) -> Sink:
         """The sink for the events of one run; of too many runs the oldest is dropped, finished ones first."""
         run = _Run(run_id, self._clock())
+        # Removed first, so that a resumed run becomes the newest.
         self._runs.pop(run_id, None)
         self._runs[run_id] = run
         while len(self._runs) > self._max_runs:
@@ -272,11 +279,11 @@ class _Pages:
         store = self._shown_task(request)
         if store is None or not step:
             return _MISSING
-        return _image(next((store.folder / "trajectory").glob(f"step_{step - 1:03d}.*"), None))
+        files = (store.folder / "trajectory").glob(f"step_{step - 1:03d}.*")
+        return _screenshot(store, next((path.name for path in files), ""))
 
     async def image(self, request: Request) -> Response:
-        store = self._shown_task(request)
-        return _image(store.folder / "trajectory" / request.path_params["name"] if store else None)
+        return _screenshot(self._shown_task(request), request.path_params["name"])
 
     async def task(self, request: Request) -> Response:
         store = self._shown_task(request)
@@ -296,7 +303,9 @@ class _Pages:
         return RunStore(self._output_dir, run_id).task(task_id)
 
 
-def _image(path: Path | None) -> Response:
-    if path is None or not _IMAGE.fullmatch(path.name) or not path.is_file() or path.is_symlink():
+def _screenshot(store: TaskStore | None, name: str) -> Response:
+    # The name is checked before it becomes part of a path, and a link could lead out of the folder.
+    if store is None or not _IMAGE.fullmatch(name):
         return _MISSING
-    return FileResponse(path, headers=_HEADERS)
+    path = store.folder / "trajectory" / name
+    return FileResponse(path, headers=_HEADERS) if path.is_file() and not path.is_symlink() else _MISSING

@@ -77,6 +77,7 @@ class JudgeService:
         run_id = request.config.run_id or new_run_id()
         tasks = len(request.tasks)
         fitting = self._capacity.fit(request, tasks)
+        # No `await` since the capacity was computed, so no other request can take it in between.
         if run_id in self._running or len(self._running) >= self.limits.max_assessments or fitting is None:
             busy = f"run {run_id} is in progress" if run_id in self._running else "this judge is busy"
             await sink.reject(f"{busy}; try again when it is done")
@@ -110,6 +111,7 @@ class JudgeService:
         config = request.config
         tasks = shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
         self.limits.check(config, len(tasks))
+        # A stranger must not choose files of this machine, where its key is sent, or whose run is resumed.
         host_keys = [f"config.{name}" for name in settings_of_the_host(config)]
         host_keys += ["launch"] if request.launch else []
         if host_keys and not self.settings.trust_config:
@@ -125,10 +127,12 @@ class JudgeService:
                 )
         if self.settings.judge_model and "judge_model" not in config.model_fields_set:
             config = config.model_copy(update={"judge_model": self.settings.judge_model})
+        # Only now: the answers reveal which files the judge's machine has.
         check_config(config, self.settings)
         warnings = request.warnings
         unchecked = sum(not task.checks for task in tasks)
         if config.judge_model != OFFLINE:
+            # Checked here as well: a judge without budget should refuse before browsers and participant do their work.
             self._budget.check()
             config, notes = self.limits.within_budget(config)
             warnings += notes
@@ -158,6 +162,7 @@ class JudgeService:
                 others=(self._budget,),
             )
             stack.push_async_callback(judge.aclose)
+            # With checks, another judge than the run's may decide a task; `wabe score` and `verify` need to know which.
             deciding = {task.task_id: judge.judges_of(task)[0].id for task in tasks}
             begin_run(
                 store,
@@ -245,6 +250,7 @@ def _shared_connection(
 @contextlib.asynccontextmanager
 async def _progress(sink: TaskSink) -> AsyncIterator[Sink]:
     """Passes events on to the client as prose, in order, and the last of them before this ends."""
+    # Events come from synchronous code that must not wait for the network.
     lines: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def pump() -> None:

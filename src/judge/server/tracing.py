@@ -54,6 +54,7 @@ def open_tracing(settings: Settings, *, version: str) -> "Tracing":
         endpoint = f"{base.rstrip('/')}/v1/traces"
     if not endpoint or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return Tracing(None, version)
+    # Imported only when needed: the SDK is an optional extra and slow to load.
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -63,6 +64,7 @@ def open_tracing(settings: Settings, *, version: str) -> "Tracing":
         log.warning("an OTLP endpoint is set but the otel extra is not installed: pip install -e '.[otel]'")
         return Tracing(None, version)
     resource = {"service.name": environ.get("OTEL_SERVICE_NAME") or "wabe-judge", "service.version": version}
+    # `Tracing.close` shuts it down, with a time limit.
     provider = TracerProvider(resource=Resource.create(resource), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
     return Tracing(provider, version)
@@ -129,11 +131,13 @@ class _RunSpans:
                 self._root.set_attributes({"wabe.tasks": event.total, "wabe.tasks_kept": event.kept})
             case TaskStarted():
                 self._begin(event)
+            # A step is reported when it is over, so its span gets its times afterwards: steps adjoin each other.
             case StepDone() if episode := self._episodes.get(event.task_id):
                 attributes: Attributes = {"wabe.step": event.step, "wabe.action": one_line(event.action, _TEXT_CHARS)}
                 step = self._tracer.start_span("step", start_time=episode.step_start, attributes=attributes)
                 episode.step_start = time.time_ns()
                 step.end(episode.step_start)
+            # Where several judges decide a task, each of them is announced.
             case TaskJudging() if (episode := self._episodes.get(event.task_id)) and episode.judging is None:
                 episode.judging = self._tracer.start_span("judge")
                 _make_current(episode.judging)
@@ -224,6 +228,7 @@ class _TracedModel:
             try:
                 completion = await self._model.complete(request)
             except WabeError as error:
+                # Not by `record_exception`: it sends a traceback, which may quote the prompt.
                 span.set_attribute("error.type", type(error).__name__)
                 span.set_status(Status(StatusCode.ERROR, one_line(error.message, _TEXT_CHARS)))
                 raise
