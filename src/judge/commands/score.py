@@ -55,9 +55,7 @@ def score(
     settings = Settings.from_environ()
     runs = output_folder(output_dir, settings)
     folder, run = _folder(target, runs)
-    if written := run or _run_around(folder):
-        # Locked, so that no assessment writes to the run meanwhile.
-        context.with_resource(written.held("judge"))
+    _lock_run(context, run or _run_around(folder))
     options = {
         "judge_method": method,
         "judge_model": model or (None if run else settings.judge_model),
@@ -191,6 +189,12 @@ def _folder(target: str, runs: Path) -> tuple[Path, RunStore | None]:
         raise ConfigError(f"{target} is not a folder", remedy="give a run, or a folder with trajectories in it")
     run = resolve_run(target, runs)
     return run.folder, run
+
+
+def _lock_run(context: typer.Context, run: RunStore | None) -> None:
+    """Keep assessments from writing to the run until the command ends."""
+    if run is not None:
+        context.with_resource(run.held("judge"))
 
 
 def _run_around(folder: Path) -> RunStore | None:
