@@ -71,7 +71,7 @@ def test_labels_may_stand_in_another_column(app: typer.Typer, tmp_path: Path) ->
     assert value["groups"] == {}
 
 
-def test_runs_are_looked_for_where_the_environment_says(
+def test_runs_are_found_in_the_folder_that_the_environment_names(
     app: typer.Typer, labels: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "out" / "runs" / "r1" / "results" / "t1" / "verdicts" / "webjudge-aa.json"

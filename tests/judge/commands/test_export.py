@@ -47,7 +47,7 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_what_is_written_and_what_is_left_out_is_told(app: typer.Typer, runs: Path) -> None:
+def test_what_is_written_and_what_is_left_out_is_reported(app: typer.Typer, runs: Path) -> None:
     result = CliRunner().invoke(app, ["export", "run-1", "--output-dir", str(runs)])
     assert "left out t2" in result.output
     assert "1 of 2 tasks written" in result.output

@@ -92,7 +92,7 @@ def test_a_wrong_flag_is_one_clear_line(
     assert len(said.splitlines()) == 1
 
 
-def test_no_scenario_at_all_is_said(fails: Callable[..., str]) -> None:
+def test_a_missing_scenario_is_reported(fails: Callable[..., str]) -> None:
     assert "SCENARIO.toml" in fails()
 
 

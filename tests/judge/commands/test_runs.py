@@ -124,7 +124,7 @@ def test_control_characters_in_a_name_are_not_printed(tmp_path: Path) -> None:
     assert len(output.splitlines()) == 2
 
 
-def test_without_runs_it_says_how_to_start_one(tmp_path: Path) -> None:
+def test_without_runs_it_names_the_command_that_starts_one(tmp_path: Path) -> None:
     result = CliRunner().invoke(command_app("runs"), ["--output-dir", str(tmp_path)])
     assert (result.exit_code, result.stdout) == (0, "")
     assert "wabe run demo" in result.stderr

@@ -87,7 +87,7 @@ def test_another_threshold_reuses_the_replies_it_shares(run: RunStore, server: M
     assert len(list((run.task("t1").folder / "verdicts").iterdir())) == 2
 
 
-def test_without_options_the_runs_own_judge_is_asked(run: RunStore, server: ModelServer) -> None:
+def test_without_options_the_runs_own_judge_is_used(run: RunStore, server: ModelServer) -> None:
     result = invoke(run, "run-1", "--json")
     assert server.received == []
     assert json.loads(result.stdout)["trajectories"] == 2
@@ -105,7 +105,7 @@ def test_limit_scores_only_the_first_ones(run: RunStore, server: ModelServer) ->
     assert json.loads(invoke(run, "run-1", *on(server), "--limit", "1").stdout)["trajectories"] == 1
 
 
-def test_a_broken_folder_is_told_and_makes_the_exit_code_1(run: RunStore, server: ModelServer) -> None:
+def test_a_broken_folder_is_reported_and_makes_the_exit_code_1(run: RunStore, server: ModelServer) -> None:
     (run.task("t1").folder / "result.json").write_text("{")
     result = invoke(run, "run-1", *on(server))
     summary = json.loads(result.stdout)

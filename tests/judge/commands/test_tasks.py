@@ -58,7 +58,7 @@ def test_a_sample_is_toml_that_a_seed_repeats(app: typer.Typer, dataset: str) ->
     assert output == run(app, "sample", "--from", dataset, "--count", "2", "--seed", "42")
 
 
-def test_a_sample_without_a_seed_says_the_one_it_used(app: typer.Typer, dataset: str) -> None:
+def test_a_sample_without_a_seed_prints_the_one_it_used(app: typer.Typer, dataset: str) -> None:
     output = run(app, "sample", "--from", dataset)
     seed = output.splitlines()[0].rpartition(" ")[2]
     assert run(app, "sample", "--from", dataset, "--seed", seed) == output
@@ -126,7 +126,7 @@ def test_an_unreachable_host_is_a_mistake_only_when_checked(app: typer.Typer, tm
         assert "cannot be reached" in run(app, "validate", "--check", path, code=2)
 
 
-def test_a_site_that_the_runner_starts_is_not_asked(app: typer.Typer, tmp_path: Path) -> None:
+def test_a_site_that_the_runner_starts_is_not_checked(app: typer.Typer, tmp_path: Path) -> None:
     path = Path(scenario_file(tmp_path, a_task(website="http://127.0.0.1:9/")))
     path.write_text('[[sites]]\nname = "s"\nendpoint = "http://127.0.0.1:9"\ncmd = "serve"\n' + path.read_text())
     assert "valid" in run(app, "validate", "--check", str(path))

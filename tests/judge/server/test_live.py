@@ -67,7 +67,7 @@ def test_another_attempt_begins_at_its_first_step() -> None:
     assert (task["attempt"], task["step"], task["actions"]) == (2, 0, [])
 
 
-def test_a_run_that_is_over_says_so_with_its_totals() -> None:
+def test_a_finished_run_is_shown_with_its_totals() -> None:
     hub = hub_with(RunStarted(run_id="r1", total=3, kept=1), DONE, RunDone(successes=1, scored=2, total=3))
     assert hub.since(-1)["runs"] == [
         {

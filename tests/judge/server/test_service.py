@@ -75,9 +75,7 @@ async def test_a_shard_that_is_left_without_a_task_is_completed_with_none(
 @pytest.mark.parametrize(
     ("model", "why"), [("gpt-4", "unknown judge model 'gpt-4'"), ("openai:o4-mini", "set OPENAI_API_KEY")]
 )
-async def test_a_judge_model_that_cannot_be_asked_is_refused_before_anything_begins(
-    tmp_path: Path, model: str, why: str
-) -> None:
+async def test_an_unusable_judge_model_is_refused_before_anything_begins(tmp_path: Path, model: str, why: str) -> None:
     [(end, said)] = await asked(tmp_path, {"tasks": tasks(1), "judge_model": model})
     assert end == "rejected"
     assert why in said
@@ -90,7 +88,7 @@ async def test_a_task_set_is_looked_up_where_the_judge_keeps_them(tmp_path: Path
     assert "one of: none here" in said
 
 
-async def test_each_bundled_task_set_can_be_asked_for(tmp_path: Path) -> None:
+async def test_each_bundled_task_set_can_be_requested(tmp_path: Path) -> None:
     names = [path.name for path in task_sets_folder(Settings()).iterdir() if (path / "scenario.toml").is_file()]
     found = [
         await asked(tmp_path, {"scenario": name, "shard_index": 999, "num_shards": 1000}) for name in sorted(names)
