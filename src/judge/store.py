@@ -175,6 +175,11 @@ class RunStore:
         self.results = self.folder / "results"
         self.logs = self.folder / "logs"
 
+    @property
+    def is_being_judged(self) -> bool:
+        """Whether a process holds the folder as its judge. Where a file system has no locks, this is not known."""
+        return _is_locked(self.folder / ".judge.lock")
+
     @contextlib.contextmanager
     def held(self, by: Literal["judge", "runner"]) -> Iterator[None]:
         """Hold the folder as its only judge (whoever writes results) or its only runner (`agentbeats-run`).
@@ -440,3 +445,16 @@ def _link_latest(output_dir: Path, results: Path) -> None:
     except OSError:
         # File systems without links (some mounted volumes) lose the convenience, not the run.
         fresh.unlink(missing_ok=True)
+
+
+def _is_locked(path: Path) -> bool:
+    if sys.platform == "win32":
+        return False
+    try:
+        with path.open("rb") as stream:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False

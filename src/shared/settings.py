@@ -8,7 +8,8 @@ from pydantic import AliasChoices, ConfigDict, Field, SecretStr
 
 from shared.models import Record
 
-_BUNDLED_SCENARIOS = Path(__file__).parents[2] / "scenarios"
+# In a wheel, and in a source tree.
+_BUNDLED_SCENARIOS = (Path(__file__).parent / "scenarios", Path(__file__).parents[2] / "scenarios")
 
 
 class Settings(Record):
@@ -51,5 +52,12 @@ class Settings(Record):
 
     @property
     def scenarios_folder(self) -> Path:
-        """The folder of the bundled scenarios: next to the code in a source tree, `WABE_SCENARIOS` in an image."""
-        return Path(self.scenarios) if self.scenarios else _BUNDLED_SCENARIOS
+        """The folder of the bundled scenarios: `WABE_SCENARIOS` (as in images), or the one beside the code."""
+        if self.scenarios:
+            return Path(self.scenarios)
+        return next((folder for folder in _BUNDLED_SCENARIOS if folder.is_dir()), _BUNDLED_SCENARIOS[-1])
+
+    @property
+    def bundled_scenarios(self) -> dict[str, Path]:
+        """The scenario file of each bundled task set, by the set's name."""
+        return {path.parent.name: path for path in sorted(self.scenarios_folder.glob("*/scenario.toml"))}

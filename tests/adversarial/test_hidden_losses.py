@@ -17,7 +17,7 @@ from judge.report.totals import rate_of
 from judge.results.leaderboard import rows
 from judge.results.merge import merge
 from judge.results.submission import Submission, counts_of
-from judge.runner.summary import print_summary
+from judge.runner.terminal import print_summary
 from judge.store import RunStore
 from judge.trajectory.record import Attempt
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shared.a2a.turn import Turn
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import live_judge, some_tasks, to_the_goal
@@ -16,8 +17,7 @@ from helpers.llm.servers import ModelServer
 from judge.config import RunConfig
 from judge.scenario.toml import AssessmentRequest
 from judge.server.limits import Capacity, ServiceLimits
-from judge.server.service import JudgeService, ServiceParts
-from shared.a2a.tasks import Turn
+from judge.server.service import JudgeService
 from shared.errors import ModelBudgetSpent
 from shared.llm.limits import Budget, MeteredModel, estimate_tokens
 from shared.llm.model import ModelRequest
@@ -61,19 +61,12 @@ class Ends:
 
 async def ask(folder: Path, limits: ServiceLimits, tasks: int = 1, **config: Any) -> Ends:
     """How a judge with these limits ends a request that is accepted; its shard holds none of the tasks."""
-    parts = ServiceParts(
-        settings=KEYS.model_copy(update={"browser_path": sys.executable}),
-        output_dir=folder,
-        scenarios=KEYS.scenarios_folder,
-        watch=lambda *_: lambda _: None,
-        wrap_model=lambda model: model,
-        limits=limits,
-    )
+    service = JudgeService(KEYS.model_copy(update={"browser_path": sys.executable}), folder, limits)
     empty_shard = {"shard_index": tasks, "num_shards": tasks + 1}
     asked = {"tasks": some_tasks("https://shop.test/", tasks), "judge_model": PRICED, **empty_shard, **config}
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": asked})
     ends = Ends()
-    await JudgeService(parts).execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    await service.execute(Turn(text=text, context_id="c", task_id="t"), ends)
     return ends
 
 

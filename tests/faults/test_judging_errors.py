@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from helpers.results import a_finished_run, a_result, a_verdict
 from judge.commands import score as score_command
+from judge.commands.app import app
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.rescoring import Scored, judge_stored, score_all
@@ -104,9 +104,6 @@ def test_the_command_names_the_folder_and_exits_with_1(
     run: RunStore, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
     monkeypatch.setattr(score_command, "open_judge", lambda *_, **__: Exploding(KeyError("t1")))
-    app = typer.Typer()
-    score_command.register(app)
-    app.callback()(lambda: None)
     result = CliRunner().invoke(app, ["score", "run-1", "--output-dir", str(run.output_dir)])
     line = next(line for line in result.stdout.splitlines() if line.startswith("t1"))
     record_property("outcome", f"exit {result.exit_code}: {line}")
@@ -120,9 +117,6 @@ def test_the_command_scores_the_rest_of_a_run_with_a_damaged_folder(
 ) -> None:
     monkeypatch.setattr(score_command, "open_judge", lambda *_, **__: Exploding())
     (run.task("t1").folder / "result.json").write_text("{")
-    app = typer.Typer()
-    score_command.register(app)
-    app.callback()(lambda: None)
     result = CliRunner().invoke(app, ["score", "run-1", "--output-dir", str(run.output_dir)])
     record_property("outcome", f"exit {result.exit_code}: {result.stdout.splitlines()[-1]}")
     assert result.exit_code == 1

@@ -19,8 +19,8 @@ from helpers.runs import BEGAN, write_task
 from judge.events import Event, RunStarted, StepDone, TaskDone
 from judge.judges.rescoring import WHY_ZERO
 from judge.results.run_record import withdraw_unplayed
-from judge.runner.children import start_child
 from judge.runner.follow import FirstTasks, UnusableParticipant
+from judge.runner.launch import start_child
 from judge.store import RunStore
 from judge.trajectory.files import read_attempt
 from shared.models import Task
@@ -233,7 +233,9 @@ async def test_a_crashed_agent_is_shown_with_the_end_of_its_traceback_and_its_lo
     tmp_path: Path, record_property: Record, code: str, told: str
 ) -> None:
     log = tmp_path / "white_agent.log"
-    child = await start_child("white_agent", shlex.join([sys.executable, "-c", code]), env={}, log=log)
+    child = await start_child(
+        "white_agent", shlex.join([sys.executable, "-c", code]), env={}, log=log, scenario_dir=tmp_path
+    )
     async with asyncio.timeout(30):
         await child.process.wait()
     said = child.crash()
@@ -243,7 +245,8 @@ async def test_a_crashed_agent_is_shown_with_the_end_of_its_traceback_and_its_lo
 
 
 async def test_an_agent_that_still_runs_has_not_crashed(tmp_path: Path, record_property: Record) -> None:
-    child = await start_child("white_agent", "sleep 60", env={"PATH": "/bin:/usr/bin"}, log=tmp_path / "log")
+    env = {"PATH": "/bin:/usr/bin"}
+    child = await start_child("white_agent", "sleep 60", env=env, log=tmp_path / "log", scenario_dir=tmp_path)
     said = child.crash()
     await child.stop()
     record_property("outcome", str(said))

@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from helpers.scenario.texts import GOOD
-from judge.commands.app import app
+from judge.commands.app import app, command_app
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.runner.boundary import run_command
@@ -197,8 +197,6 @@ def test_every_command_that_reads_runs_looks_where_the_environment_says(
     record_property: Record,
     command: str,
 ) -> None:
-    from judge.commands.agentbeats_run import app as runner_app
-
     place = tmp_path / "elsewhere"
     monkeypatch.setenv("WABE_OUTPUT_DIR", str(place))
     for name, value in WITH_KEYS.items():
@@ -211,7 +209,7 @@ def test_every_command_that_reads_runs_looks_where_the_environment_says(
     (tmp_path / "s.csv").write_text("task_id,human\nt,1\n")
     words = [word.replace("s.toml", "s.csv") if command == "agreement" else word for word in words]
     with pytest.raises(SystemExit):
-        run_command(runner_app if command == "agentbeats-run" else app, words, name="wabe")
+        run_command(command_app("run") if command == "agentbeats-run" else app, words, name="wabe")
     written = capsys.readouterr()
     told = [line for line in (written.out + written.err).splitlines() if "elsewhere" in line]
     record_property("outcome", told[0].strip().replace(str(tmp_path), "") if told else "looked elsewhere")

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
-from judge.commands import verify
+from judge.commands.app import app
 from judge.judges.factory import code_checksum
 from judge.results.verify import verify_run
 from judge.store import RunStore
@@ -133,9 +132,6 @@ def test_a_folder_without_a_run_is_a_config_error(store: RunStore) -> None:
 
 
 def test_the_command_ends_with_1_when_something_does_not_match(store: RunStore, tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    verify.register(app)
     arguments = ["verify", "run-1", "--output-dir", str(tmp_path)]
     good = CliRunner().invoke(app, arguments)
     assert (good.exit_code, "match" in good.output) == (0, True)

@@ -5,10 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from judge.commands import score as score_command
+from judge.commands.app import app
 from judge.report.build import write_report
 from judge.results.verify import verify_run
 from judge.store import OLDER_RUN_SCHEMAS, RunStore, load_trajectory
@@ -66,9 +65,6 @@ def test_it_has_a_report(older: RunStore, tmp_path: Path) -> None:
 
 def test_scoring_it_adds_verdicts_and_rewrites_nothing(older: RunStore) -> None:
     before = results(older)
-    app = typer.Typer()
-    score_command.register(app)
-    app.callback()(lambda: None)
     done = CliRunner().invoke(app, ["score", older.run_id, "--output-dir", str(older.output_dir), "--again"])
     # Its tasks declare no checks, which that version did not know.
     assert (done.exit_code, "2 trajectories, 0 success, 0 failure, 2 unscored" in done.stdout) == (1, True)

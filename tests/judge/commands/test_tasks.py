@@ -7,7 +7,7 @@ import tomli
 import typer
 from typer.testing import CliRunner
 
-from judge.commands.tasks import register
+from judge.commands.app import app as wabe
 from judge.scenario.sources import scenario_toml
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
@@ -16,9 +16,7 @@ from shared.models import Task
 
 @pytest.fixture
 def app() -> typer.Typer:
-    app = typer.Typer()
-    register(app)
-    return app
+    return wabe
 
 
 def record(number: int) -> dict[str, object]:
@@ -60,7 +58,7 @@ def test_a_sample_is_toml_that_a_seed_repeats(app: typer.Typer, dataset: str) ->
     assert output == run(app, "sample", "--from", dataset, "--count", "2", "--seed", "42")
 
 
-def test_a_sample_without_a_seed_says_the_one_it_used(app: typer.Typer, dataset: str) -> None:
+def test_a_sample_without_a_seed_prints_the_one_it_used(app: typer.Typer, dataset: str) -> None:
     output = run(app, "sample", "--from", dataset)
     seed = output.splitlines()[0].rpartition(" ")[2]
     assert run(app, "sample", "--from", dataset, "--seed", seed) == output
@@ -95,8 +93,8 @@ def test_an_import_that_cannot_be_written_is_named(app: typer.Typer, dataset: st
         run(app, "import", dataset, "--output", dataset + "/x.toml")
 
 
-def test_a_fine_file_is_said_to_be_fine(app: typer.Typer, tmp_path: Path) -> None:
-    assert run(app, "validate", scenario_file(tmp_path, a_task())).endswith("scenario.toml: fine, 1 tasks\n")
+def test_a_valid_file_is_reported_as_valid(app: typer.Typer, tmp_path: Path) -> None:
+    assert run(app, "validate", scenario_file(tmp_path, a_task())).endswith("scenario.toml: valid, 1 tasks\n")
 
 
 def test_statistics_come_with_v(app: typer.Typer, tmp_path: Path) -> None:
@@ -112,7 +110,7 @@ def test_all_mistakes_of_all_files_are_shown(app: typer.Typer, tmp_path: Path) -
     assert "[[tasks]] #1" in output
     assert "[[tasks]] #2" in output
     assert "none.toml: No such file" in output
-    assert "scenario.toml: fine" in output
+    assert "scenario.toml: valid" in output
 
 
 def test_repeated_tasks_are_noted(app: typer.Typer, tmp_path: Path) -> None:
@@ -124,11 +122,11 @@ def test_an_unreachable_host_is_a_mistake_only_when_checked(app: typer.Typer, tm
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         path = scenario_file(tmp_path, a_task(website=f"http://127.0.0.1:{taken.getsockname()[1]}/"))
-        assert "fine" in run(app, "validate", path)
+        assert "valid" in run(app, "validate", path)
         assert "cannot be reached" in run(app, "validate", "--check", path, code=2)
 
 
-def test_a_site_that_the_runner_starts_is_not_asked(app: typer.Typer, tmp_path: Path) -> None:
+def test_a_site_that_the_runner_starts_is_not_checked(app: typer.Typer, tmp_path: Path) -> None:
     path = Path(scenario_file(tmp_path, a_task(website="http://127.0.0.1:9/")))
     path.write_text('[[sites]]\nname = "s"\nendpoint = "http://127.0.0.1:9"\ncmd = "serve"\n' + path.read_text())
-    assert "fine" in run(app, "validate", "--check", str(path))
+    assert "valid" in run(app, "validate", "--check", str(path))

@@ -1,31 +1,32 @@
-"""The command line of `agentbeats-run`."""
+"""`wabe run` and `agentbeats-run`: an assessment from a scenario file or a bundled task set."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from judge.runner.boundary import run_command, run_interruptible
-from judge.runner.run import RunOptions, run
+from judge.commands import OutputDir
+from judge.runner.boundary import run_interruptible
+from judge.runner.run import RunOptions
+from judge.runner.run import run as run_scenario
 from judge.store import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
-
-@app.command()
-def agentbeats_run(
-    scenario: Annotated[Path, typer.Argument(help="The scenario file (TOML).", metavar="SCENARIO.toml")],
+def run(
+    context: typer.Context,
+    scenario: Annotated[
+        str, typer.Argument(help="A scenario file, or a bundled task set such as demo.", metavar="SCENARIO.toml")
+    ],
     show_logs: Annotated[bool, typer.Option("--show-logs", help="Show the agents' logs while they run.")] = False,
     serve_only: Annotated[bool, typer.Option("--serve-only", help="Start everything, send nothing.")] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser at the end.")] = False,
     output: Annotated[Path | None, typer.Option(help="Also write the leaderboard submission here.")] = None,
-    output_dir: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
+    output_dir: OutputDir = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="[RUN_ID]", help="Go on with a run; without an id, the newest.")
+        str | None, typer.Option(metavar="[RUN_ID]", help="Resume a run; without an id, the newest unfinished one.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Run the first N tasks only.")] = None,
     level: Annotated[str | None, typer.Option(help="Run tasks of this level: easy, medium or hard.")] = None,
@@ -39,7 +40,8 @@ def agentbeats_run(
         raise ConfigError(f"--level {level[:40]!r} is not a level", remedy="easy, medium or hard")
     settings = Settings.from_environ()
     options = RunOptions(
-        scenario=scenario,
+        scenario=_scenario_file(scenario, settings),
+        command=(*context.command_path.split(), scenario),
         output_dir=output_folder(output_dir, settings),
         output=output,
         show_logs=show_logs,
@@ -53,20 +55,21 @@ def agentbeats_run(
         judge_model=judge_model,
         participant_model=participant_model,
     )
-    raise typer.Exit(run_interruptible(run(options, settings, Console())))
+    raise typer.Exit(run_interruptible(run_scenario(options, settings, Console())))
 
 
-def expand_resume(arguments: list[str]) -> list[str]:
-    """`--resume` may stand without a run id; the option parser wants one, so `latest` is put in."""
-    expanded: list[str] = []
-    for position, argument in enumerate(arguments):
-        expanded.append(argument)
-        following = arguments[position + 1] if position + 1 < len(arguments) else "--"
-        if argument == "--resume" and (following.startswith("-") or following.endswith(".toml")):
-            expanded.append("latest")
-    return expanded
-
-
-def main() -> None:
-    """Entry point."""
-    run_command(app, expand_resume(sys.argv[1:]), name="agentbeats-run")
+def _scenario_file(argument: str, settings: Settings) -> Path:
+    """A file goes before a bundled task set of the same name."""
+    path = Path(argument)
+    bundled = settings.bundled_scenarios
+    if path.is_file():
+        return path
+    if argument in bundled:
+        return bundled[argument]
+    # It looks like a path, so the message should be about that file.
+    if path.suffix or len(path.parts) > 1 or path.exists():
+        return path
+    raise ConfigError(
+        f"{argument!r} is neither a scenario file nor a bundled task set",
+        remedy=f"give the path of a scenario TOML file, or one of: {', '.join(bundled) or 'none is installed'}",
+    )

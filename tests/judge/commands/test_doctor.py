@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from judge.runner import doctor
-from judge.runner.doctor import check_browser, check_disk, check_model, check_ports, examine
+from judge.commands import doctor
+from judge.commands.doctor import check_browser, check_disk, check_model, check_port, examine
 from shared.settings import Settings
 
 
@@ -20,7 +20,7 @@ def test_a_browser_that_is_there_is_named_with_its_sandbox(tmp_path: Path) -> No
     assert "sandbox" in finding.text
 
 
-def test_no_browser_is_missing_and_says_how_to_get_one(tmp_path: Path) -> None:
+def test_a_missing_browser_is_reported_with_how_to_get_one(tmp_path: Path) -> None:
     finding = check_browser(Settings(home=str(tmp_path), path=str(tmp_path)))
     assert finding.state == "missing"
     assert "install" in finding.text
@@ -38,10 +38,9 @@ def test_a_key_that_is_set_is_not_shown() -> None:
     assert "secret" not in finding.text
 
 
-def test_a_taken_port_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_port_is_noted() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setattr(doctor, "_PORTS", (server.getsockname()[1],))
-        assert [finding.state for finding in check_ports()] == ["note"]
+        assert check_port(server.getsockname()[1]).state == "note"
 
 
 def test_too_little_disk_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,6 +49,6 @@ def test_too_little_disk_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert check_disk(tmp_path).state == "missing"
 
 
-def test_everything_is_examined_in_the_order_of_mending(tmp_path: Path) -> None:
+def test_everything_is_examined_in_the_order_of_fixing(tmp_path: Path) -> None:
     subjects = [finding.subject for finding in examine(Settings(), tmp_path)]
     assert subjects == ["browser", "judge model", "port 9009", "port 9019", "disk"]

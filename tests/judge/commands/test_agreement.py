@@ -6,16 +6,14 @@ import typer
 from typer.testing import CliRunner
 
 from helpers.results import a_verdict
-from judge.commands.agreement import register
+from judge.commands.app import command_app
 from shared.errors import ConfigError
 from shared.files import write_json
 
 
 @pytest.fixture
 def app() -> typer.Typer:
-    app = typer.Typer()
-    register(app)
-    return app
+    return command_app("agreement")
 
 
 @pytest.fixture
@@ -73,7 +71,7 @@ def test_labels_may_stand_in_another_column(app: typer.Typer, tmp_path: Path) ->
     assert value["groups"] == {}
 
 
-def test_runs_are_looked_for_where_the_environment_says(
+def test_runs_are_found_in_the_folder_that_the_environment_names(
     app: typer.Typer, labels: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "out" / "runs" / "r1" / "results" / "t1" / "verdicts" / "webjudge-aa.json"

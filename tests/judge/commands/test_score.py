@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from helpers.llm.servers import ModelCall, ModelServer, openai_answer
 from helpers.results import a_finished_run, a_result, a_step, a_verdict
-from judge.commands.score import register
+from judge.commands.app import app
 from judge.store import RunStore
 from shared.errors import ConfigError
 
@@ -51,9 +50,6 @@ def run(tmp_path: Path) -> RunStore:
 
 
 def invoke(run: RunStore, *arguments: str):
-    app = typer.Typer()
-    register(app)
-    app.callback()(lambda: None)
     return CliRunner().invoke(app, ["score", *arguments, "--output-dir", str(run.output_dir)])
 
 
@@ -85,7 +81,7 @@ def test_another_threshold_reuses_the_replies_it_shares(run: RunStore, server: M
     assert len(list((run.task("t1").folder / "verdicts").iterdir())) == 2
 
 
-def test_without_options_the_runs_own_judge_is_asked(run: RunStore, server: ModelServer) -> None:
+def test_without_options_the_runs_own_judge_is_used(run: RunStore, server: ModelServer) -> None:
     result = invoke(run, "run-1", "--json")
     assert server.received == []
     assert json.loads(result.stdout)["trajectories"] == 2
@@ -103,7 +99,7 @@ def test_limit_scores_only_the_first_ones(run: RunStore, server: ModelServer) ->
     assert json.loads(invoke(run, "run-1", *on(server), "--limit", "1").stdout)["trajectories"] == 1
 
 
-def test_a_broken_folder_is_told_and_makes_the_exit_code_1(run: RunStore, server: ModelServer) -> None:
+def test_a_broken_folder_is_reported_and_makes_the_exit_code_1(run: RunStore, server: ModelServer) -> None:
     (run.task("t1").folder / "result.json").write_text("{")
     result = invoke(run, "run-1", *on(server))
     summary = json.loads(result.stdout)

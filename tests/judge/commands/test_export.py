@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from helpers.results import a_result
-from judge.commands.export import register
+from judge.commands.app import app as wabe
 from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.models import Action, Outcome, Page, Step, StopReason, Task
@@ -15,10 +15,7 @@ from shared.models import Action, Outcome, Page, Step, StopReason, Task
 
 @pytest.fixture
 def app() -> typer.Typer:
-    app = typer.Typer()
-    register(app)
-    app.callback()(lambda: None)
-    return app
+    return wabe
 
 
 @pytest.fixture
@@ -44,7 +41,7 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_what_is_written_and_what_is_left_out_is_told(app: typer.Typer, runs: Path) -> None:
+def test_what_is_written_and_what_is_left_out_is_reported(app: typer.Typer, runs: Path) -> None:
     result = CliRunner().invoke(app, ["export", "run-1", "--output-dir", str(runs)])
     assert "left out t2" in result.output
     assert "1 of 2 tasks written" in result.output
@@ -74,7 +71,7 @@ def test_a_broken_rule_fails_the_check_and_is_named(app: typer.Typer, runs: Path
     [
         ([], "either a RUN"),
         (["latest", "--validate", "x"], "either a RUN"),
-        (["latest", "--format", "zip"], "--format 'zip' is not known"),
+        (["latest", "--format", "zip"], "unknown --format 'zip'"),
         (["none"], "no run 'none'"),
     ],
 )

@@ -9,15 +9,13 @@ import typer
 from typer.testing import CliRunner
 
 from helpers.results import a_result, a_submission
-from judge.commands.leaderboard import register
+from judge.commands.app import app as wabe
 from shared.errors import ConfigError
 
 
 @pytest.fixture
 def app() -> typer.Typer:
-    app = typer.Typer()
-    register(app)
-    return app
+    return wabe
 
 
 def write(path: Path, document: Any) -> str:

@@ -1,4 +1,4 @@
-"""Mistakes on the command line of agentbeats-run: one line each, exit code 2, nothing started."""
+"""The command line of `wabe run` and `agentbeats-run`: mistakes are one line each, exit code 2, nothing started."""
 
 import json
 import socket
@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from judge.commands import agentbeats_run as runner_cli
-from judge.commands.agentbeats_run import expand_resume
+from judge.commands.app import app, command_app, expand_resume
+from judge.commands.run import _scenario_file
 from judge.runner.boundary import run_command
-from judge.runner.run import RunOptions, make_plan
+from judge.runner.run import RunOptions, make_plan, resume_command
+from judge.scenario.toml import load_scenario
+from judge.store import RunStore
 from shared.settings import Settings
 
 GOOD = """
@@ -51,7 +54,7 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     def run(*arguments: str | Path) -> str:
         given = ["--output-dir", str(tmp_path / "out"), *(str(argument) for argument in arguments)]
         with pytest.raises(SystemExit) as left:
-            run_command(runner_cli.app, expand_resume(given), name="agentbeats-run")
+            run_command(command_app("run"), expand_resume(given), name="agentbeats-run")
         said = capsys.readouterr()
         assert left.value.code == 2, said
         assert said.err.startswith("error: ")
@@ -89,7 +92,7 @@ def test_a_wrong_flag_is_one_clear_line(
     assert len(said.splitlines()) == 1
 
 
-def test_no_scenario_at_all_is_said(fails: Callable[..., str]) -> None:
+def test_a_missing_scenario_is_reported(fails: Callable[..., str]) -> None:
     assert "SCENARIO.toml" in fails()
 
 
@@ -153,3 +156,55 @@ def test_resume_takes_a_run_id_or_stands_alone() -> None:
     assert expand_resume(["s.toml", "--resume"]) == ["s.toml", "--resume", "latest"]
     assert expand_resume(["s.toml", "--resume", "--limit", "1"]) == ["s.toml", "--resume", "latest", "--limit", "1"]
     assert expand_resume(["s.toml", "--resume", "r1"]) == ["s.toml", "--resume", "r1"]
+    assert expand_resume(["run", "demo", "--resume"]) == ["run", "demo", "--resume", "latest"]
+    assert expand_resume(["run", "--resume", "demo"]) == ["run", "--resume", "latest", "demo"]
+    assert expand_resume([]) == []
+
+
+def test_both_commands_have_the_same_options() -> None:
+    helps = [
+        CliRunner().invoke(command_app("run"), ["--help"], prog_name="x").output,
+        CliRunner().invoke(app, ["run", "--help"], prog_name="x").output,
+    ]
+    assert helps[0].partition("\n\n")[2] == helps[1].partition("\n\n")[2]
+
+
+@pytest.mark.parametrize("prog", ["wabe run", "agentbeats-run"])
+def test_a_message_names_the_command_that_was_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, prog: str
+) -> None:
+    seen: list[RunOptions] = []
+
+    async def interrupted(options: RunOptions, *_: object) -> int:
+        seen.append(options)
+        return 0
+
+    monkeypatch.setattr("judge.commands.run.run_scenario", interrupted)
+    words = ["demo", "--limit", "2", "--output-dir", str(tmp_path)]
+    used, given = (command_app("run"), words) if prog == "agentbeats-run" else (app, ["run", *words])
+    with pytest.raises(SystemExit) as left:
+        run_command(used, given, name=prog.split()[0])
+    assert left.value.code == 0, capsys.readouterr().err
+    command = resume_command(seen[0], RunStore(tmp_path, "r1"))
+    assert command == f"{prog} demo --output-dir {tmp_path} --limit 2 --resume r1"
+
+
+def test_a_bundled_set_is_found_by_its_name_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("demo", "docs", "live"):
+        found = _scenario_file(name, Settings())
+        assert found.is_absolute()
+        assert load_scenario(found).tasks or name == "live"
+
+
+def test_a_file_goes_before_a_bundled_set_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("demo").touch()
+    assert _scenario_file("demo", Settings()) == Path("demo")
+
+
+@pytest.mark.parametrize("name", ["dmeo", "de/mo", "demo.toml"])
+def test_a_name_that_is_neither_is_an_error_that_names_the_sets(fails: Callable[..., str], name: str) -> None:
+    said = fails(name)
+    assert name in said
+    assert ("demo, docs, live" in said) == (name == "dmeo")
