@@ -14,7 +14,7 @@ from helpers_hostile_site import hostile_site
 from helpers_model_servers import ModelServer
 from helpers_scripted_model import ScriptedModel, completion
 from judge.config import RunConfig
-from judge.scenario.toml import AssessmentRequest
+from judge.scenario.models import AssessmentRequest
 from judge.server.limits import Capacity, ServiceLimits
 from judge.server.service import JudgeService, ServiceParts
 from shared.a2a.turn import Turn

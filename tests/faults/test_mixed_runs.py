@@ -23,7 +23,7 @@ from judge.files import read_json, write_json
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
 from judge.runner.run import RunOptions, make_plan, resume_command
-from judge.scenario.toml import parse_request
+from judge.scenario.request import parse_request
 from judge.server.limits import ServiceLimits
 from judge.server.service import JudgeService, ServiceParts
 from judge.store import RunStore

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from judge.config import RunConfig, first_problem
+from judge.config import RunConfig
 from judge.events import one_line
 from judge.judges.factory import METHODS, OFFLINE, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
@@ -21,6 +21,7 @@ from shared.errors import ConfigError
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.settings import Settings
+from shared.validation import problems_of
 
 DEFAULT_PARALLEL = 8
 
@@ -219,7 +220,5 @@ def _config(run: RunStore | None, changes: dict[str, Any]) -> RunConfig:
     try:
         return RunConfig.model_validate(known | changes)
     except ValidationError as error:
-        key, problem, remedy = first_problem(error)
-        raise ConfigError(
-            f"wabe score: {key or 'config'}: {problem}", remedy=remedy or "see wabe score --help"
-        ) from None
+        path, problem, remedy = problems_of(error)[0]
+        raise ConfigError(f"wabe score: {'.'.join(map(str, path)) or 'config'}: {problem}", remedy=remedy) from None

@@ -12,12 +12,11 @@ import typer
 from judge.episode.preflight import check_config
 from judge.events import one_line
 from judge.files import write_atomic
-from judge.scenario.checks import contradictions_of, warnings_of
-from judge.scenario.dataset_hub import hub_tasks
-from judge.scenario.site_check import unreachable
-from judge.scenario.sources import problems_of, read_dataset, repeated, scenario_toml, statistics, tasks_toml
+from judge.scenario.checks import contradictions_of, repeated, warnings_of
+from judge.scenario.models import Scenario
+from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
-from judge.scenario.toml import Scenario, load_scenario, read_scenario_bytes, select
+from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
 from shared.models import Task

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from judge.files import read_json, read_text, reason_of
 from judge.off_site import site_of
 from judge.results.agreement import Pair
-from judge.scenario.tables import excerpt
 from shared.errors import ConfigError
 from shared.models import Verdict
+from shared.validation import shown
 
 MAX_FILE_BYTES = 256_000_000
 _WORDS = {
@@ -61,7 +61,7 @@ def read_labels(path: Path, column: str = _HUMAN) -> dict[str, tuple[str, dict[s
     for line, row in rows:
         task_id = row["task_id"]
         if task_id in labels:
-            raise ConfigError(f"{path}: line {line}: task {excerpt(task_id)} has two labels", remedy="keep one")
+            raise ConfigError(f"{path}: line {line}: task {shown(task_id)} has two labels", remedy="keep one")
         groups = _others(row, (column, "task_id"))
         labels[task_id] = (
             row[column],
@@ -95,7 +95,7 @@ def read_verdicts(results: Path, labels: Labels, *, labels_path: Path, method: s
                 label,
                 verdicts[task_id].outcome if task_id in verdicts else None,
                 {**facts.get(task_id, {}), **groups},
-                f"{labels_path}: task {excerpt(task_id)}",
+                f"{labels_path}: task {shown(task_id)}",
             )
             for task_id, (label, groups) in labels.items()
         ]
@@ -111,11 +111,11 @@ def pair_of(human: str, judge: str | None, groups: Mapping[str, str], where: str
     if not label:
         return Pair(excluded="unlabelled", groups=dict(groups))
     if label not in _WORDS:
-        raise ConfigError(f"{where}: human is {excerpt(human)}", remedy="write 1, 0 or 'not executable'")
+        raise ConfigError(f"{where}: human is {shown(human)}", remedy="write 1, 0 or 'not executable'")
     if said is None or said in _NO_VERDICT:
         return Pair(excluded="no_verdict" if said is None else "unscored", groups=dict(groups))
     if said not in _WORDS:
-        raise ConfigError(f"{where}: judge is {excerpt(judge)}", remedy="write 1, 0 or 'unscored'")
+        raise ConfigError(f"{where}: judge is {shown(judge)}", remedy="write 1, 0 or 'unscored'")
     return Pair(human=_WORDS[label], judge=_WORDS[said], groups=dict(groups))
 
 
@@ -136,7 +136,7 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
             if header.count(name) != 1:
                 problem = "no column" if name not in header else "two columns"
                 raise ConfigError(
-                    f"{path}: {problem} {name!r}; the columns are {', '.join(map(excerpt, header[:20])) or 'none'}",
+                    f"{path}: {problem} {name!r}; the columns are {', '.join(map(shown, header[:20])) or 'none'}",
                     remedy=f"name the columns in the first line, {','.join(needed)} among them",
                 )
         rows: list[tuple[int, Row]] = []

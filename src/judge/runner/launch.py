@@ -12,7 +12,7 @@ import httpx
 from pydantic import Field
 
 from judge.runner.children import Child, adopt_orphans, end_orphans, require_free_port, start_child
-from judge.scenario.toml import Scenario
+from judge.scenario.models import Scenario
 from shared.a2a.client import fetch_card
 from shared.errors import ConfigError, WabeError
 from shared.models import Record
