@@ -7,7 +7,7 @@ from pydantic import AfterValidator, FailFast, Field, ValidationInfo, field_vali
 
 from judge.record_limits import MAX_STEPS
 from judge.sites import is_site
-from shared.validation import AsTuple, Invalid, OneLine, Table, Url, at_most, shown
+from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, shown
 
 JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomous", "agenttrek", "rubric"]
 DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, FailFast, Field, Tag, model_validator
 
 from shared.elements import Element, parse_element
+from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, shown
 from shared.normalise import NormaliseError, ValueType, normalise
 from shared.patterns import Pattern
-from shared.validation import AnyText, Invalid, Table, at_most, did_you_mean, shown
 
 MAX_CHECKS = 50
 # The reason of a task that is unscored because nothing was declared to check.

@@ -8,8 +8,8 @@ import json
 import re
 from dataclasses import dataclass
 
+from shared.fields import Invalid, did_you_mean
 from shared.patterns import Pattern
-from shared.validation import Invalid, did_you_mean
 
 MAX_ELEMENT_CHARS = 1_000
 # WAI-ARIA 1.2, with the names that Playwright's snapshots add: `generic`, `iframe`, `text`.

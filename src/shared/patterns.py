@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from shared.validation import Invalid
+from shared.fields import Invalid
 
 MAX_PATTERN_CHARS = 1_000
 MAX_MATCHES = 10_000

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.elements import MAX_ELEMENT_CHARS, ROLES, STATES, parse_element
-from shared.validation import Invalid
+from shared.fields import Invalid
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=40)
 

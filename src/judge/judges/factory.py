@@ -48,6 +48,7 @@ _JUDGING_FILES = (
     "judge/trajectory/schemas.py",
     "shared/checks.py",
     "shared/elements.py",
+    "shared/fields.py",
     "judge/network_policy.py",
     "shared/normalise.py",
     "shared/patterns.py",

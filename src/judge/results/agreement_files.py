@@ -13,8 +13,8 @@ from judge.files import read_json, read_text, reason_of
 from judge.off_site import site_of
 from judge.results.agreement import Pair
 from shared.errors import ConfigError
+from shared.fields import shown
 from shared.models import Verdict
-from shared.validation import shown
 
 MAX_FILE_BYTES = 256_000_000
 _WORDS = {

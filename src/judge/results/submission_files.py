@@ -6,8 +6,9 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from shared.errors import ConfigError
+from shared.fields import Invalid
 from shared.reading import read_json, reason_of
-from shared.validation import Invalid, validated
+from shared.validation import validated
 
 MAX_FILE_BYTES = 256_000_000
 _REMEDY = "give a submission's JSON file"

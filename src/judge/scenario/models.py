@@ -14,9 +14,9 @@ from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapt
 from judge.config import AllowedSites, RunConfig
 from shared.checks import MAX_CHECKS, Check
 from shared.errors import ConfigError
+from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
 from shared.models import Level, Record, Task
 from shared.text import excerpt
-from shared.validation import Invalid, Line, Name, Prose, Table, Url, at_most, shown
 
 MAX_TASKS = 1000
 # What to write where a key is missing, for error messages.

@@ -18,8 +18,9 @@ from judge.scenario.models import (
     TaskTable,
 )
 from shared.errors import ConfigError
+from shared.fields import did_you_mean, keys_of, shown
 from shared.models import Task
-from shared.validation import did_you_mean, keys_of, mistake, shown, validated
+from shared.validation import mistake, validated
 
 MAX_REQUEST_CHARS = 8_000_000
 _MAX_WARNINGS = 50
@@ -107,6 +108,10 @@ def _known(value: object, model: type[BaseModel], path: tuple[str | int, ...], w
     known = keys_of(model)
     for key in value:
         if key not in known:
+            # Beyond the limit they are only counted: finding the closest key is slow.
+            if len(warnings) >= _MAX_WARNINGS:
+                warnings.append("")
+                continue
             problem = f"unknown key, ignored ({did_you_mean(key, known)})"
             warnings.append(mistake(_SOURCE, (*path, key), problem, "").message)
     return {key: item for key, item in value.items() if key in known and item is not None}

@@ -14,9 +14,10 @@ import httpx
 
 from judge.scenario.models import EXAMPLES, TASKS
 from shared.errors import ConfigError
+from shared.fields import shown
 from shared.models import Level, Task
 from shared.reading import decode, parse_json, reason_of
-from shared.validation import mistake, shown, validated
+from shared.validation import mistake, validated
 
 DATASET = "osunlp/Online-Mind2Web"
 _LEVELS: tuple[Level | None, ...] = (*get_args(Level), None)

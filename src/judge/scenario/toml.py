@@ -9,9 +9,10 @@ from pydantic import TypeAdapter
 
 from judge.scenario.models import EXAMPLES, Scenario, ScenarioFile
 from shared.errors import ConfigError
+from shared.fields import did_you_mean, shown
 from shared.models import Level, Task
 from shared.reading import decode, parse_toml, read_file, reason_of
-from shared.validation import Mistakes, did_you_mean, mistake, shown, validated
+from shared.validation import Mistakes, mistake, validated
 
 MAX_FILE_BYTES = 16_000_000
 
@@ -45,6 +46,8 @@ def parse_scenario(content: bytes, path: Path) -> Scenario:
         tables = parse_toml(decode(content))
     except ValueError as error:
         raise mistake(path, (), str(error), "write TOML with plain numbers and texts, as UTF-8") from None
+    if not tables:
+        raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
     found = validated(TypeAdapter(ScenarioFile), tables, path, is_toml=True, examples=EXAMPLES)
     return Scenario(**dict(found), path=path, source_checksum=hashlib.sha256(content).hexdigest())
 

@@ -7,7 +7,8 @@ from judge.scenario.toml import load_scenario, parse_scenario
 from shared.errors import ConfigError
 
 MALFORMED = {
-    "empty file": ("", "green_agent': missing"),
+    "empty file": ("", "s.toml: empty (add [green_agent]"),
+    "no green agent": ("tasks = []", "key 'green_agent': missing"),
     "not TOML": ("[green_agent\n", "line 1, column 13: not TOML"),
     "value missing": ("a = \n", "line 1, column 5: not TOML: Invalid value"),
     "key twice": ('a = 1\na = "x"\n', "line 2, column 8: not TOML: Cannot overwrite"),
