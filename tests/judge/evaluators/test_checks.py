@@ -248,4 +248,4 @@ def test_an_allowed_site_counts_as_the_tasks_own(tmp_path: Path, site: str, pass
 def test_a_check_without_a_description_is_described_by_its_keys() -> None:
     checks = [{"kind": "text", "pattern": "€(\\d+)", "within": "list", "max": 4, "not": True, "at": "any"}]
     task = Task.model_validate({"task_id": "t", "website": "", "task": "x", "checks": checks})
-    assert describe(task.checks[0]) == "not: text /€(\\d+)/ (max 4) in list at any time"
+    assert describe(task.checks[0]) == "not: text pattern €(\\d+), max 4, at any, within list"
