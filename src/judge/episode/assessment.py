@@ -189,7 +189,7 @@ class Assessment:
 
     async def _judge(self, result: TaskResult, store: TaskStore) -> TaskResult:
         asked = time.monotonic()
-        judge, said = self._parts.judge, TaskJudging(task_id=result.task.task_id, steps=len(result.steps))
+        judge, said = self._parts.judge, TaskJudging(task_id=result.task.task_id, steps=result.steps_taken)
         scored = await judge_stored(store, judge, off_site=self._config.off_site, asking=lambda: self._parts.emit(said))
         # Without a verdict the folder could not be read back or written to: nothing is known, never a failure.
         verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=judge.info)
@@ -200,7 +200,7 @@ class Assessment:
     def _done(self, result: TaskResult) -> TaskResult:
         reason = result.verdict.reason if result.verdict else result.error or result.stop_reason
         self._parts.emit(
-            TaskDone(task_id=result.task.task_id, outcome=result.outcome, steps=len(result.steps), reason=reason)
+            TaskDone(task_id=result.task.task_id, outcome=result.outcome, steps=result.steps_taken, reason=reason)
         )
         return result
 

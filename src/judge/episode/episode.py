@@ -6,7 +6,7 @@ Retries sit elsewhere (`judge.episode.assessment`): an executed action is never 
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -103,6 +103,7 @@ class Episode:
         self._route = Route(task.website, (*config.allowed_sites, *task.allowed_sites))
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
+        self._content: object = None
         out_of_time = OutOfTime(f"its own time of {config.task_timeout_s:g} s (task_timeout_s) is used up")
         self._clock = Clock(config.task_timeout_s, out_of_time)
 
@@ -157,6 +158,8 @@ class Episode:
                     if index and self._config.step_delay:
                         await asyncio.sleep(self._config.step_delay)
                     if stop := await self._step(browser, index):
+                        if stop == "finished":
+                            await self._look_finally(browser, index + 1)
                         return stop
             except EnvironmentFault as fault:
                 self._fault = fault
@@ -173,6 +176,7 @@ class Episode:
         async with self._browser_time(limit):
             page = await browser.observe()
             draft = self._record_page(index, page, browser)
+            self._content = _content(page)
         observed = asked = replied = acted = time.monotonic()
         changes: dict[str, Any] = {}
         try:
@@ -200,6 +204,19 @@ class Episode:
             self._steps.append(self._store.append_step(step))
         await self._hooks.stepped(step)
         return self._stop_after(step)
+
+    async def _look_finally(self, browser: Browser, index: int) -> None:
+        """Record what the page became while the participant was replying, if it changed: checks judge the last look."""
+        limit = Clock(self._config.step_timeout_s, BrowserFault("the final look took too long"))
+        # The attempt has ended: whatever breaks now, it is judged on what is recorded already.
+        with suppress(WabeError):
+            async with self._browser_time(limit):
+                page = await browser.observe()
+                if _content(page) == self._content:
+                    return
+                step = self._record_page(index, page, browser)
+            await self._hooks.observed(step)
+            self._steps.append(self._store.append_step(step))
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -312,6 +329,10 @@ class Episode:
         if step.action and step.action.tool in ENDING_TOOLS and step.outcome and step.outcome.ok:
             return "finished"
         return None
+
+
+def _content(page: Page) -> object:
+    return page.url, page.title, page.snapshot, page.dialog
 
 
 def _recorded(tabs: tuple[Tab, ...]) -> tuple[Tab, ...]:

@@ -107,7 +107,7 @@ def task_entry(result: TaskResult) -> dict[str, Any]:
         "task_description": _cut(task.task, _MAX_TEXT_CHARS),
         "level": task.level,
         "success": result.outcome == "success",
-        "steps_taken": len(result.steps),
+        "steps_taken": result.steps_taken,
         "max_steps": result.max_steps,
         "thoughts": [_cut(thought, MAX_THOUGHT_CHARS) for thought in result.thoughts[:MAX_ENTRIES]],
         "action_history": [_cut(line, MAX_ACTION_CHARS) for line in result.action_history[:MAX_ENTRIES]],

@@ -82,6 +82,12 @@ class TaskResult(Record):
         return self.verdict.cost_usd if self.verdict and self.token_usage.calls else 0.0
 
     @property
+    def steps_taken(self) -> int:
+        """The participant's steps: without the final look, which has no outcome."""
+        has_final_look = self.stop_reason == "finished" and bool(self.steps) and self.steps[-1].outcome is None
+        return len(self.steps) - has_final_look
+
+    @property
     def action_history(self) -> list[str]:
         """The factual action lines."""
         return [step.outcome.line for step in self.steps if step.outcome and step.outcome.line]
