@@ -12,6 +12,7 @@ import typer
 from judge.episode.preflight import check_config
 from judge.events import one_line
 from judge.files import write_atomic
+from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, repeated, warnings_of
 from judge.scenario.models import Scenario
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
@@ -50,18 +51,28 @@ def sample(
 def validate(
     files: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE…")],
     check: Annotated[bool, typer.Option("--check", help="Ask every website whether it is there.")] = False,
+    try_: Annotated[
+        bool, typer.Option("--try", help="Run a participant that does nothing: which checks already pass?")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show statistics.")] = False,
 ) -> None:
-    """Check scenario files: all mistakes, repeated tasks, unreachable hosts. Exit code 2 when something is wrong."""
+    """Check scenario files: all mistakes, repeated tasks, unreachable hosts, checks that prove nothing.
+
+    Exit code 2 when something is wrong.
+    """
     bad = 0
     for path in files:
         scenario, problems = _examine(path, check=check)
+        passing: list[str] = []
+        if try_ and scenario is not None and not problems:
+            problems, passing = asyncio.run(try_checks(scenario, Settings.from_environ()))
+            problems = [f"{path}: {one_line(problem, 500)}" for problem in problems]
         bad += bool(problems)
         for problem in problems:
             typer.echo(problem, err=True)
         if scenario is None:
             continue
-        for warning in (*repeated(scenario.tasks), *_doubts(scenario)):
+        for warning in (*repeated(scenario.tasks), *_doubts(scenario), *passing):
             typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
             typer.echo(f"{path}: fine, {len(scenario.tasks)} tasks")

@@ -100,7 +100,8 @@ def describe(check: Check) -> str:
     keys = check.model_dump(exclude_defaults=True, exclude={"kind", "inverted", "description"})
     # What is expected comes first, then the keys that every kind takes.
     words = ", ".join(f"{key} {_in_words(keys[key])}" for key in sorted(keys, key=lambda key: key in _COMMON_KEYS))
-    return f"{'not: ' if check.inverted else ''}{check.kind} {words}"
+    words = words if check.kind in keys else f"{check.kind} {words}"
+    return f"not: {words}" if check.inverted else words
 
 
 def _in_words(value: Any) -> str:
