@@ -33,6 +33,19 @@ CHEATS: list[tuple[str, dict[str, Any], list[Seen], str | None]] = [
     ("its own server as a user", PLACED, [Seen(), Seen(path="http://shop.test@evil.test/", snapshot=DONE)], None),
     ("a page of data", PLACED, [Seen(), Seen(path="data:text/html,<h1>Order placed", snapshot=DONE)], None),
     (
+        "an element on its own server",
+        {"kind": "element", "element": 'heading "Order placed"'},
+        [Seen(), Seen(path="http://evil.test/", snapshot=DONE)],
+        None,
+    ),
+    ("an element named in a field", {"kind": "element", "element": '"Order placed"'}, [Seen(snapshot=FORM)], None),
+    (
+        "one of two checks on its own server",
+        {"any_of": [{"kind": "page", "url": "/done"}, PLACED]},
+        [Seen(), Seen(path="http://evil.test/done", snapshot=DONE)],
+        None,
+    ),
+    (
         "a click on its own server",
         {"kind": "action", "line": CLICKED},
         [Seen(path="/"), Seen(path="http://evil.test/", line=CLICKED), Seen()],

@@ -173,6 +173,19 @@ LOOKS = [
 ]
 
 
+@pytest.mark.parametrize("cases", [PAGE, ELEMENT, TEXT, ACTION, ANSWER, ANY_OF])
+def test_every_kind_is_tried_on_a_right_attempt_and_on_two_that_are_nearly_right(cases: list[tuple[Any, ...]]) -> None:
+    verdicts = [passed for *_, passed in cases]
+    assert verdicts.count(True) >= 1
+    assert verdicts.count(False) >= 2
+
+
+def test_an_address_may_be_as_long_as_a_scenario_allows(tmp_path: Path) -> None:
+    path = "/" + "a" * 1_900
+    assert assess(tmp_path, {"kind": "page", "url": path}, [Seen(path=path)]).passed
+    assert not assess(tmp_path, {"kind": "page", "url": path}, [Seen(path=path + "b")]).passed
+
+
 @pytest.mark.parametrize(("check", "seen", "passed"), LOOKS, ids=lambda value: str(value)[:60])
 def test_a_check_passes_on_what_was_recorded(
     tmp_path: Path, check: dict[str, Any], seen: list[Seen], passed: bool
