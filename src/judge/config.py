@@ -75,7 +75,7 @@ class RunConfig(Table):
     off_site: Literal["flag", "fail", "allow"] = "flag"
     scenario: OneLine | None = None
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
-    participant_ids: dict[str, Annotated[OneLine, Field(max_length=200)]] = Field(default_factory=dict)
+    participant_ids: dict[str, Annotated[OneLine, at_most(200)]] = Field(default_factory=dict)
     shard_index: int = Field(default=0, ge=0)
     num_shards: int = Field(default=1, ge=1)
     num_instances: int | None = Field(default=None, ge=1)

@@ -50,12 +50,6 @@ def _is_address(value: str) -> str:
     return value
 
 
-def _is_count(value: object) -> object:
-    if isinstance(value, bool | str):
-        raise Invalid(f"{value!r} is not a whole number", "write it like count = 3")
-    return value
-
-
 def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema that can be applied in bounded time: no references, which can nest exponentially, and RE2 patterns."""
     # Late: participants share these records and install no validator.
@@ -86,8 +80,15 @@ def _tables(value: Any) -> list[dict[str, Any]]:
     return found + [table for item in inner for table in _tables(item)]
 
 
+def _is_count(value: object) -> object:
+    # 3.0 is accepted: some A2A clients send every number as a double.
+    if isinstance(value, bool | str):
+        raise Invalid(f"{value!r} is not a whole number", "write it like count = 3")
+    return value
+
+
 T = TypeVar("T")
-Text = Annotated[AnyText, Field(max_length=2_000), AfterValidator(_is_filled)]
+Text = Annotated[AnyText, at_most(2_000), AfterValidator(_is_filled)]
 Address = Annotated[Text, AfterValidator(_is_address)]
 ElementText = Annotated[Text, AfterValidator(_is_element)]
 PatternText = Annotated[Text, AfterValidator(_is_pattern)]
@@ -104,7 +105,7 @@ class _Check(Table):
     model_config = ConfigDict(serialize_by_alias=True, validate_by_alias=True, protected_namespaces=())
 
     inverted: bool = Field(default=False, alias="not", strict=True)
-    description: Annotated[str, Field(max_length=1_000)] = ""
+    description: Annotated[str, at_most(1_000)] = ""
 
 
 class _Look(_Check):
@@ -165,8 +166,8 @@ class TextCheck(_Shown):
     kind: Literal["text"]
     contains: OneOrMore[Text] | None = None
     pattern: PatternText | None = None
-    min: float | None = Field(default=None, allow_inf_nan=False)
-    max: float | None = Field(default=None, allow_inf_nan=False)
+    min: float | None = None
+    max: float | None = None
     sorted: Literal["ascending", "descending"] | None = None
 
     @model_validator(mode="after")

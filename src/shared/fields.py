@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 _MAX_SHOWN = 60
 # Control characters and lone surrogates.
@@ -67,11 +67,12 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def at_most(count: int) -> BeforeValidator:
-    """Refuses a longer list or table unread: pydantic would collect an error for each of its entries."""
+    """Refuses a longer text, list or table unread: pydantic would collect an error for each entry."""
 
     def check(value: object) -> object:
-        if isinstance(value, list | tuple | Mapping) and len(value) > count:
-            raise Invalid(f"{len(value)} entries, more than {count}", "use fewer, or split them up")
+        if isinstance(value, str | list | tuple | Mapping) and len(value) > count:
+            unit = "characters" if isinstance(value, str) else "entries"
+            raise Invalid(f"{len(value)} {unit}, more than {count}", "shorten it, or split it up")
         return value
 
     return BeforeValidator(check)
@@ -121,7 +122,7 @@ AnyText = Annotated[str, AfterValidator(_is_text)]
 Prose = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_is_text)]
 OneLine = Annotated[str, AfterValidator(_is_line)]
 Line = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_is_line)]
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100), AfterValidator(_is_line)]
-Url = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2048), AfterValidator(_is_url)]
+Name = Annotated[Line, Field(min_length=1), at_most(100)]
+Url = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_is_url), at_most(2048)]
 # In strict mode pydantic takes no list for a tuple.
 AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)

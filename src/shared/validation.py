@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from shared.errors import ConfigError
 from shared.fields import Invalid, did_you_mean, shown
@@ -18,7 +19,6 @@ _NOT_A_TABLE = ("{value} is not a table", "give keys with their values")
 _NOT_A_LIST = ("{value} is not a list", "write a list, or in TOML [[{key}]] in two brackets")
 _NOT_A_NUMBER = ("{value} is not a number", "write a finite number, without quotes")
 _NOT_A_WHOLE_NUMBER = ("{value} is not a whole number", "write a whole number, without quotes")
-_TOO_LONG = ("{length}, more than {max_length}", "shorten it, or use fewer")
 _EMPTY = ("empty", "fill it in, or remove it")
 # Pydantic's error types in our words, with their remedy; other types keep pydantic's message.
 _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -26,6 +26,7 @@ _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "missing": ("missing", "add {key} = {example}"),
         "extra_forbidden": ("unknown key", "remove it"),
         "string_type": ("{value} is not a text", 'put it in quotes: "…"'),
+        "string_unicode": ("{value} contains a character that is not text", "remove it"),
         "int_type": _NOT_A_WHOLE_NUMBER,
         "int_from_float": _NOT_A_WHOLE_NUMBER,
         "int_parsing": _NOT_A_WHOLE_NUMBER,
@@ -33,9 +34,6 @@ _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "float_parsing": _NOT_A_NUMBER,
         "finite_number": _NOT_A_NUMBER,
         "bool_type": ("{value} is not true or false", "write true or false, without quotes"),
-        "string_unicode": ("{value} contains a character that is not text", "remove it"),
-        "string_too_long": _TOO_LONG,
-        "too_long": _TOO_LONG,
         "string_too_short": _EMPTY,
         "too_short": _EMPTY,
         "model_type": _NOT_A_TABLE,
@@ -79,11 +77,9 @@ def validated(
     try:
         return adapter.validate_python(value, context=set())
     except ValidationError as error:
+        found = problems_of(error, examples)
         raise Mistakes(
-            [
-                mistake(source, (*under, *path), text, remedy, is_toml=is_toml)
-                for path, text, remedy in problems_of(error, examples)
-            ]
+            [mistake(source, (*under, *path), text, remedy, is_toml=is_toml) for path, text, remedy in found]
         ) from None
 
 
@@ -97,38 +93,30 @@ def mistake(
 
 def problems_of(error: ValidationError, examples: Mapping[str, str] = MappingProxyType({})) -> list[Problem]:
     """Pydantic's errors in our words."""
-    found = []
-    for detail in error.errors(include_url=False):
-        # Tags of unions are written in angle brackets; they are no part of the place.
-        path = tuple(part for part in detail["loc"] if not str(part).startswith("<"))
-        context = detail.get("ctx") or {}
-        cause = context.get("error")
-        if isinstance(cause, Invalid):
-            column = "" if cause.column is None else f"column {cause.column}: "
-            found.append(Problem((*path, cause.key) if cause.key else path, column + cause.problem, cause.remedy))
-            continue
-        key = str(path[-1]) if path else "it"
-        value = detail["input"]
-        if detail["type"] == "literal_error":
-            choices = re.findall(r"'([^']+)'", context["expected"])
-            found.append(Problem(path, f"{shown(value)} is not a known value", did_you_mean(value, choices)))
-            continue
-        # Pydantic counts valid entries only, and the others have their own errors.
-        if detail["type"] == "too_short" and not isinstance(value, str) and len(value) >= context["min_length"]:
-            continue
-        text, remedy = _WORDS.get(detail["type"], ("{value}: {message}", "correct it or remove the key"))
-        words = {
-            "key": key,
-            "value": shown(value),
-            "message": detail["msg"][:200],
-            "example": examples.get(key, "…"),
-            "length": f"{len(value)} {'characters' if isinstance(value, str) else 'entries'}"
-            if hasattr(value, "__len__")
-            else "long",
-            **context,
-        }
-        found.append(Problem(path, text.format_map(words), remedy.format_map(words)))
-    return found
+    return [_problem(detail, examples) for detail in error.errors(include_url=False) if not _is_echo(detail)]
+
+
+def _is_echo(detail: ErrorDetails) -> bool:
+    """Whether a list is called too short only because of invalid entries, which have their own errors."""
+    value = detail["input"]
+    return detail["type"] == "too_short" and not isinstance(value, str) and len(value) >= detail["ctx"]["min_length"]
+
+
+def _problem(detail: ErrorDetails, examples: Mapping[str, str]) -> Problem:
+    # Tags of unions are written in angle brackets; they are no part of the place.
+    path = tuple(part for part in detail["loc"] if not str(part).startswith("<"))
+    value, context = detail["input"], detail.get("ctx") or {}
+    cause = context.get("error")
+    if isinstance(cause, Invalid):
+        column = "" if cause.column is None else f"column {cause.column}: "
+        return Problem((*path, cause.key) if cause.key else path, column + cause.problem, cause.remedy)
+    if detail["type"] == "literal_error":
+        choices = re.findall(r"'([^']+)'", context["expected"])
+        return Problem(path, f"{shown(value)} is not a known value", did_you_mean(value, choices))
+    text, remedy = _WORDS.get(detail["type"], ("{value}: {message}", "correct it or remove the key"))
+    key = str(path[-1]) if path else "it"
+    words = {"key": key, "value": shown(value), "message": detail["msg"][:200], "example": examples.get(key, "…")}
+    return Problem(path, text.format_map(words), remedy.format_map(words))
 
 
 def _place(path: tuple[str | int, ...], is_toml: bool) -> str:

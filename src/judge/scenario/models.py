@@ -83,10 +83,10 @@ def _escape_spaces(url: object) -> object:
     return f"{head}/{path.strip().replace(' ', '%20')}" if slash else url
 
 
-Words = Annotated[Prose, Field(min_length=1, max_length=1000)]
-Command = Annotated[Line, Field(max_length=4000), AfterValidator(_is_command)]
+Words = Annotated[Prose, Field(min_length=1), at_most(1000)]
+Command = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
 Endpoint = Annotated[Url, AfterValidator(_is_endpoint)]
-Role = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_is_role)]
+Role = Annotated[str, Field(min_length=1), at_most(100), AfterValidator(_is_role)]
 
 
 class _Process(Table):
@@ -109,9 +109,9 @@ class AgentEntry(_Process):
     """An agent of a scenario. Without `cmd` it is already running; without `endpoint` a platform places it."""
 
     role: Name
-    agentbeats_id: Annotated[Line, Field(max_length=200)] = ""
+    agentbeats_id: Annotated[Line, at_most(200)] = ""
     env: Annotated[dict[str, str], BeforeValidator(_is_env)] = Field(default_factory=dict, repr=False)
-    image: Annotated[Line, Field(max_length=500)] | None = None
+    image: Annotated[Line, at_most(500)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -168,7 +168,7 @@ class TaskTable(Table):
 
     task_id: Annotated[str, AfterValidator(_is_task_id)]
     website: Url
-    task: Annotated[Prose, Field(min_length=1, max_length=10_000)]
+    task: Annotated[Prose, Field(min_length=1), at_most(10_000)]
     level: Level | None = None
     reference_length: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
     key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
@@ -199,8 +199,8 @@ class ScenarioFile(Table):
     """The tables of a scenario file. Numbers must be numbers and texts must be texts (`strict`)."""
 
     green_agent: GreenAgent
-    participants: tuple[AgentEntry, ...] = Field(min_length=1, max_length=16)
-    sites: tuple[SiteEntry, ...] = Field(default=(), max_length=16)
+    participants: Annotated[tuple[AgentEntry, ...], Field(min_length=1), at_most(16)]
+    sites: Annotated[tuple[SiteEntry, ...], at_most(16)] = ()
     config: Annotated[RunConfig, BeforeValidator(partial(RunConfig.model_validate, strict=True))] = RunConfig()
     tasks: Annotated[tuple[DeclaredTask, ...], at_most(MAX_TASKS)] = ()
 
