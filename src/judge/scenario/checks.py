@@ -54,16 +54,7 @@ def contradictions_of(task: Task) -> list[str]:
 
 
 def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> Iterator[str]:
-    is_bound = check.on is not None or getattr(check, "within", None) is not None
-    if isinstance(check, TextCheck) and not check.inverted and not is_bound:
-        yield "any page that repeats typed text could pass it (a search for it, say): add within or on"
-    if isinstance(check, ElementCheck) and not check.inverted and not is_bound:
-        for element in check.elements:
-            if element.role in (None, *_REFLECTING) and element.pattern is not None:
-                yield f"a page that repeats typed text could show {element.written}: add within or on"
     if isinstance(check, PageCheck):
-        if check.title is not None and check.url is None and not check.inverted:
-            yield "a page that repeats typed text in its title could pass it: add url"
         home = frozenset(origin for origin in (origin_of(task.website),) if origin)
         site = Site(home, (*allowed_sites, *task.allowed_sites))
         for url in as_tuple(check.url):
@@ -71,11 +62,25 @@ def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> It
                 yield f"{url} is not on the task's site: add it to allowed_sites if it belongs there"
     if isinstance(check, ActionCheck) and check.pattern is not None and not check.pattern.lstrip("^").startswith("<"):
         yield "typed text could match the pattern: begin it with ^<"
-    if isinstance(check, ActionCheck | AnswerCheck):
-        if "at" in check.model_fields_set:
-            yield f"'at' has no meaning for {check.kind}: remove it"
-        if isinstance(check, AnswerCheck) and check.on is not None:
-            yield "'on' has no meaning for answer: remove it"
+    if isinstance(check, ActionCheck | AnswerCheck) and "at" in check.model_fields_set:
+        yield f"'at' has no meaning for {check.kind}: remove it"
+    if isinstance(check, AnswerCheck) and check.on is not None:
+        yield "'on' has no meaning for answer: remove it"
+    if not check.inverted:
+        yield from _reflections(check)
+
+
+def _reflections(check: PlainCheck) -> Iterator[str]:
+    """Where a page that only repeats typed text could pass."""
+    if isinstance(check, PageCheck) and check.title is not None and check.url is None:
+        yield "a page that repeats typed text in its title could pass it: add url"
+    if check.on is not None or getattr(check, "within", None) is not None:
+        return
+    if isinstance(check, TextCheck):
+        yield "any page that repeats typed text could pass it (a search for it, say): add within or on"
+    for element in check.elements if isinstance(check, ElementCheck) else ():
+        if element.role in (None, *_REFLECTING) and element.pattern is not None:
+            yield f"a page that repeats typed text could show {element.written}: add within or on"
 
 
 def _contradicts(one: Check, other: Check) -> str | None:
@@ -83,7 +88,7 @@ def _contradicts(one: Check, other: Check) -> str | None:
         return None
     left, right = (check.model_copy(update={"description": "", "inverted": False}) for check in (one, other))
     if one.inverted != other.inverted and left == right:
-        return f"one asks for what the other forbids ({describe(left)})"
+        return f"one requires what the other forbids ({describe(left)})"
     if isinstance(one, PageCheck) and isinstance(other, PageCheck) and not (one.inverted or other.inverted):
         last = [as_tuple(check.url)[-1:] for check in (one, other)]
         ends = all(check.at == "end" and check.on is None and not check.extra_query for check in (one, other))
