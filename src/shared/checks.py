@@ -1,4 +1,4 @@
-"""Checks that a task declares: what has to be on record at its end. Frozen records, validated once.
+"""Checks that a task declares: what must be on record at its end. Frozen records, validated once.
 
 `judge.evaluators` evaluates them. Keys and meaning: the contract of scenario files, explained in `scenarios/README.md`.
 """
@@ -161,7 +161,7 @@ class ElementCheck(_Shown):
 
 
 class TextCheck(_Shown):
-    """The page's text has `contains` or matches `pattern`, whose one group obeys `min`, `max` and `sorted`."""
+    """The page's text has `contains` or matches `pattern`; its one group, read as numbers, obeys `min`, `max`, `sorted`."""
 
     kind: Literal["text"]
     contains: OneOrMore[Text] | None = None

@@ -91,8 +91,8 @@ def only_value(text: str, kind: ValueType, *, expected: Any = None) -> Any:
     found = list(dict.fromkeys(_FINDERS[kind](text)))
     if len(found) == 1:
         return found[0]
-    said = ", ".join(shown(value) for value in found[:5])
-    raise NormaliseError(f"{len(found)} different values of type {kind}: {said}" if found else f"no {kind}")
+    listed = ", ".join(shown(value) for value in found[:5])
+    raise NormaliseError(f"{len(found)} different values of type {kind}: {listed}" if found else f"no {kind}")
 
 
 def normalise(value: Any, kind: ValueType) -> Any:

@@ -1,4 +1,4 @@
-"""Regular expressions that strangers write, matched against text that strangers write: RE2, never `re`.
+"""Regular expressions and texts from outside are matched by RE2, never by `re`.
 
 Python's `re` backtracks, so a pattern such as `(a+)+$` runs for hours on a line of a few dozen characters. A time limit
 would make the result depend on the machine, and a participant who can write the text could choose that result. RE2

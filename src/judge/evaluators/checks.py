@@ -373,22 +373,22 @@ def _says(pattern: Pattern, line: str) -> bool:
 def _answered(check: AnswerCheck, answer: str | None) -> Found:
     if answer is None or not answer.strip():
         return Found(False, "no answer was given", counts=False)
-    said = excerpt(answer, 300)
+    quoted = excerpt(answer, 300)
     if check.contains is not None:
-        return Found(plain(check.contains).casefold() in plain(answer).casefold(), said)
+        return Found(plain(check.contains).casefold() in plain(answer).casefold(), quoted)
     if check.pattern is not None:
-        return Found(Pattern(check.pattern).search(answer) is not None, said)
+        return Found(Pattern(check.pattern).search(answer) is not None, quoted)
     kind = check.type or "string"
     has_expected = "expected" in check.model_fields_set
     expected = normalise(check.expected, kind) if has_expected else None
     try:
         actual = only_value(answer, kind, expected=expected)
     except NormaliseError as error:
-        return Found(False, f"{error} in {said}", counts=False)
+        return Found(False, f"{error} in {quoted}", counts=False)
     if check.schema_ is not None and (problem := _schema_problem(check.schema_, actual)):
-        return Found(False, f"{said}: {problem}", shown(actual))
+        return Found(False, f"{quoted}: {problem}", shown(actual))
     is_passed = not has_expected or is_same(actual, expected, kind, ordered=check.ordered)
-    return Found(is_passed, said, string(shown(actual)) if kind == "string" else shown(actual))
+    return Found(is_passed, quoted, string(shown(actual)) if kind == "string" else shown(actual))
 
 
 def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:

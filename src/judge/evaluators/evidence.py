@@ -1,7 +1,7 @@
 """A recording as evidence for checks: what the judge itself saw and did on the task's own site, and nothing else.
 
 A participant writes its replies, thoughts and answer; of these only the answer is evidence, and only for checks of the
-answer. It cannot add a page: what lies on another origin counts for nothing, whatever is shown there.
+answer. It cannot add a page: pages of another origin are no evidence, whatever they show.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 _TYPING = frozenset({"browser_type", "browser_fill_form"})
 _PASTING = ("control+v", "meta+v", "controlormeta+v", "shift+insert")
 _VIEW_SHARE = 0.5
-# What has the focus and takes keys, but holds no text.
+# Roles that take the focus and keys, but contain no typed text.
 _PRESSED = frozenset(
     """button checkbox radio switch link menuitem menuitemcheckbox menuitemradio option tab treeitem iframe listbox menu
     menubar radiogroup tablist grid tree treegrid dialog alertdialog document main region""".split()  # noqa: SIM905
@@ -52,12 +52,12 @@ class Look:
 
     @cached_property
     def hidden(self) -> frozenset[int]:
-        """Places of elements that hold what the participant typed, though they are no fields (`contenteditable`)."""
+        """Places of elements with text that the participant typed, though they are not fields (`contenteditable`)."""
         nodes = self.snapshot.nodes if self.snapshot else ()
         return frozenset(node.position for node in nodes if (node.ref, node.role) in self.typed_into)
 
     def texts(self, roots: Iterable[Node] | None, in_view: bool) -> str:
-        """What a reader sees inside `roots` (of the whole page without any), white space as single blanks."""
+        """What a reader sees inside `roots` (`None`: on the whole page), white space as single blanks."""
         page = self.snapshot
         if page is None:
             return ""

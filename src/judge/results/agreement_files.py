@@ -105,18 +105,18 @@ def read_verdicts(results: Path, labels: Labels, *, labels_path: Path, method: s
 
 def pair_of(human: str, judge: str | None, groups: Mapping[str, str], where: str) -> Pair:
     """One row as a pair; `judge` is `None` where there is no verdict. Raises `ConfigError` for any other word."""
-    label, said = human.strip().lower(), None if judge is None else judge.strip().lower()
+    label, verdict = human.strip().lower(), None if judge is None else judge.strip().lower()
     if label in _NO_LABEL:
         return Pair(excluded="not_executable", groups=dict(groups))
     if not label:
         return Pair(excluded="unlabelled", groups=dict(groups))
     if label not in _WORDS:
         raise ConfigError(f"{where}: human is {shown(human)}", remedy="write 1, 0 or 'not executable'")
-    if said is None or said in _NO_VERDICT:
-        return Pair(excluded="no_verdict" if said is None else "unscored", groups=dict(groups))
-    if said not in _WORDS:
+    if verdict is None or verdict in _NO_VERDICT:
+        return Pair(excluded="no_verdict" if verdict is None else "unscored", groups=dict(groups))
+    if verdict not in _WORDS:
         raise ConfigError(f"{where}: judge is {shown(judge)}", remedy="write 1, 0 or 'unscored'")
-    return Pair(human=_WORDS[label], judge=_WORDS[said], groups=dict(groups))
+    return Pair(human=_WORDS[label], judge=_WORDS[verdict], groups=dict(groups))
 
 
 def _others(row: Row, taken: tuple[str, ...]) -> dict[str, str]:
