@@ -161,7 +161,7 @@ class ElementCheck(_Shown):
 
 
 class TextCheck(_Shown):
-    """The page's text has `contains` or matches `pattern`; its one group, read as numbers, obeys `min`, `max`, `sorted`."""
+    """The page's text has `contains` or matches `pattern`; the pattern's one group obeys `min`, `max` and `sorted`."""
 
     kind: Literal["text"]
     contains: OneOrMore[Text] | None = None
