@@ -58,6 +58,24 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
         None,
     ),
     (
+        "an element on its own server",
+        {"kind": "element", "element": 'heading "Order placed"'},
+        [RecordedStep(), RecordedStep(path="http://evil.test/", snapshot=DONE)],
+        None,
+    ),
+    (
+        "an element named in a field",
+        {"kind": "element", "element": '"Order placed"'},
+        [RecordedStep(snapshot=FORM)],
+        None,
+    ),
+    (
+        "one of two checks on its own server",
+        {"any_of": [{"kind": "page", "url": "/done"}, PLACED]},
+        [RecordedStep(), RecordedStep(path="http://evil.test/done", snapshot=DONE)],
+        None,
+    ),
+    (
         "a click on its own server",
         {"kind": "action", "line": CLICKED},
         [RecordedStep(path="/"), RecordedStep(path="http://evil.test/", line=CLICKED), RecordedStep()],

@@ -15,7 +15,7 @@ from helpers.episode.live_judge import live_judge, some_tasks, to_the_goal
 from helpers.llm.scripted import ScriptedModel, completion
 from helpers.llm.servers import ModelServer
 from judge.config import RunConfig
-from judge.scenario.toml import AssessmentRequest
+from judge.scenario.models import AssessmentRequest
 from judge.server.limits import Capacity, ServiceLimits
 from judge.server.service import JudgeService
 from shared.errors import ModelBudgetSpent

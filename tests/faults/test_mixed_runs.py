@@ -22,7 +22,7 @@ from judge.commands.app import app
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
 from judge.runner.run import RunOptions, make_plan, resume_command
-from judge.scenario.toml import parse_request
+from judge.scenario.request import parse_request
 from judge.server.service import JudgeService
 from judge.store import RunStore
 from shared.a2a.tasks import Turn

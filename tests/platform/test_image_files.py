@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 from helpers.participants import serving_participant
 from judge.commands.app import app as wabe
 from judge.results.leaderboard import query_names, rows
-from judge.scenario.bundled import bundled_tasks
-from judge.scenario.toml import load_scenario, parse_request
+from judge.scenario.request import parse_request
+from judge.scenario.toml import bundled_tasks, load_scenario
 from participants.base import ParticipantOptions
 from participants.command import list_participants, load
 from shared.settings import Settings

@@ -10,7 +10,7 @@ import typer
 from pydantic import ValidationError
 
 from judge.commands import OutputDir
-from judge.config import RunConfig, first_problem
+from judge.config import RunConfig
 from judge.judges.factory import METHODS, OFFLINE, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
 from judge.results.rejudged import take_over
@@ -22,6 +22,7 @@ from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.settings import Settings
 from shared.text import one_line
+from shared.validation import problems_of
 
 DEFAULT_PARALLEL = 8
 _OUTCOMES = ("success", "failure", "unscored", "aborted", "broken")
@@ -217,7 +218,5 @@ def _config(run: RunStore | None, changes: dict[str, Any]) -> RunConfig:
     try:
         return RunConfig.model_validate(known | changes)
     except ValidationError as error:
-        key, problem, remedy = first_problem(error)
-        raise ConfigError(
-            f"wabe score: {key or 'config'}: {problem}", remedy=remedy or "see wabe score --help"
-        ) from None
+        path, problem, remedy = problems_of(error)[0]
+        raise ConfigError(f"wabe score: {'.'.join(map(str, path)) or 'config'}: {problem}", remedy=remedy) from None

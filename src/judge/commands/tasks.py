@@ -10,12 +10,12 @@ import typer
 
 from judge.episode.preflight import check_config
 from judge.runner.boundary import EXIT_USAGE
-from judge.scenario.checks import contradictions_of, warnings_of
-from judge.scenario.dataset_hub import hub_tasks
-from judge.scenario.site_check import unreachable
-from judge.scenario.sources import problems_of, read_dataset, repeated, scenario_toml, statistics, tasks_toml
+from judge.runner.try_checks import try_checks
+from judge.scenario.checks import contradictions_of, repeated, warnings_of
+from judge.scenario.models import Scenario
+from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
-from judge.scenario.toml import Scenario, load_scenario, read_scenario_bytes, select
+from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
 from shared.files import write_atomic
@@ -53,19 +53,27 @@ def sample(
 def validate(
     files: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE…")],
     check: Annotated[bool, typer.Option("--check", help="Check that every website can be reached.")] = False,
+    try_: Annotated[bool, typer.Option("--try", help="Report checks that pass when nothing is done.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show statistics.")] = False,
 ) -> None:
-    """Validate scenario files: all mistakes, repeated tasks, unreachable hosts. Exit code 2 when something is wrong."""
+    """Validate scenario files: mistakes, repeated tasks, unreachable hosts, checks that prove nothing.
+
+    Exit code 2 if something is wrong.
+    """
     bad = 0
     for path in files:
         scenario, problems = _examine(path, check=check)
+        passing: list[str] = []
+        if try_ and scenario is not None and not problems:
+            problems, passing = asyncio.run(try_checks(scenario, Settings.from_environ()))
+            problems = [f"{path}: {one_line(problem, 500)}" for problem in problems]
         # All files are examined, so that one call shows every mistake.
         bad += bool(problems)
         for problem in problems:
             typer.echo(problem, err=True)
         if scenario is None:
             continue
-        for warning in _warnings(scenario):
+        for warning in (*_warnings(scenario), *passing):
             typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
             typer.echo(f"{path}: valid, {len(scenario.tasks)} tasks")

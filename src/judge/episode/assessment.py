@@ -163,7 +163,7 @@ class Assessment:
 
     async def _judge(self, result: Attempt, store: TaskStore) -> Attempt:
         began = time.monotonic()
-        asking = TaskJudging(task_id=result.task.task_id, steps=len(result.steps))
+        asking = TaskJudging(task_id=result.task.task_id, steps=result.steps_taken)
         scored = await judge_stored(store, self.judge, off_site=self.config.off_site, asking=lambda: self.emit(asking))
         # Without a verdict the folder could not be read or written: nothing is known, so it is not a failure.
         verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=self.judge.info)
@@ -173,7 +173,9 @@ class Assessment:
 
     def _done(self, result: Attempt) -> Attempt:
         reason = result.verdict.reason if result.verdict else result.error or result.stop_reason
-        self.emit(TaskDone(task_id=result.task.task_id, outcome=result.outcome, steps=len(result.steps), reason=reason))
+        self.emit(
+            TaskDone(task_id=result.task.task_id, outcome=result.outcome, steps=result.steps_taken, reason=reason)
+        )
         return result
 
 

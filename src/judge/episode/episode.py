@@ -8,7 +8,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -201,6 +201,7 @@ class Episode:
         self._route = Route(task.website, (*config.allowed_sites, *task.allowed_sites))
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
+        self._content: object = None
         out_of_time = OutOfTime(f"used all of its {config.task_timeout_s:g} s (task_timeout_s)")
         self._clock = Clock(config.task_timeout_s, out_of_time)
 
@@ -250,6 +251,8 @@ class Episode:
                     if index and self._config.step_delay:
                         await asyncio.sleep(self._config.step_delay)
                     if stop := await self._step(participant, browser, index):
+                        if stop == "finished":
+                            await self._look_finally(browser, index + 1)
                         return stop
             except EnvironmentFault as fault:
                 self._fault = fault
@@ -267,6 +270,7 @@ class Episode:
             async with self._browser_time(limit):
                 page = await browser.observe()
                 record = self._record_page(index, page, browser)
+                self._content = _content(page)
         try:
             await self._observed(Step(**record))
             message = render_observation(self._observation(index, page, browser))
@@ -285,6 +289,19 @@ class Episode:
             self._steps.append(step)
         self._stepped(step)
         return stop
+
+    async def _look_finally(self, browser: Browser, index: int) -> None:
+        """Record what the page became while the participant was replying, if it changed: checks judge the last look."""
+        limit = Clock(self._config.step_timeout_s, BrowserFault("the final look took too long"))
+        # The attempt has ended: whatever breaks now, it is judged on what is recorded already.
+        with suppress(WabeError):
+            async with self._browser_time(limit):
+                page = await browser.observe()
+                if _content(page) == self._content:
+                    return
+                step = Step(**self._record_page(index, page, browser))
+            await self._observed(step)
+            self._steps.append(self._store.append_step(step))
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -394,6 +411,10 @@ def _timed(times: dict[str, float], name: str) -> Iterator[None]:
         yield
     finally:
         times[name] = time.monotonic() - began
+
+
+def _content(page: Page) -> object:
+    return page.url, page.title, page.snapshot, page.dialog
 
 
 def _shortened_tabs(tabs: tuple[Tab, ...]) -> tuple[Tab, ...]:

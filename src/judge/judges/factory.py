@@ -38,6 +38,7 @@ _JUDGING_FILES = (
     "judge/trajectory/record.py",
     "shared/checks.py",
     "shared/elements.py",
+    "shared/fields.py",
     "shared/normalise.py",
     "shared/patterns.py",
     "judge/sites.py",

@@ -11,11 +11,11 @@ import jinja2.meta
 import jinja2.sandbox
 from pydantic import Field, ValidationError
 
-from judge.config import first_problem
 from judge.judges.base import files_checksum
 from shared.errors import ConfigError
 from shared.files import decode, parse_toml, read_file, reason_of
 from shared.models import Record
+from shared.validation import problems_of
 
 MANIFEST = "prompts.toml"
 # The blocks that each template must use: a prompt that leaves evidence out would judge something else.
@@ -134,9 +134,11 @@ def load_prompts(folder: str | Path | None) -> PromptSet:
     try:
         manifest = _Manifest.model_validate(parse_toml(files[MANIFEST]))
     except ValidationError as error:
-        key, problem, _ = first_problem(error)
+        path, problem, _ = problems_of(error)[0]
+        key = ".".join(map(str, path))
         raise ConfigError(
-            f"{folder}/{MANIFEST}: key {key!r}: {problem}", remedy="give the two texts name and version, nothing else"
+            f"{folder}/{MANIFEST}: key {key!r}: {problem}",
+            remedy="give the two texts name and version, nothing else",
         ) from None
     except ValueError as error:
         raise ConfigError(f"{folder}/{MANIFEST}: {error}", remedy="correct the TOML") from None

@@ -252,7 +252,7 @@ def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
         outcome=result.outcome,
         why=one_line(why or result.stop_reason, 240),
         stop_reason=result.stop_reason,
-        steps=len(result.steps),
+        steps=result.steps_taken,
         max_steps=result.max_steps,
         reference_length=task.reference_length,
         duration_s=duration_s,

@@ -19,10 +19,10 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from judge.results.statistics import Z95, wilson
-from judge.scenario.tables import excerpt
 from judge.sites import site_of
 from judge.trajectory.files import read_result
 from shared.errors import ConfigError, TrajectoryError
+from shared.fields import shown
 from shared.files import read_json, read_text, reason_of
 from shared.models import Record, Verdict
 
@@ -215,7 +215,7 @@ def read_labels(path: Path, column: str = _HUMAN) -> dict[str, tuple[str, dict[s
     for line, row in rows:
         task_id = row["task_id"]
         if task_id in labels:
-            raise ConfigError(f"{path}: line {line}: task {excerpt(task_id)} has two labels", remedy="keep one")
+            raise ConfigError(f"{path}: line {line}: task {shown(task_id)} has two labels", remedy="keep one")
         groups = _others(row, (column, "task_id"))
         labels[task_id] = (
             row[column],
@@ -249,7 +249,7 @@ def read_verdicts(results: Path, labels: Labels, *, labels_path: Path, method: s
                 label,
                 verdicts[task_id].outcome if task_id in verdicts else None,
                 {**facts.get(task_id, {}), **groups},
-                f"{labels_path}: task {excerpt(task_id)}",
+                f"{labels_path}: task {shown(task_id)}",
             )
             for task_id, (label, groups) in labels.items()
         ]
@@ -265,11 +265,11 @@ def pair_of(human: str, judge: str | None, groups: Mapping[str, str], where: str
     if not label:
         return Pair(excluded="unlabelled", groups=dict(groups))
     if label not in _WORDS:
-        raise ConfigError(f"{where}: human is {excerpt(human)}", remedy="write 1, 0 or 'not executable'")
+        raise ConfigError(f"{where}: human is {shown(human)}", remedy="write 1, 0 or 'not executable'")
     if said is None or said in _NO_VERDICT:
         return Pair(excluded="no_verdict" if said is None else "unscored", groups=dict(groups))
     if said not in _WORDS:
-        raise ConfigError(f"{where}: judge is {excerpt(judge)}", remedy="write 1, 0 or 'unscored'")
+        raise ConfigError(f"{where}: judge is {shown(judge)}", remedy="write 1, 0 or 'unscored'")
     return Pair(human=_WORDS[label], judge=_WORDS[said], groups=dict(groups))
 
 
@@ -290,7 +290,7 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
             if header.count(name) != 1:
                 problem = "no column" if name not in header else "two columns"
                 raise ConfigError(
-                    f"{path}: {problem} {name!r}; the columns are {', '.join(map(excerpt, header[:20])) or 'none'}",
+                    f"{path}: {problem} {name!r}; the columns are {', '.join(map(shown, header[:20])) or 'none'}",
                     remedy=f"name the columns in the first line, {','.join(needed)} among them",
                 )
         rows: list[tuple[int, Row]] = []

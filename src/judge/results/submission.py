@@ -13,16 +13,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Annotated, Any, Self, get_args
+
+from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.results.statistics import exact
-from judge.scenario.tables import excerpt
 from judge.store import MAX_ENTRIES_BYTES, first_of, fit, written_bytes
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
+from shared.fields import Invalid
 from shared.files import read_json, reason_of
 from shared.models import JudgeInfo, Level, Task, TaskOutcome
 from shared.text import clip
+from shared.validation import validated
 
 # A submission with more tasks without a verdict than this, in percent of all, is incomplete.
 _MAX_LOST_PERCENT = 5
@@ -37,17 +40,6 @@ _OUTCOMES: tuple[TaskOutcome, ...] = get_args(TaskOutcome)
 _ENDED_ITSELF = re.compile(r"-> (FINISH|BROWSER_CLOSE)\b")
 
 _MAX_FILE_BYTES = 256_000_000
-_NUMBERS = (
-    "success_rate",
-    "successful_tasks",
-    "completed_tasks",
-    "total_tasks",
-    "judged_successes",
-    "scored_tasks",
-    "unscored_tasks",
-    "aborted_tasks",
-    "success_rate_of_all",
-)
 _REMEDY = "give a submission's JSON file"
 
 Submission = dict[str, Any]
@@ -118,7 +110,7 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         "task_description": clip(task.task, _MAX_TEXT_CHARS),
         "level": task.level,
         "success": attempt.outcome == "success",
-        "steps_taken": len(attempt.steps),
+        "steps_taken": attempt.steps_taken,
         "max_steps": attempt.max_steps,
         "thoughts": [clip(thought, _MAX_THOUGHT_CHARS) for thought in attempt.thoughts[:_MAX_ENTRIES]],
         "action_history": [clip(line, _MAX_ACTION_CHARS) for line in attempt.action_history[:_MAX_ENTRIES]],
@@ -244,12 +236,41 @@ def total_cost(costs: Iterable[float | None]) -> float | None:
     return None if None in known else round(sum(filter(None, known), 0.0), 6)
 
 
-def read_submissions(path: Path) -> list[dict[str, Any]]:
-    """The submissions of a JSON file: one object, or a list of them.
+# Whole or not, but no truth value: one wrong type would turn a whole leaderboard column into text.
+_Number = Annotated[float, Field(strict=True)] | None
 
-    Keys may be missing or `null`; what is there must be of the published type, since one wrong value would turn a
-    whole leaderboard column into text. Raises `ConfigError` naming file and key.
-    """
+
+class _Detail(BaseModel):
+    success_rate: _Number = None
+    successful_tasks: _Number = None
+    completed_tasks: _Number = None
+    total_tasks: _Number = None
+    judged_successes: _Number = None
+    scored_tasks: _Number = None
+    unscored_tasks: _Number = None
+    aborted_tasks: _Number = None
+    success_rate_of_all: _Number = None
+    is_complete: StrictBool | None = None
+    tasks: list[dict[str, Any] | None] | None = None
+
+
+class _Result(BaseModel):
+    detail: _Detail | None = None
+
+
+class _Submission(BaseModel):
+    participants: dict[str, str | None] | None = None
+    results: list[_Result | None] | None = None
+
+    @model_validator(mode="after")
+    def _is_a_submission(self) -> Self:
+        if not self.model_fields_set:
+            raise Invalid("neither participants nor results", _REMEDY)
+        return self
+
+
+def read_submissions(path: Path) -> list[dict[str, Any]]:
+    """The submissions of a JSON file, unchanged: one object, or a list of them. Raises `ConfigError`."""
     try:
         value = read_json(path, max_bytes=_MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
@@ -257,42 +278,6 @@ def read_submissions(path: Path) -> list[dict[str, Any]]:
     submissions = value if isinstance(value, list) else [value]
     if not submissions:
         raise ConfigError(f"{path}: an empty list, no submission", remedy=_REMEDY)
-    for submission in submissions:
-        _check(submission, path)
+    for number, submission in enumerate(submissions):
+        validated(TypeAdapter(_Submission), submission, path, under=(number,) if isinstance(value, list) else ())
     return submissions
-
-
-def _check(submission: object, path: Path) -> None:
-    if submission is None:
-        raise ConfigError(f"{path}: the submission is null, not an object", remedy=_REMEDY)
-    top = _expect(submission, dict, "the submission", path)
-    if not {"participants", "results"} & top.keys():
-        raise ConfigError(f"{path}: the submission has neither participants nor results", remedy=_REMEDY)
-    for role, participant in (_expect(top.get("participants"), dict, "participants", path)).items():
-        _expect(participant, str, f"participants.{role[:60]}", path)
-    for number, result in enumerate(_expect(top.get("results"), list, "results", path), 1):
-        where = f"results #{number}"
-        detail = _expect(_expect(result, dict, where, path).get("detail"), dict, f"{where}.detail", path)
-        for key in _NUMBERS:
-            if isinstance(detail.get(key), bool) or not isinstance(detail.get(key), int | float | None):
-                raise ConfigError(
-                    f"{path}: {where}.detail.{key} is {excerpt(detail[key])}, not a number", remedy="correct the file"
-                )
-        if not isinstance(detail.get("is_complete"), bool | None):
-            raise ConfigError(
-                f"{path}: {where}.detail.is_complete is {excerpt(detail['is_complete'])}, not true or false",
-                remedy="correct the file",
-            )
-        tasks = _expect(detail.get("tasks"), list, f"{where}.detail.tasks", path)
-        for place, task in enumerate(tasks, 1):
-            _expect(task, dict, f"{where}.detail.tasks #{place}", path)
-
-
-def _expect(value: object, kind: type[dict[Any, Any] | list[Any] | str], where: str, path: Path) -> Any:
-    """`value`, or an empty one of its kind for `null`."""
-    if value is None:
-        return kind()
-    if not isinstance(value, kind):
-        name = "a text" if kind is str else "a list" if kind is list else "an object"
-        raise ConfigError(f"{path}: {where} is {excerpt(value)}, not {name}", remedy="correct the file")
-    return value

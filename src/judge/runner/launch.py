@@ -22,7 +22,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from judge.scenario.toml import Scenario
+from judge.scenario.models import Scenario
 from shared.a2a.client import fetch_card
 from shared.errors import ConfigError, WabeError
 from shared.models import Record

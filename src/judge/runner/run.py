@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 from rich.console import Console
 
-from judge.config import RunConfig, first_problem
+from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.report.build import make_report, open_page
 from judge.results.run_record import compared_parts, newest_unfinished, require_same_request, withdraw_unplayed
@@ -22,14 +22,16 @@ from judge.runner.boundary import EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
 from judge.runner.terminal import Progress, print_summary
-from judge.scenario.models import Launch, LaunchedProcess
-from judge.scenario.toml import AgentEntry, Scenario, load_scenario, parse_request, request_text, select, shard
+from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario
+from judge.scenario.request import parse_request, request_text
+from judge.scenario.toml import load_scenario, select, shard
 from judge.server.limits import settings_of_the_host
 from judge.store import RunStore, new_run_id, resolve_run
 from shared.errors import ConfigError, WabeError
 from shared.files import write_json
 from shared.models import Level, Record
 from shared.settings import Settings
+from shared.validation import problems_of
 
 DEFAULT_OUTPUT_DIR = Path(".output")
 
@@ -136,10 +138,9 @@ def _config(
     try:
         return RunConfig.model_validate(config), notes
     except ValidationError as error:
-        key, problem, remedy = first_problem(error)
-        raise ConfigError(
-            f"{key or 'config'}, as the options and the environment set it: {problem}", remedy=remedy
-        ) from None
+        path, problem, remedy = problems_of(error)[0]
+        key = ".".join(map(str, path)) or "config"
+        raise ConfigError(f"{key}, as the options and the environment set it: {problem}", remedy=remedy) from None
 
 
 def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions, settings: Settings) -> Launch:

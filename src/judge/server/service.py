@@ -20,8 +20,9 @@ from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance, spending_before
 from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, result_text
-from judge.scenario.bundled import bundled_tasks
-from judge.scenario.toml import AssessmentRequest, parse_request, shard
+from judge.scenario.models import AssessmentRequest
+from judge.scenario.request import parse_request
+from judge.scenario.toml import bundled_tasks, shard
 from judge.server.limits import Capacity, ServiceLimits, settings_of_the_host
 from judge.sites import NetworkPolicy
 from judge.store import RunStore, new_run_id

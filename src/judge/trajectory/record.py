@@ -62,6 +62,12 @@ class Attempt(Record):
         return self.stop_reason in ABORTING
 
     @property
+    def steps_taken(self) -> int:
+        """The participant's steps: without the final look, which has no outcome."""
+        has_final_look = self.stop_reason == "finished" and bool(self.steps) and self.steps[-1].outcome is None
+        return len(self.steps) - has_final_look
+
+    @property
     def outcome(self) -> TaskOutcome:
         """What the task counts as. Only an attempt that the participant itself ended is up to the verdict."""
         if self.is_aborted:

@@ -130,3 +130,43 @@ def test_a_site_that_the_runner_starts_is_not_checked(app: typer.Typer, tmp_path
     path = Path(scenario_file(tmp_path, a_task(website="http://127.0.0.1:9/")))
     path.write_text('[[sites]]\nname = "s"\nendpoint = "http://127.0.0.1:9"\ncmd = "serve"\n' + path.read_text())
     assert "valid" in run(app, "validate", "--check", str(path))
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def checked(task_id: str, website: str, *checks: dict[str, object]) -> Task:
+    return Task.model_validate({"task_id": task_id, "website": website, "task": f"Do {task_id}.", "checks": checks})
+
+
+@pytest.mark.e2e
+def test_checks_that_pass_when_nothing_is_done_are_reported(app: typer.Typer, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<title>Shop</title><h1>Welcome</h1><p>Empty cart</p>")
+    port = free_port()
+    website = f"http://127.0.0.1:{port}/"
+    welcome = {"kind": "element", "element": 'heading "Welcome"'}
+    done = {"kind": "page", "url": "/done"}
+    answer = {"kind": "answer", "contains": "cart", "not": True}
+    path = Path(
+        scenario_file(
+            tmp_path, checked("vain", website, welcome), checked("half", website, welcome, done, answer), a_task()
+        )
+    )
+    cmd = f"python -m http.server {port} --bind 127.0.0.1 --directory {{scenario_dir}}"
+    path.write_text(f'[[sites]]\nname = "shop"\nendpoint = "{website}"\ncmd = "{cmd}"\n{path.read_text()}')
+    assert run(app, "validate", "--try", str(path), code=2).splitlines() == [
+        f"{path}: task vain: all its checks already pass when nothing is done",
+        f'{path}: note: task vain, check 1 already passes: element heading "Welcome"',
+        f'{path}: note: task half, check 1 already passes: element heading "Welcome"',
+    ]
+
+
+@pytest.mark.e2e
+def test_a_task_whose_website_cannot_be_opened_cannot_be_tried(app: typer.Typer, tmp_path: Path) -> None:
+    path = scenario_file(tmp_path, checked("gone", f"http://127.0.0.1:{free_port()}/", {"kind": "page", "url": "/x"}))
+    output = run(app, "validate", "--try", path, code=2)
+    assert output.startswith(f"{path}: task gone cannot be tried: ")
+    assert "valid" not in output
