@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shared.a2a.turn import Turn
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import live_judge, some_tasks, to_the_goal
@@ -18,6 +17,7 @@ from judge.config import RunConfig
 from judge.scenario.models import AssessmentRequest
 from judge.server.limits import Capacity, ServiceLimits
 from judge.server.service import JudgeService
+from shared.a2a.tasks import Turn
 from shared.errors import ModelBudgetSpent
 from shared.llm.limits import Budget, MeteredModel, estimate_tokens
 from shared.llm.model import ModelRequest

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from playwright._impl._driver import compute_driver_executable
 
-from helpers.runner.container_engine import ROOT, Engine, free_port, play, real_engine
+from helpers.ports import free_port
+from helpers.runner.container_engine import ROOT, Engine, play, real_engine
 from judge.commands.doctor import check_agent
 
 Tell = Callable[[str, object], None]

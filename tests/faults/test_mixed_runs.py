@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.ports import free_ports
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
-from helpers.scenario.copies import free_ports
 from judge import store as store_module
 from judge.commands.app import app
 from judge.results.run_record import begin_run

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from judge.commands import OutputDir
+from judge.results.export import FORMATS, export_tasks, read_reference_lengths, validate_folder
 from judge.runner.boundary import EXIT_LOST
 from judge.store import output_folder, resolve_run
-from judge.trajectory.export import FORMATS, export_tasks, read_reference_lengths, validate_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.text import one_line

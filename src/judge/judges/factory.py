@@ -44,6 +44,7 @@ _JUDGING_FILES = (
     "judge/sites.py",
     "shared/snapshot.py",
     "shared/text.py",
+    "shared/validation.py",
 )
 
 

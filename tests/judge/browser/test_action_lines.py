@@ -199,7 +199,7 @@ def test_typed_text_keeps_to_its_place(text):
 @given(texts)
 def test_an_elements_name_keeps_to_its_place(name):
     node = SNAPSHOT.nodes[0]._replace(name=name)
-    written = action_line(CheckedAction(tool="browser_click", params={"target": "e1"}), Snapshot((node,), {"e1": node}))
+    written = action_line(CheckedAction(tool="browser_click", params={"target": "e1"}), Snapshot((node,)))
     assert_safe(written)
     subject, verb, value = split_line(written)
     assert subject == f"{one_line(name, MAX_NAME_CHARS)} textbox".strip()

@@ -12,12 +12,12 @@ import pytest
 from helpers.browser.sessions import (
     a_browser,
     browser_temp_dir,
-    free_port,
     left_behind,
     processes_of_browser,
     ref_of,
     website,
 )
+from helpers.ports import free_port
 from judge.browser.chromium import FoundBrowser
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.processes import is_browser, is_server, list_processes

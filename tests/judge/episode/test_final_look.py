@@ -48,7 +48,7 @@ def test_the_final_look_is_not_a_step_of_the_participant(tmp_path: Path) -> None
         steps=end.steps,
         stop_reason=end.stop_reason,
         max_steps=1,
-        attempt=1,
+        number=1,
         started_at=end.started_at,
         ended_at=end.ended_at,
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.a2a.agents import free_port
+from helpers.ports import free_port
 from judge.runner.launch import Child, Member, launched, log_tail, require_free_port, start_child
 from shared.errors import ConfigError
 

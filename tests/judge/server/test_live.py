@@ -19,7 +19,8 @@ from judge.events import Event, RunDone, RunStarted, Sink, StepDone, TaskDone, T
 from judge.server.app import watching
 from judge.server.live import MAX_VIEWERS, LiveHub, live_routes
 from judge.server.tracing import open_tracing
-from shared.a2a.server import Skill, Turn, build_app
+from shared.a2a.server import Skill, build_app
+from shared.a2a.tasks import Turn
 from shared.settings import Settings
 
 

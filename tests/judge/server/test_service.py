@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shared.a2a.turn import Turn
 
 from judge.server.service import JudgeService
+from shared.a2a.tasks import Turn
 from shared.settings import Settings
 
 

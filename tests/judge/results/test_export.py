@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from helpers.results import a_result
+from judge.results.export import export_tasks, read_reference_lengths, validate_folder
 from judge.store import TaskStore, load_trajectory
-from judge.trajectory.export import export_tasks, read_reference_lengths, validate_folder
 from shared.errors import ConfigError
 from shared.models import Action, Outcome, Page, Step, StopReason, Task
 
