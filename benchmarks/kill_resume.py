@@ -1,8 +1,8 @@
 """Kills a run outright, at random moments, and resumes it: what was finished must stay as it is, byte for byte.
 
-`python benchmarks/kill_resume.py [--repeats 20] [--seed 1]`: the demo's easier tasks with a model judge (a local
-stand-in that counts what it is asked). In turn the judge, the runner, or all processes at once get SIGKILL. Prints one
-line a repeat and ends with 1 when anything was lost.
+`python benchmarks/kill_resume.py [--repeats 20] [--tasks 6] [--seed 1]`: the demo's first tasks with a model judge (a
+local stand-in that counts what it is asked). In turn the judge, the runner, or all at once get SIGKILL. Prints
+one line a repeat and ends with 1 when anything was lost.
 """
 
 import argparse
@@ -29,7 +29,6 @@ from shared.files import read_json  # noqa: E402
 
 MODES = ("judge", "runner", "everything")
 PARALLEL = 2
-TASKS = 6
 ALWAYS_YES = '1. The page is open.\n\nReasoning: it is so.\nScore: 5\n\nThoughts: done.\nStatus: "success"'
 
 
@@ -50,7 +49,7 @@ class Asked:
         return sum(times[0] < early and times[-1] > killed_at for times in self.answered.values())
 
 
-def scenario(folder: Path) -> Path:
+def scenario(folder: Path, count: int) -> Path:
     """The demo with free ports, its first tasks and a model judge."""
     demo = ROOT / "scenarios" / "demo"
     text = (demo / "scenario.toml").read_text()
@@ -62,7 +61,7 @@ def scenario(folder: Path) -> Path:
         f'judge_model = "openai:judge"\nmax_parallel = {PARALLEL}\nsettle_ms = 100\njudge_checked_tasks = true',
     )
     path = folder / "scenario.toml"
-    path.write_text("[[tasks]]".join([head, *tasks[:TASKS]]))
+    path.write_text("[[tasks]]".join([head, *tasks[:count]]))
     return path
 
 
@@ -102,34 +101,40 @@ def strike(running: RunningCommand, mode: str) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def once(folder: Path, mode: str, rng: random.Random) -> dict[str, Any]:
+def once(folder: Path, mode: str, tasks: int, rng: random.Random) -> dict[str, Any]:
     """One kill and one resumption, with what was found."""
     asked = Asked()
     model = ModelServer(asked.plan)
     model.start()
     try:
-        return _once(folder, mode, rng, model, asked)
+        return _once(folder, mode, tasks, rng, model, asked)
     finally:
         model.stop()
 
 
-def _once(folder: Path, mode: str, rng: random.Random, model: ModelServer, asked: Asked) -> dict[str, Any]:
-    path, out, temp = scenario(folder), folder / "out", folder / "t"
+def _once(folder: Path, mode: str, tasks: int, rng: random.Random, model: ModelServer, asked: Asked) -> dict[str, Any]:
+    path, out, temp = scenario(folder, tasks), folder / "out", folder / "t"
     env = {"OPENAI_API_KEY": "sk-no-key", "OPENAI_BASE_URL": f"{model.url}/v1"}
     with command(temp, "agentbeats-run", path, "--output-dir", out, env=env) as running:
         run = running.wait_for_file(out, "runs/*")
-        wait_until(running, run, finished=rng.randrange(TASKS - PARALLEL), steps=rng.randrange(1, 4))
+        wait_until(running, run, finished=rng.randrange(tasks - PARALLEL), steps=rng.randrange(1, 4))
         killed_at, before = time.monotonic(), settled(run)
         strike(running, mode)
         first = running.end()
     resumption = ["agentbeats-run", path, "--output-dir", out, "--resume", *([run.name] if rng.random() < 0.5 else [])]
     with command(temp, *resumption, env=env) as running:
         second = running.end(300)
-    return _books(run, first, second, before, asked.paid_twice(killed_at), mode)
+    return _findings(run, first, second, before, asked.paid_twice(killed_at), mode, tasks)
 
 
-def _books(
-    run: Path, first: FinishedCommand, second: FinishedCommand, before: dict[str, bytes], paid_twice: int, mode: str
+def _findings(
+    run: Path,
+    first: FinishedCommand,
+    second: FinishedCommand,
+    before: dict[str, bytes],
+    paid_twice: int,
+    mode: str,
+    tasks: int,
 ) -> dict[str, Any]:
     detail = read_json(run / "results.json")["results"][0]["detail"] if (run / "results.json").exists() else {}
     kept = {name.split("/")[1] for name in before}
@@ -139,7 +144,7 @@ def _books(
         "run again though finished": sorted(again & kept),
         "more than those in flight run again": sorted(again) if len(again) > PARALLEL else [],
         "paid for twice": [str(paid_twice)] if paid_twice else [],
-        "not finished": [] if detail.get("scored_tasks") == TASKS else [str(detail.get("scored_tasks")), second.stderr],
+        "not finished": [] if detail.get("scored_tasks") == tasks else [str(detail.get("scored_tasks")), second.stderr],
         "exit code": [] if second.code == 0 else [str(second.code), second.stdout[-500:], second.stderr[-500:]],
         "no word on how to go on": [] if mode != "judge" or "--resume" in first.stdout else [first.stdout[-500:]],
         "left running": [*first.left_processes.values(), *second.left_processes.values()],
@@ -160,6 +165,7 @@ def same(path: Path, data: bytes) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--tasks", type=int, default=6, help="how many of the demo's tasks, 3 at least")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
@@ -167,7 +173,7 @@ def main() -> int:
     print("repeat  killed      finished before  run again  seconds  problems")
     for repeat in range(arguments.repeats):
         folder = Path(tempfile.mkdtemp(prefix="kr"))
-        found = once(folder, MODES[repeat % len(MODES)], rng)
+        found = once(folder, MODES[repeat % len(MODES)], arguments.tasks, rng)
         lost += bool(found["problems"])
         said = re.sub(r"\s+", " ", str(found["problems"])) if found["problems"] else "none"
         print(

@@ -68,7 +68,7 @@ async def test_no_detour_to_a_page_elsewhere_that_breaks_the_browser_is_an_excus
 
     pages: dict[str, Page] = {"/hang": AT_ONCE, "/late": at_the_second_visit, "/wait": HOME}
     with hostile_site() as site, hostile_site(pages) as elsewhere:
-        assessed = await judge.play(script, site.url, call_timeout_s=4, max_task_retries=1)
+        assessed = await judge.play(script, site.url, call_timeout_s=4)
     assert assessed.verdict == ("failure", "participant_error"), assessed.entry
     assert assessed.entry["error"].startswith("participant: led the browser off the task's website")
     assert assessed.result()["steps"][-1]["action"] is not None
@@ -93,7 +93,7 @@ async def test_an_honest_participant_is_not_blamed_for_where_the_site_leads(judg
 
         home: Page = moved if how == "the website's own address" else f"{HOME}<a href='{partners}'>Partner</a>"
         with hostile_site({"/": home}) as site:
-            assessed = await judge.play(script, site.url, call_timeout_s=4, max_task_retries=1)
+            assessed = await judge.play(script, site.url, call_timeout_s=4)
     assert assessed.verdict == ("aborted", "environment_fault"), assessed.entry
     assert assessed.entry["error"].startswith("browser: ")
     assert assessed.result()["steps"][-1]["url"] == partners

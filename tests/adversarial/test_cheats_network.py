@@ -144,27 +144,42 @@ WAYS = {
     " document.body.append(f); const form = document.createElement('form'); form.action = url; form.method = 'post';"
     " form.target = f.name; document.body.append(form); form.submit();",
 }
+WAYS_IN_A_PAGE = 4
 FEW = ["127.0.0.1", "localhost", "0", "[::1]", "127.1"]
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_no_way_out_of_a_page_reaches_this_machine(judge: LiveJudge, secret: Site, way: str) -> None:
-    urls = [f"http://{host}:{secret.server_port}/secret" for host in FEW]
-    # The picture comes last and through the guard as well: when it is answered, the others have been sent.
-    page = f"""{HOME}<script>for (const url of {json.dumps(urls)}) {{ try {{ {WAYS[way]} }} catch (e) {{}} }}
-        setTimeout(() => new Image().src = '/sent', 700);</script>"""
+async def test_no_way_out_of_a_page_reaches_this_machine(judge: LiveJudge) -> None:
+    with contextlib.ExitStack() as stack:
+        # A secret for each way: what was refused names its port.
+        secrets = {way: stack.enter_context(tripwire()) for way in WAYS}
+        pages = [list(WAYS)[place : place + WAYS_IN_A_PAGE] for place in range(0, len(WAYS), WAYS_IN_A_PAGE)]
+        bodies = {f"/{number}": page_with(ways, secrets, f"/sent{number}") for number, ways in enumerate(pages)}
 
-    async def script(turn: ParticipantTurn) -> str:
-        while not site.asked("/sent"):
-            await asyncio.sleep(0.02)
-        return tool_call("browser_press_key", key="Tab") if turn.n == 0 else finish()
+        async def script(turn: ParticipantTurn) -> str:
+            while turn.n and not site.asked(f"/sent{turn.n - 1}"):
+                await asyncio.sleep(0.02)
+            if turn.n < len(pages):
+                return tool_call("browser_navigate", url=f"{site.url}{turn.n}")
+            return tool_call("browser_press_key", key="Tab") if turn.n == len(pages) else finish()
 
-    with hostile_site({"/": page}) as site:
-        assessed = await judge.play(script, site.url)
-    assert secret.seen == []
+        site = stack.enter_context(hostile_site(dict(bodies)))
+        assessed = await judge.play(script, site.url, max_steps=len(pages) + 2)
     refused = is_flagged(assessed)
-    # A preconnect of plain http opens a connection to the proxy and asks it for nothing.
-    assert refused or way in ("preconnect", "speculation"), way
+    for way, secret in secrets.items():
+        assert secret.seen == [], way
+        is_refused = any(f":{secret.server_port}: " in entry for entry in refused)
+        # A preconnect of plain http opens a connection to the proxy and asks it for nothing.
+        assert is_refused or way in ("preconnect", "speculation"), way
+
+
+def page_with(ways: list[str], secrets: dict[str, Site], sent: str) -> str:
+    tries = [
+        f"for (const url of {json.dumps([f'http://{host}:{secrets[way].server_port}/secret' for host in FEW])})"
+        f" {{ try {{ {WAYS[way]} }} catch (e) {{}} }}"
+        for way in ways
+    ]
+    # The picture comes last and through the guard as well: when it is answered, the others have been sent.
+    return f"{HOME}<script>{' '.join(tries)} setTimeout(() => new Image().src = '{sent}', 700);</script>"
 
 
 async def test_a_redirect_to_this_machine_is_refused(judge: LiveJudge, secret: Site) -> None:

@@ -30,7 +30,7 @@ def wait_for_step(running: RunningCommand, folder: Path, step: int) -> None:
     running.wait_for_file(folder / "out", f"runs/*/results/{TASK}/snapshots/step_{step:03d}.yaml")
 
 
-@pytest.mark.parametrize("step", [0, 2, 5])
+@pytest.mark.parametrize("step", [0, 5])
 def test_ctrl_c_at_any_step_stops_everything_and_says_how_to_go_on(tmp_path: Path, step: int) -> None:
     scenario = scenario_on_free_ports("demo", tmp_path)
     with start(tmp_path, scenario) as running:
@@ -50,21 +50,6 @@ def test_ctrl_c_before_anything_is_up_stops_everything(tmp_path: Path) -> None:
         running.interrupt()
         ended = running.end()
     assert ended.code == 130
-    assert_nothing_left(ended, scenario)
-
-
-def test_an_interrupted_run_is_finished_by_the_command_it_printed(tmp_path: Path) -> None:
-    scenario = scenario_on_free_ports("demo", tmp_path)
-    with start(tmp_path, scenario) as running:
-        wait_for_step(running, tmp_path, 2)
-        running.interrupt()
-        ended = running.end()
-    printed = ended.stderr[ended.stderr.index("agentbeats-run") :].split(")")[0].split()
-    with command(tmp_path / "tmp", *printed) as running:
-        ended = running.end()
-    assert ended.code == 0, ended.stdout + ended.stderr
-    results = json.loads(next((tmp_path / "out" / "runs").glob("*/results.json")).read_text())
-    assert [task["verdict"] for task in results["results"][0]["detail"]["tasks"]] == ["success"]
     assert_nothing_left(ended, scenario)
 
 

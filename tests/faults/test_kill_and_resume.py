@@ -8,31 +8,28 @@ from pathlib import Path
 import pytest
 
 from helpers.ports import free_port
-from helpers.runner.commands import ROOT, command, run_command
+from helpers.runner.commands import ROOT, command, listening, run_command
+from helpers.scenario.copies import ports_of, scenario_on_free_ports
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def test_a_killed_run_is_resumed_with_nothing_lost() -> None:
     # Three times, one for each of what can be killed; by hand: twenty times.
-    script = [sys.executable, str(ROOT / "benchmarks" / "kill_resume.py"), "--repeats", "3"]
+    script = [sys.executable, str(ROOT / "benchmarks" / "kill_resume.py"), "--repeats", "3", "--tasks", "4"]
     done = subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 of 3 resumed with nothing lost" in done.stdout
 
 
-def demo_on_free_ports(folder: Path) -> Path:
-    demo = ROOT / "scenarios" / "demo"
-    text = (demo / "scenario.toml").read_text().replace("{scenario_dir}", str(demo))
-    for port in ("9009", "9019", "9180"):
-        text = text.replace(port, str(free_port()))
-    path = folder / "scenario.toml"
-    path.write_text("[[tasks]]".join(text.split("[[tasks]]")[:5]))
+def four_demo_tasks(folder: Path) -> Path:
+    path = scenario_on_free_ports("demo", folder)
+    path.write_text("[[tasks]]".join(path.read_text().split("[[tasks]]")[:5]))
     return path
 
 
 def test_ctrl_c_prints_the_command_that_finishes_the_run(tmp_path: Path) -> None:
-    path, out = demo_on_free_ports(tmp_path), tmp_path / "out"
+    path, out = four_demo_tasks(tmp_path), tmp_path / "out"
     temp = Path("/tmp") / f"wabe-int-{free_port()}"
     try:
         with command(temp, "agentbeats-run", path, "--output-dir", out) as running:
@@ -48,6 +45,7 @@ def test_ctrl_c_prints_the_command_that_finishes_the_run(tmp_path: Path) -> None
         second = run_command(temp, *words)
         assert second.code == 0, second.stdout + second.stderr
         assert second.left_processes == {}
+        assert [port for port in ports_of(path) if listening(port)] == []
     finally:
         shutil.rmtree(temp, ignore_errors=True)
     assert len(list(out.glob("runs/*/results/*/result.json"))) == 4

@@ -132,11 +132,12 @@ async def test_a_participant_that_trickles_its_answer_is_stopped_by_the_clock(ju
 
 async def test_a_task_over_its_time_is_scored_zero(judge: LiveJudge) -> None:
     def script(turn: ParticipantTurn) -> str:
-        return tool_call("browser_wait_for", time=3)
+        return tool_call("browser_wait_for", time=1)
 
     with hostile_site() as site:
-        # Room for a slow machine to start a browser in; the waits alone take longer than the task may.
-        limits = {"task_timeout_s": 12, "step_timeout_s": 11, "call_timeout_s": 10, "reply_timeout_s": 10}
+        # The waits alone take longer than the task may.
+        limits = {"task_timeout_s": 4, "step_timeout_s": 3.5, "call_timeout_s": 3, "reply_timeout_s": 3}
+        limits |= {"navigation_timeout_s": 2}
         assessed = await judge.play(script, site.url, **limits)
     assert assessed.verdict == ("failure", "task_timeout")
 

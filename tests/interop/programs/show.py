@@ -18,7 +18,7 @@ class Asked(NamedTuple):
 
 
 def asked() -> Iterator[Asked]:
-    """One call per line, as JSON on stdin: importing an SDK takes longer than a call. A blank line ends each answer."""
+    """One call a line, as JSON on stdin: importing an SDK takes longer than a call. A blank line ends each answer."""
     for line in sys.stdin:
         yield Asked(**json.loads(line))
         print(flush=True)
