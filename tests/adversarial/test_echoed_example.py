@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from participants.model_prompt import SYSTEM
 
 from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.episode.still_page import SNAPSHOT, PlayedTask, play
 from judge.browser.tools import Complaint, check_action, offered_tools
+from participants.model import SYSTEM
 from shared.protocol import REPLY_EXAMPLE, REPLY_FORMAT, parse_observation, parse_reply
 from shared.snapshot import REF, parse_snapshot
 

@@ -56,8 +56,13 @@ async def test_a_model_that_is_down_leaves_the_task_unscored(judge: LiveJudge) -
 
 
 async def test_a_fault_at_one_question_only_is_got_over(judge: LiveJudge) -> None:
-    def plan(_: object, number: int) -> Answer:
-        return openai_error(503, "overloaded", retry_after_ms="5") if number % 2 == 0 else always_yes()
+    seen: set[str] = set()
+
+    def plan(received: ModelCall, _: int) -> Answer:
+        question = repr(received.body)
+        is_first = question not in seen
+        seen.add(question)
+        return openai_error(503, "overloaded", retry_after_ms="5") if is_first else always_yes()
 
     assert (await judged(judge, plan)).verdict == ("success", "finished")
 

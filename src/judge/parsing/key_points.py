@@ -30,7 +30,8 @@ _INLINE_NUMBER = re.compile(rf"(?:(?<=\s)|^)(?:\(?\d{{1,2}}[.)]\s|[①-⑳]\s?|{
 _INLINE_BULLET = re.compile(r"(?:^|\s)[•▪◦]\s")
 # Where a heading may end with the first item behind it on the same line.
 _HEADING_END = re.compile(
-    r"(?:\bkey\s(?:points?|requirements?)\b[*_]{0,3}[:：]?|[:：])[*_]{0,3}\s{0,3}(?:[–—-]\s(?=\(?\d))?", re.IGNORECASE
+    r"(?:\bkey\s(?:points?|requirements?)\b[*_]{0,3}[:：]?|[:：])[*_]{0,3}\s{0,3}(?:[–—-]\s(?=[*_#(\[]{0,4}\d))?",
+    re.IGNORECASE,
 )
 
 

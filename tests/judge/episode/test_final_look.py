@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from helpers.episode.scripted import ScriptedBrowser, play_episode
-from judge.store import TaskStore
+from judge.store import TaskStore, load_trajectory
 from judge.trajectory.record import Attempt
 from shared.errors import BrowserFault
 from shared.models import Page, Task
@@ -54,4 +54,4 @@ def test_the_final_look_is_not_a_step_of_the_participant(tmp_path: Path) -> None
     )
     assert (len(result.steps), result.steps_taken, len(result.action_history)) == (2, 1, 1)
     TaskStore(tmp_path).write_result(result.to_json())
-    assert [step.outcome is None for step in TaskStore(tmp_path).trajectory().steps] == [False, True]
+    assert [step.outcome is None for step in load_trajectory(tmp_path).steps] == [False, True]
