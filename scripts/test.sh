@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sets up what is missing, then runs every check: format, lint, types, tests.
 #   scripts/test.sh            everything
-#   scripts/test.sh --quick    format, lint, and the tests without a browser or a network beyond loopback
+#   scripts/test.sh --quick    format, lint, and most tests: without browsers, types, networks beyond loopback, and
+#                              whatever takes seconds
 # Further arguments go to pytest. WABE_TEST_WORKERS is how many processes run tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,18 +14,29 @@ if [ "${1:-}" = --quick ]; then
 fi
 scripts/setup.sh --dev
 export PATH="$PWD/.venv/bin:$PATH"
+# Hundreds of processes import this code: each would compile it again.
+unset PYTHONDONTWRITEBYTECODE
+python -m compileall -q src
 ruff format --check .
 ruff check .
 # Tests wait for browsers and servers much of the time, so a few more workers than cores pay off.
 workers=${WABE_TEST_WORKERS:-$(($(nproc 2>/dev/null || echo 2) * 3 / 2))}
-# By file: the fixtures of a module are made once, and a file may hold fixed ports for itself.
-options=(-n "$workers" --dist loadfile)
 if [ "$quick" = yes ]; then
-  exec pytest "${options[@]}" -m "not e2e" --ignore=tests/interop "$@"
+  exec pytest -n "$workers" --dist worksteal -m "not e2e and not slow" --ignore=tests/interop "$@"
 fi
-mypy
+types=$(mktemp)
+trap 'rm -f "$types"' EXIT
+mypy >"$types" 2>&1 &
+checking=$!
+status=0
+# By file, in the order in which they are collected: what a module's fixtures start is started once.
+options=(-n "$workers" --dist loadfile --no-loadscope-reorder)
 if [ $# -gt 0 ]; then
-  exec pytest "${options[@]}" "$@"
+  pytest "${options[@]}" "$@" || status=$?
+else
+  pytest "${options[@]}" -m "not alone" || status=$?
+  pytest -m alone || status=$?
 fi
-pytest "${options[@]}" -m "not alone"
-exec pytest -m alone
+wait "$checking" || status=$?
+cat "$types"
+exit "$status"

@@ -3,16 +3,42 @@
 `--hypothesis-profile=thorough` tries many more examples (nightly).
 """
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvicorn.server
 from hypothesis import settings
 
-# No deadline: other test workers keep the machine busy, and no test here measures time.
-settings.register_profile("fast", max_examples=40, deadline=None)
+# No deadline: other test workers keep the machine busy, and no test here measures time. The fast profile tries the same
+# examples each time, so that a failure can be run again anywhere; the thorough one looks for new ones.
+settings.register_profile("fast", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("fast")
+
+
+class _ShortPauses:
+    """`asyncio` as uvicorn sees it. It looks every 0.1 s whether to stop, which hundreds of servers would wait for."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(asyncio, name)
+
+    async def sleep(self, delay: float) -> None:
+        await asyncio.sleep(min(delay, 0.01))
+
+
+uvicorn.server.asyncio = _ShortPauses()  # type: ignore[attr-defined]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a real browser come first, so that no worker is left with the longest of them at the end."""
+    for item in items:
+        # Whole assessments take half a second each, and there are many.
+        if "text_browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+    first = {item.path for item in items if item.get_closest_marker("e2e")}
+    items.sort(key=lambda item: item.path not in first)
 
 
 @pytest.fixture

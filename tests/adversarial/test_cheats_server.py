@@ -280,6 +280,7 @@ BODIES = (
 )
 
 
+@pytest.mark.slow
 async def test_fuzzed_requests_crash_nothing(
     tmp_path: Path, browser_files: Path, model: ModelServer, record_property: Any
 ) -> None:

@@ -185,6 +185,7 @@ async def test_the_tasks_of_others_cannot_be_listed_by_any_protocol(
     record_property("outcome", "; ".join(told))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "environ", "status"),
     [((), {}, 403), (("--public-live",), {}, 200), ((), {"WABE_AUTH_TOKEN": TOKEN}, 401)],

@@ -81,6 +81,7 @@ def scored_zero(played: PlayedTask) -> bool:
     return played.outcome == "failure" and is_blamed and played.retries == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("polled", [False, True], ids=["sent", "polled"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_mutated_answers_are_replies_or_the_participants_error(
@@ -95,6 +96,7 @@ async def test_mutated_answers_are_replies_or_the_participants_error(
     assert 20 < counts["reply"] < COUNT - 20
 
 
+@pytest.mark.slow
 async def test_mutated_cards_are_usable_or_the_participants_error(record_property: Record) -> None:
     counts = await outcomes_of_cards(cards(COUNT))
     record_property("outcome", dict(counts))

@@ -24,6 +24,8 @@ from shared.files import MAX_FILE_BYTES, read_json, write_json
 from shared.models import Action, Step, Verdict
 from shared.protocol import render_reply
 
+pytestmark = pytest.mark.slow
+
 Record = Callable[[str, object], None]
 
 

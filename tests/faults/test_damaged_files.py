@@ -146,6 +146,7 @@ RUN_FILES |= {f"results/t1/{name}" for name in ("steps.jsonl", "snapshots/step_0
 DAMAGE = ("null", "number that is too large", "nested 100000 deep", "nested 500 deep", "folder", "FIFO")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", RUN_COMMANDS)
 def test_no_damage_to_a_run_ends_a_command_with_a_traceback(
     tmp_path: Path, leave: Leave, record_property: Record, command: str
@@ -296,6 +297,7 @@ def run(tmp_path: Path) -> RunStore:
     return a_finished_run(tmp_path, a_result("t1"))
 
 
+@pytest.mark.slow
 @given(file=st.sampled_from(["run.json", "results.json", "results/t1/result.json"]), data=st.data())
 @settings(suppress_health_check=list(HealthCheck))
 def test_no_value_of_the_wrong_type_in_a_run_ends_a_command_with_a_traceback(

@@ -19,6 +19,8 @@ from helpers.ports import free_port
 from helpers.runner.container_engine import ROOT, Engine, play, real_engine
 from judge.commands.doctor import check_agent
 
+pytestmark = pytest.mark.slow
+
 Tell = Callable[[str, object], None]
 JUDGE = "http://127.0.0.1:9009"
 

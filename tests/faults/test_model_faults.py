@@ -55,14 +55,14 @@ async def test_a_model_that_is_down_leaves_the_task_unscored(judge: LiveJudge) -
     assert is_unscored(await judged(judge, always_yes))
 
 
-async def test_a_fault_at_one_question_only_is_got_over(judge: LiveJudge) -> None:
-    seen: set[str] = set()
+async def test_a_fault_that_goes_away_is_got_over(judge: LiveJudge) -> None:
+    asked: list[object] = []
 
     def plan(received: ModelCall, _: int) -> Answer:
-        question = repr(received.body)
-        is_first = question not in seen
-        seen.add(question)
-        return openai_error(503, "overloaded", retry_after_ms="5") if is_first else always_yes()
+        """Each question fails once."""
+        is_new = received.body not in asked
+        asked.append(received.body)
+        return openai_error(503, "overloaded", retry_after_ms="5") if is_new else always_yes()
 
     assert (await judged(judge, plan)).verdict == ("success", "finished")
 

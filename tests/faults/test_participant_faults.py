@@ -69,6 +69,7 @@ async def participant_process(port: int) -> AsyncIterator[subprocess.Popen[bytes
         process.wait()
 
 
+@pytest.mark.slow
 async def test_a_participant_that_is_killed_is_scored_zero(judge: LiveJudge, dice: random.Random) -> None:
     port, strike = free_port(), dice.randrange(1, 4)
     with hostile_site() as site:

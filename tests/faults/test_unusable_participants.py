@@ -32,6 +32,7 @@ FAILED = WHY_ZERO["participant_error"]
 # --- without a key ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "variable"), [("gemini", "GOOGLE_API_KEY"), ("openai", "OPENAI_API_KEY")])
 def test_a_bundled_participant_without_its_key_does_not_start(
     record_property: Record, name: str, variable: str
@@ -44,6 +45,7 @@ def test_a_bundled_participant_without_its_key_does_not_start(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_runner_shows_why_a_participant_does_not_start(tmp_path: Path, record_property: Record) -> None:
     judge, agent = free_ports(2)
     path = write_scenario(

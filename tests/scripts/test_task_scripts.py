@@ -3,8 +3,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from judge.scenario.sources import scenario_toml
 from shared.models import Task
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 

@@ -142,6 +142,7 @@ def test_no_text_of_a_run_becomes_markup(tmp_path: Path) -> None:
         assert found.attributes == expected.attributes, name
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60) | st.sampled_from([HOSTILE, "<b>", "]]>", "&lt;", "\ud800", "\x00", "{% raw %}"]))
 def test_no_text_adds_a_tag_or_an_attribute_to_a_task_page(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     pages = []

@@ -296,6 +296,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.text(max_size=5), JSON, max_size=3), st.sampled_from(["top", "detail", "task", "participants"])
 )

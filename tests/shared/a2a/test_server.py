@@ -549,6 +549,7 @@ async def server_process(port: int, task_db: Path) -> AsyncIterator[asyncio.subp
         await process.communicate()
 
 
+@pytest.mark.slow
 async def test_after_a_kill_finished_tasks_are_kept_and_unfinished_ones_marked_failed(
     tmp_path: Path, port: int
 ) -> None:
@@ -569,6 +570,7 @@ async def test_after_a_kill_finished_tasks_are_kept_and_unfinished_ones_marked_f
     assert "terminal" in again["error"]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_the_server_cleanly(number: int, tmp_path: Path, port: int) -> None:
     url = f"http://127.0.0.1:{port}"
@@ -612,6 +614,7 @@ async def test_only_the_newest_finished_tasks_are_kept(in_memory: bool, tmp_path
     assert ["result" in answer for answer in answers] == [False, False, True, True, True]
 
 
+@pytest.mark.slow
 async def test_turns_leave_no_objects_in_memory() -> None:
     def held() -> int:
         gc.collect()

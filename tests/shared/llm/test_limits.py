@@ -43,6 +43,7 @@ def busiest_minute(times: list[float]) -> int:
     return max(sum(start <= at < start + 60 for at in times) for start in times)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 1_000))
 @example(6_000)
 def test_no_minute_holds_more_requests_than_the_limit_and_nearly_all_of_it_is_used(per_minute: int) -> None:
