@@ -25,9 +25,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from shared.a2a.client import ParticipantClient, fetch_card
-from shared.a2a.server import build_app
+from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, listen, run_server
-from shared.a2a.turn import Skill, Turn
+from shared.a2a.tasks import Turn
 from shared.errors import WabeError
 
 JPEG_BYTES = 67_000

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from judge.config import RunConfig
 from judge.judges.factory import open_judge
-from judge.judges.rescoring import score_one
-from judge.store import load_trajectory
+from judge.judges.rescoring import judge_stored
+from judge.store import TaskStore, load_trajectory
 from model_server import model_server
 from shared.settings import Settings
 from trajectories import make_trajectory
@@ -39,12 +39,12 @@ def config(url: str) -> RunConfig:
 
 
 async def streaming(folder: Path, url: str, latency_s: float) -> float:
-    """Seconds from the last action to the verdict, with the judge working ahead."""
+    """Seconds from the last action to the verdict, with prefetching."""
     judge = open_judge(config(url), Settings(), cache_dir=None)
     trajectory = load_trajectory(folder)
-    await judge.prefetch_task(trajectory.task)
-    for step in trajectory.steps:
-        await judge.prefetch_step(trajectory.task, step, str(folder))
+    judge.prefetch(trajectory.task)
+    for path in trajectory.screenshots:
+        judge.prefetch(trajectory.task, path)
         await asyncio.sleep(latency_s)
     begun = time.monotonic()
     verdict = await judge.judge(trajectory)
@@ -58,7 +58,7 @@ async def scoring(folder: Path, url: str) -> float:
     """Seconds to score a finished trajectory with a cold cache."""
     judge = open_judge(config(url), Settings(), cache_dir=None)
     begun = time.monotonic()
-    scored = await score_one(folder, judge, again=True)
+    scored = await judge_stored(TaskStore(folder), judge, again=True)
     took = time.monotonic() - begun
     await judge.aclose()
     assert scored.outcome == "success", scored.reason

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer  # noqa: E402
 from helpers.ports import free_port  # noqa: E402
 from helpers.runner.commands import FinishedCommand, RunningCommand, command, descendants  # noqa: E402
-from judge.files import read_json  # noqa: E402
+from shared.files import read_json  # noqa: E402
 
 MODES = ("judge", "runner", "everything")
 PARALLEL = 2

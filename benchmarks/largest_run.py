@@ -18,13 +18,12 @@ from helpers.episode.live_judge import ALWAYS_YES  # noqa: E402
 from helpers.llm.scripted import ScriptedModel, parts_for  # noqa: E402
 from helpers.results import a_finished_run, a_result  # noqa: E402
 from helpers.trajectory.largest import LONG, TEXTS, sizes, write_largest  # noqa: E402
-from judge.commands.verify import load_run  # noqa: E402
-from judge.files import MAX_FILE_BYTES  # noqa: E402
+from judge.config import MAX_STEPS  # noqa: E402
 from judge.judges.rescoring import judge_stored  # noqa: E402
 from judge.judges.webjudge import WebJudge  # noqa: E402
-from judge.record_limits import MAX_STEPS  # noqa: E402
 from judge.report.build import write_report  # noqa: E402
 from judge.results.verify import verify_run  # noqa: E402
+from shared.files import MAX_FILE_BYTES  # noqa: E402
 
 REPLY_CHARS = 5_000
 
@@ -49,7 +48,7 @@ def measure(folder: Path, kind: str) -> bool:
     write_report(run, folder / "report")
     reported_s = lap()
     # The run's totals are those of another attempt; the task's own files must match.
-    wrong = [line for line in verify_run(load_run(run)).mismatches if line.startswith("results/t1/")]
+    wrong = [line for line in verify_run(run).mismatches if line.startswith("results/t1/")]
     verified_s = lap()
     megabytes = ", ".join(f"{name.split('-')[0]} {size / 1e6:.1f} MB" for name, size in sizes(task).items())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3

@@ -27,12 +27,11 @@ from helpers.a2a.envelopes import CONTEXT, body_agent, encode, in_envelope
 from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.responses import UnreadableResponse, clean_text, modal_state, parse_page, parse_tab_list
 from judge.browser.tools import offered_tools
-from judge.episode.replies import understand
+from judge.episode.episode import understand
 from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError
 from shared.protocol import MAX_REPLY_CHARS
-from shared.snapshot import cut_snapshot, parse_snapshot
-from shared.snapshot_boxes import without_boxes
+from shared.snapshot import cut_snapshot, parse_snapshot, without_boxes
 from shared.text import escape_line, unescape_line, without_surrogates
 
 AIM_MS = 50.0

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,12 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser.guard.browser import GuardedBrowsers
-from judge.browser.launch import CONFIG_FILE, BrowserSettings
+from judge.browser.chromium import CONFIG_FILE, BrowserSettings
+from judge.browser.playwright import open_browser
 from judge.browser.session import Browser, ToolResult
 from judge.config import RunConfig
 from judge.episode.episode import Episode
+from judge.sites import NetworkPolicy
 from judge.store import TaskStore
 from shared.a2a.client import ParticipantClient
 from shared.models import Action, Page, Step, Task, ToolSpec
@@ -114,27 +115,25 @@ class Notes:
         self.ready: float | None = None
         self.actions: list[tuple[str, dict[str, Any]]] = []
 
-    async def observed(self, step: Step) -> None:
-        """Nothing to do."""
 
-    async def stepped(self, step: Step) -> None:
-        """Nothing to do."""
+async def _ignore(step: Step) -> None: ...
 
 
 async def judged(settings: BrowserSettings, line: ParticipantClient, folder: Path) -> tuple[float, list[float], Notes]:
     """One episode: seconds to the first observation, seconds of each step, and what was done."""
     notes = Notes()
-    browsers = GuardedBrowsers(settings, WEBSITE)
+    policy = NetworkPolicy.for_websites([WEBSITE])
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[Browser]:
-        async with browsers() as browser:
+        async with open_browser(settings, policy) as browser:
             yield Watched(browser, notes)
 
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")
     store = TaskStore(folder)
     store.begin()
-    episode = Episode(task, RunConfig(max_steps=30), watched, line, store, notes)
+    config = RunConfig(max_steps=30)
+    episode = Episode(task, config, watched, lambda: nullcontext(line), store, observed=_ignore, stepped=lambda _: None)
     end = await episode.run()
     assert end.stop_reason == "finished", end.error
     assert all(step.outcome and step.outcome.ok for step in end.steps), [step.outcome for step in end.steps]

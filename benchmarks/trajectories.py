@@ -4,6 +4,9 @@ import json
 import random
 from pathlib import Path
 
+from judge.trajectory.record import OLDER_RESULT_SCHEMAS, Attempt
+from shared.models import Outcome, Step, Task
+
 JPEG_HEAD = b"\xff\xd8\xff\xe0"
 
 
@@ -16,18 +19,18 @@ def make_trajectory(parent: Path, name: str, *, screenshots: int, image_bytes: i
     for index in range(screenshots):
         path = f"trajectory/step_{index:03d}.jpg"
         (folder / path).write_bytes(JPEG_HEAD + noise.randbytes(image_bytes))
-        line = f"<Item {index} link> -> CLICK"
-        outcome = {"ok": True, "message": "", "line": line}
-        steps.append(
-            {"index": index, "url": "https://shop.example/", "title": "Shop", "screenshot": path, "outcome": outcome}
-        )
-    result = {
-        "schema_version": "wabe-1",
-        "task": f"Put item {name} into the cart",
-        "task_id": name,
-        "website": "https://shop.example/",
-        "stop_reason": "finished",
-        "steps": steps,
-    }
+        outcome = Outcome(ok=True, line=f"<Item {index} link> -> CLICK")
+        url = "https://shop.example/"
+        steps.append(Step(index=index, url=url, title="Shop", screenshot=path, outcome=outcome))
+    attempt = Attempt(
+        task=Task(task_id=name, website="https://shop.example/", task=f"Put item {name} into the cart"),
+        steps=tuple(steps),
+        stop_reason="finished",
+        max_steps=max(1, screenshots),
+        started_at=0.0,
+        ended_at=1.0,
+    )
+    # An older version's result: its files need no digests.
+    result = attempt.to_json() | {"schema_version": OLDER_RESULT_SCHEMAS[-1]}
     (folder / "result.json").write_text(json.dumps(result))
     return folder

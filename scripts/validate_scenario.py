@@ -3,12 +3,8 @@
 
 import sys
 
-import typer
-
-from judge.commands.tasks import register
+from judge.commands.tasks import tasks
 from judge.runner.boundary import run_command
 
 if __name__ == "__main__":
-    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
-    register(app)
-    run_command(app, ["tasks", "validate", *sys.argv[1:]], name="wabe")
+    run_command(tasks, ["validate", *sys.argv[1:]], name="wabe tasks")

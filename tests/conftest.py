@@ -57,8 +57,7 @@ def browser_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def text_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts are played in a `TextBrowser`: for tests in which the browser is not the point."""
     from helpers.browser import text_browser as text
-    from judge.browser.guard.browser import GuardedBrowsers
-    from judge.browser.launch import BrowserSettings
+    from judge.server import service
 
-    monkeypatch.setattr(BrowserSettings, "from_config", lambda *_: None)
-    monkeypatch.setattr(GuardedBrowsers, "__call__", lambda _: text.text_browser())
+    monkeypatch.setattr(service.BrowserSettings, "from_config", lambda *_: None)
+    monkeypatch.setattr(service, "open_browser", lambda *_: text.text_browser())

@@ -1,25 +1,23 @@
 """What happens in an assessment, as data, and the prose in which it crosses A2A.
 
-`describe` and `parse` are inverses for the events a terminal needs, so progress of a judge anywhere can be shown.
-The prose is never JSON: clients take every text that parses as JSON for a result.
+`describe` and `parse` are inverses, so that a terminal can show the progress of a judge running anywhere. The prose is
+never JSON: clients take every text that parses as JSON for a result.
 """
 
 import re
 from collections.abc import Callable
-from typing import Literal
 
-from shared.models import Record
+from shared.models import TASK_ID, Record, TaskOutcome
+from shared.text import one_line
 
+# Where the metadata of an assessment's A2A task names its run.
 RUN_ID_KEY = "wabe_run_id"
-"""Where the metadata of an assessment's A2A task names its run."""
 NO_ACTION = "no action"
-_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 
 class RunStarted(Record):
-    """The assessment begins; `kept` tasks of an earlier, interrupted run stand already."""
+    """The assessment begins; `kept` tasks were settled by an earlier, interrupted run."""
 
-    kind: Literal["run_started"] = "run_started"
     run_id: str
     total: int
     kept: int = 0
@@ -28,23 +26,20 @@ class RunStarted(Record):
 class Noted(Record):
     """Something about the request that its sender should know, such as an ignored key."""
 
-    kind: Literal["noted"] = "noted"
     text: str
 
 
 class TaskStarted(Record):
     """An attempt at a task begins."""
 
-    kind: Literal["task_started"] = "task_started"
     task_id: str
     attempt: int
     max_steps: int
 
 
 class StepDone(Record):
-    """One step is over and on disk; `action` is the factual line or why there is none."""
+    """One step is over and on disk; `action` is the factual line, or why there is none."""
 
-    kind: Literal["step_done"] = "step_done"
     task_id: str
     step: int
     max_steps: int
@@ -54,26 +49,23 @@ class StepDone(Record):
 class TaskRetried(Record):
     """An attempt was aborted by a fault around the participant; another follows."""
 
-    kind: Literal["task_retried"] = "task_retried"
     task_id: str
     attempt: int
     cause: str
 
 
 class TaskJudging(Record):
-    """The episode is over, the judge decides."""
+    """The attempt is over and is being judged."""
 
-    kind: Literal["task_judging"] = "task_judging"
     task_id: str
     steps: int
 
 
 class TaskDone(Record):
-    """A task is settled: success, failure, unscored or aborted, and why."""
+    """A task is settled, and why."""
 
-    kind: Literal["task_done"] = "task_done"
     task_id: str
-    outcome: Literal["success", "failure", "unscored", "aborted"]
+    outcome: TaskOutcome
     steps: int
     reason: str
 
@@ -81,7 +73,6 @@ class TaskDone(Record):
 class RunDone(Record):
     """The assessment is over."""
 
-    kind: Literal["run_done"] = "run_done"
     successes: int
     scored: int
     total: int
@@ -90,71 +81,55 @@ class RunDone(Record):
 Event = RunStarted | Noted | TaskStarted | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
 Sink = Callable[[Event], None]
 
+# The prose of each event. Of two for one event, the first is for `kept` tasks.
+_PROSE: tuple[tuple[type[Event], str], ...] = (
+    (RunStarted, "Assessment {run_id}: {total} tasks, {kept} kept from before."),
+    (RunStarted, "Assessment {run_id}: {total} tasks."),
+    (Noted, "Note: {text}"),
+    (TaskStarted, "Task {task_id}, attempt {attempt}: started, up to {max_steps} steps."),
+    (StepDone, "Task {task_id}, step {step} of {max_steps}: {action}"),
+    (TaskRetried, "Task {task_id}, attempt {attempt}: aborted, trying again: {cause}"),
+    (TaskJudging, "Task {task_id}: {steps} steps done, judging."),
+    (TaskDone, "Task {task_id}: {outcome} after {steps} steps: {reason}"),
+    (RunDone, "Done: {successes} of {scored} scored tasks succeeded, {total} in all."),
+)
+_MAX_TEXT_CHARS = 200
+_MAX_NOTE_CHARS = 500
+_MAX_LINE_CHARS = 4000
+_TEXTS = {"action", "cause", "reason", "text"}
+# What a field may look like; all others are whole numbers.
+_PATTERNS = {
+    "run_id": r"\S+",
+    "task_id": TASK_ID.pattern,
+    "outcome": "success|failure|unscored|aborted",
+    **dict.fromkeys(_TEXTS, ".*"),
+}
 
-def one_line(text: str, limit: int = 200) -> str:
-    """`text` on one line without control or direction characters, at most `limit` characters."""
-    line = _BREAKS.sub(" ", text).strip()
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+def _pattern(prose: str) -> re.Pattern[str]:
+    """What reads a prose back: every `{field}` becomes a group of that name."""
+    return re.compile(
+        re.sub(
+            r"\\{(\w+)\\}", lambda field: f"(?P<{field[1]}>{_PATTERNS.get(field[1], '[0-9]{1,9}')})", re.escape(prose)
+        )
+    )
+
+
+_READERS = tuple((_pattern(prose), kind) for kind, prose in _PROSE)
 
 
 def describe(event: Event) -> str:
     """One line of prose for an event."""
-    match event:
-        case RunStarted():
-            kept = f", {event.kept} kept from before" if event.kept else ""
-            return f"Assessment {event.run_id}: {event.total} tasks{kept}."
-        case Noted():
-            return f"Note: {one_line(event.text, 500)}"
-        case TaskStarted():
-            return f"Task {event.task_id}, attempt {event.attempt}: started, up to {event.max_steps} steps."
-        case StepDone():
-            return f"Task {event.task_id}, step {event.step} of {event.max_steps}: {one_line(event.action)}"
-        case TaskRetried():
-            return f"Task {event.task_id}, attempt {event.attempt}: aborted, trying again: {one_line(event.cause)}"
-        case TaskJudging():
-            return f"Task {event.task_id}: {event.steps} steps done, judging."
-        case TaskDone():
-            return f"Task {event.task_id}: {event.outcome} after {event.steps} steps: {one_line(event.reason)}"
-        case RunDone():
-            return f"Done: {event.successes} of {event.scored} scored tasks succeeded, {event.total} in all."
-
-
-_RUN = r"Assessment (?P<run_id>\S+)"
-_TASK = r"Task (?P<task_id>[A-Za-z0-9_-]{1,128})"
-_END = r"(?P<outcome>success|failure|unscored|aborted) after (?P<steps>[0-9]{1,9}) steps"
-_FORMS: tuple[tuple[re.Pattern[str], type[Event]], ...] = (
-    (
-        re.compile(_RUN + r": (?P<total>[0-9]{1,9}) tasks(?:, (?P<kept>[0-9]{1,9}) kept from before)?\."),
-        RunStarted,
-    ),
-    (re.compile(r"Note: (?P<text>.*)"), Noted),
-    (
-        re.compile(_TASK + r", attempt (?P<attempt>[0-9]{1,9}): started, up to (?P<max_steps>[0-9]{1,9}) steps\."),
-        TaskStarted,
-    ),
-    (re.compile(_TASK + r", step (?P<step>[0-9]{1,9}) of (?P<max_steps>[0-9]{1,9}): (?P<action>.*)"), StepDone),
-    (re.compile(_TASK + r", attempt (?P<attempt>[0-9]{1,9}): aborted, trying again: (?P<cause>.*)"), TaskRetried),
-    (re.compile(_TASK + r": (?P<steps>[0-9]{1,9}) steps done, judging\."), TaskJudging),
-    (
-        re.compile(
-            _TASK + r": (?P<outcome>success|failure|unscored|aborted) after (?P<steps>[0-9]{1,9}) steps: (?P<reason>.*)"
-        ),
-        TaskDone,
-    ),
-    (
-        re.compile(
-            r"Done: (?P<successes>[0-9]{1,9}) of (?P<scored>[0-9]{1,9}) scored tasks succeeded,"
-            r" (?P<total>[0-9]{1,9}) in all\."
-        ),
-        RunDone,
-    ),
-)
+    has_kept = isinstance(event, RunStarted) and event.kept > 0
+    prose = next(prose for kind, prose in _PROSE if type(event) is kind and has_kept == ("{kept}" in prose))
+    limit = _MAX_NOTE_CHARS if isinstance(event, Noted) else _MAX_TEXT_CHARS
+    fields = event.model_dump()
+    return prose.format(**fields | {name: one_line(fields[name], limit) for name in _TEXTS & fields.keys()})
 
 
 def parse(line: str) -> Event | None:
-    """The event a line of `describe` tells of, or `None` for any other text."""
-    for pattern, kind in _FORMS:
-        found = pattern.fullmatch(line[:4000])
-        if found:
-            return kind.model_validate({key: value for key, value in found.groupdict().items() if value is not None})
+    """The event that a line of `describe` stands for, or `None` for any other text."""
+    for pattern, kind in _READERS:
+        if found := pattern.fullmatch(line[:_MAX_LINE_CHARS]):
+            return kind.model_validate(found.groupdict())
     return None

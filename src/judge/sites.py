@@ -1,24 +1,128 @@
-"""Which addresses belong to a task's own site, by origin. Pure."""
+"""Addresses and the sites they belong to: a task's own site, other sites, and what a browser may reach. Pure.
 
+An origin is a host with a port. A site is a registrable domain: the name that was registered below a public suffix. The
+public suffix list comes with the `publicsuffixlist` package. Its private part is included, so two customers of one
+hosting service (`a.surge.sh`, `b.surge.sh`) are two sites. IP addresses and single labels such as `localhost` must
+match completely, with their port.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
-from judge.network_policy import ascii_host
+from shared.models import Record
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
+
+OFF_SITE = "off_site"
 MAX_SITE_CHARS = 300
 
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# An address of these kinds wraps the address of the page that created it.
+_WRAPPERS = re.compile(r"\A(?:(?:blob|filesystem|view-source):)+", re.IGNORECASE)
+_LINK = re.compile(r"https?://[^\s/?#\"'<>]+", re.IGNORECASE)
+_HOST = re.compile(r"\[[0-9a-f:.]+\](?::\d+)?|[\w.-]+(?::\d+)?", re.IGNORECASE)
+# Cloud metadata services mostly answer on link-local addresses; these are their names and their other addresses.
+_METADATA_NAMES = frozenset({"metadata.google.internal", "metadata", "instance-data", "metadata.azure.internal"})
+_METADATA = frozenset(map(ipaddress.ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254")))
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# IANA's special-purpose registries, where `is_global` of the supported Python versions does not follow them.
+_SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2002::/16", "3fff::/20")))
+# Everything that is assigned to public hosts (RFC 4291, 2.4). Outside it lie site-local and IPv4-compatible addresses,
+# local NAT64 prefixes (RFC 8215), and addresses to which a network gives a meaning of its own.
+_GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
+_METADATA_SERVICE = "a metadata service"
+_LINK_LOCAL = "a link-local address"
+_THIS_MACHINE = "this machine"
+_OWN_SERVER = "a server of the assessment itself"
 
-def origin_of(url: str) -> tuple[str, int | None] | None:
+Origin = tuple[str, int | None]
+
+
+class Place(Record):
+    """A host (a name or an address, lower case, without brackets) and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def origin_of(url: str) -> Origin | None:
     """Host and port of an http(s) address, the default ports as `None`; `None` for any other address."""
     try:
         parts = urlsplit(url)
-        host, port = ascii_host(parts.hostname or ""), parts.port
+        host, port = _ascii_host(parts.hostname or ""), parts.port
     except ValueError:
         return None
     if parts.scheme not in _DEFAULT_PORTS or not host:
         return None
     return host, None if port == _DEFAULT_PORTS[parts.scheme] else port
+
+
+def place_of(url: str) -> Place | None:
+    """Where a browser connects for an http(s) address; `None` for any other address."""
+    host, port = origin_of(url) or ("", None)
+    port = _DEFAULT_PORTS[urlsplit(url).scheme] if host and port is None else port
+    return Place(host=host, port=port) if host and port else None
+
+
+def _ascii_host(host: str) -> str:
+    """The host as browsers write it: lower case, without a final dot, international names in their ASCII form."""
+    plain = host.rstrip(".").lower()
+    if plain.isascii():
+        return plain
+    try:
+        return plain.encode("idna").decode("ascii").rstrip(".")
+    except UnicodeError:
+        return plain
+
+
+@cache
+def _suffixes() -> "PublicSuffixList":
+    """The bundled list. Loading it takes about 0.1 s, so commands that compare no sites do without it."""
+    from publicsuffixlist import PublicSuffixList
+
+    return PublicSuffixList(accept_unknown=True, only_icann=False)
+
+
+def site_of(url: str) -> str | None:
+    """The site of an http(s) address, or of a `blob:` created by one; `None` for any other (`about:blank`)."""
+    origin = origin_of(_WRAPPERS.sub("", url))
+    if origin is None:
+        return None
+    host, port = origin
+    if "." not in host or _ip(host) is not None:
+        return f"{host}:{port}"
+    # A host that is itself a public suffix (`github.io`) has no registrable part: it is a site of its own.
+    return _suffixes().privatesuffix(host) or host
+
+
+def is_off_site(website: str, url: str, *, landed: str = "") -> bool:
+    """Whether `url` lies on another site than `website`. Pages without a site (`about:blank`) do not.
+
+    `landed` is where the website redirected before the participant did anything: part of the task's site as well.
+    """
+    return site_of(url) not in (None, site_of(website), site_of(landed))
+
+
+def sites_named_in(url: str) -> frozenset[str]:
+    """Every site named anywhere in an address, such as the target of `https://shop.com/leave?to=https://other.net/`."""
+    # A redirector's target is usually encoded once, and twice when it passes through another redirector.
+    hosts = _HOST.findall(unquote(unquote(url)))
+    named = (site_of(f"{scheme}://{host}") for host in hosts for scheme in _DEFAULT_PORTS)
+    return frozenset(site for site in named if site is not None)
+
+
+def sites_linked_in(text: str) -> frozenset[str]:
+    """Every site of which a text holds a whole address. A bare host does not count: it may be a word or an e-mail's."""
+    return frozenset(site for link in _LINK.findall(text) if (site := site_of(link)) is not None)
 
 
 @dataclass(frozen=True)
@@ -28,7 +132,7 @@ class Site:
     An allowed site is an origin (`https://pay.example`), or a host with everything below it (`example.org`).
     """
 
-    home: frozenset[tuple[str, int | None]]
+    home: frozenset[Origin]
     allowed: tuple[str, ...] = ()
 
     def is_home(self, url: str) -> bool:
@@ -41,7 +145,7 @@ class Site:
         return origin is not None and (origin in self.home or any(_allows(entry, origin) for entry in self.allowed))
 
 
-def _allows(entry: str, origin: tuple[str, int | None]) -> bool:
+def _allows(entry: str, origin: Origin) -> bool:
     if "://" in entry:
         return origin_of(entry) == origin
     wanted = origin_of(f"http://{entry}")
@@ -50,14 +154,80 @@ def _allows(entry: str, origin: tuple[str, int | None]) -> bool:
     return origin[0] == wanted[0] or origin[0].endswith(f".{wanted[0]}")
 
 
-def addresses_of(entry: str) -> tuple[str, ...]:
-    """The addresses of an allowed site itself; hosts below a host are left out."""
-    return (entry,) if "://" in entry else (f"http://{entry}", f"https://{entry}")
-
-
 def is_site(entry: str) -> bool:
     """Whether it is a host (`example.org`) or an origin (`https://pay.example`), without a path."""
     scheme, mark, rest = entry.rpartition("://")
-    if len(entry) > MAX_SITE_CHARS or any(char in rest for char in "/?#@*") or any(char.isspace() for char in entry):
+    if len(entry) > MAX_SITE_CHARS or re.search(r"[/?#@*\s]", rest) or (mark and scheme not in _DEFAULT_PORTS):
         return False
-    return origin_of(entry if mark else f"http://{rest}") is not None and (not mark or scheme in ("http", "https"))
+    return origin_of(entry if mark else f"http://{rest}") is not None
+
+
+class NetworkPolicy(Record):
+    """What a browser under assessment may reach: the public web and the task's own places, nothing else.
+
+    `own` may lie on private addresses, by exact host and port, but not on link-local ones or those of metadata
+    services: no task is about them, and a request from a stranger names sites too. `closed` are the assessment's own
+    servers, the judge and the participant: out of reach even as a task's website.
+
+    The guard (`judge.browser.guard`) resolves a name once, asks here about every address it got, and connects to the
+    very address that was allowed, so that a name cannot change its meaning in between (DNS rebinding).
+    """
+
+    own: tuple[Place, ...] = ()
+    closed: tuple[Place, ...] = ()
+
+    @classmethod
+    def for_websites(cls, sites: Iterable[str], *, closed: Iterable[str] = ()) -> "NetworkPolicy":
+        """The policy for tasks on `sites` (addresses, origins or hosts), with the servers at `closed` out of reach.
+
+        Of an allowed host, the hosts below it are left out: whoever controls the names there could point them anywhere.
+        """
+        urls = (url for site in sites for url in ([site] if "://" in site else [f"http://{site}", f"https://{site}"]))
+        return cls(own=_places(urls), closed=_places(closed))
+
+    def refuse_name(self, place: Place) -> str | None:
+        """Why this host may not even be looked up, or `None`."""
+        if place in self.closed:
+            return _OWN_SERVER
+        return _METADATA_SERVICE if place.host in _METADATA_NAMES else None
+
+    def refuse_address(self, place: Place, address: str) -> str | None:
+        """Why `place`, which resolved to `address`, may not be connected to, or `None`."""
+        why = refuse_ip(address)
+        same_port = [closed.host for closed in self.closed if closed.port == place.port]
+        is_local = any(host == "localhost" or refuse_ip(host) == _THIS_MACHINE for host in same_port)
+        # A server on this machine answers under every name and address that this machine has for itself.
+        if address in same_port or (why == _THIS_MACHINE and is_local):
+            return _OWN_SERVER
+        return why if place not in self.own or why in (_LINK_LOCAL, _METADATA_SERVICE) else None
+
+
+def _places(urls: Iterable[str]) -> tuple[Place, ...]:
+    return tuple(dict.fromkeys(filter(None, map(place_of, urls))))
+
+
+def refuse_ip(address: str) -> str | None:
+    """Why an IP address is out of reach, or `None` for one on the public internet."""
+    ip = _ip(address.partition("%")[0])
+    if ip is None:
+        return "no address"
+    if isinstance(ip, ipaddress.IPv6Address) and (ip.ipv4_mapped or ip in _NAT64):
+        # Packets to a mapped or translated address end at the IPv4 address inside it: the last four bytes.
+        return refuse_ip(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+    is_special = any(ip in network for network in _SPECIAL) or (ip.version == 6 and ip not in _GLOBAL_IPV6)
+    reasons = (
+        (ip in _METADATA, _METADATA_SERVICE),
+        (ip.is_loopback or ip.is_unspecified, _THIS_MACHINE),
+        (ip.is_link_local, _LINK_LOCAL),
+        (ip.is_multicast, "a multicast address"),
+        (ip.is_private, "a private network"),
+        (not ip.is_global or is_special, "no public address"),
+    )
+    return next((why for applies, why in reasons if applies), None)
+
+
+def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

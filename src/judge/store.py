@@ -1,46 +1,99 @@
-"""The run folder: what runners write and judges read.
+"""The run folder: its layout, who may write it, and how large a record in it may become.
 
 Layout (contract): `runs/<run_id>/results/<task_id>/{result.json, trajectory/, snapshots/, steps.jsonl, verdicts/}`.
 Every step is flushed before the next begins; everything else is written atomically.
+
+What is written must stay readable, so everything that a participant, a page or a judge model wrote passes `bounded`
+before it is stored. A limit is the size of a field in bytes as it is written, where one character takes up to six.
 """
 
+import bisect
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
 
-from judge.files import read_json, write_json
-from judge.record_limits import MAX_SNAPSHOT_CHARS, bounded
-from judge.run_lock import locked
+from judge.config import MAX_STEPS
 from judge.trajectory.files import load_trajectory as load_trajectory
-from judge.trajectory.record import Trajectory
-from judge.trajectory.schemas import OLDER_RUN_SCHEMAS, RUN_SCHEMA
 from shared.errors import ConfigError, WabeError
-from shared.models import Page, Step, Verdict
+from shared.files import MAX_FILE_BYTES, read_json, write_json
+from shared.models import TASK_ID, Page, Record, Step, Verdict
 from shared.settings import Settings
 from shared.snapshot import cut_snapshot
-from shared.text import excerpt
+from shared.text import excerpt, without_surrogates
 
+if sys.platform != "win32":
+    import fcntl
+
+_log = logging.getLogger(__name__)
+
+RUN_SCHEMA = "wabe-run-2"
+# Runs of these versions are read only: they can be shown, scored and verified, and are never resumed or rewritten.
+OLDER_RUN_SCHEMAS = ("wabe-run-1",)
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
-# JSON lets these stand in a text as they are, but many readers of lines end a line at them.
+# JSON allows these characters inside a string, but many readers of lines end a line at them.
 _LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 _ATTEMPTS = "attempts"
 
+# Of a file, for what does not grow with the number of steps or tasks: the task, the answer, key points, the reason.
+_REST_BYTES = 4_000_000
+# `result.json` holds each step with its thought and action line repeated, and the score of its screenshot.
+MAX_STEP_BYTES = (MAX_FILE_BYTES - _REST_BYTES) // MAX_STEPS
+MAX_ENTRIES_BYTES = MAX_FILE_BYTES - _REST_BYTES
+_MAX_SNAPSHOT_CHARS = 4_000_000
+_MAX_HOLDER_BYTES = 300
+_DEFAULT_LIMIT = 2_000
+_LIMITS: Mapping[str, int] = MappingProxyType(
+    {
+        # Step
+        "url": 3_000,
+        "title": 1_000,
+        "dialog": 1_500,
+        "reply": 10_000,
+        "feedback": 3_000,
+        "refused": 2_500,
+        "flags": 500,
+        # Action and Outcome
+        "tool": 200,
+        "params": 6_000,
+        "thought": 4_000,
+        "message": 3_000,
+        "line": 3_000,
+        # The end of an attempt
+        "final_answer": 120_000,
+        "error": 12_000,
+        # Verdict
+        "reason": 12_000,
+        "key_points": 200_000,
+        "Response": 4_000,
+        "evidence": 40_000_000,
+    }
+)
+# How deep the `params` of an action lie in `result.json`: each of their lines is indented by as much.
+_DEPTH = 4
+# Characters that `steps.jsonl` writes as an escape of six bytes, and how many bytes that adds to their UTF-8.
+_ESCAPED_IN_LINES = (("\x85", 4), ("\u2028", 3), ("\u2029", 3))
+
+R = TypeVar("R", bound=Record)
+
 
 class TaskStore:
-    """One task's folder. An attempt begins in an empty one, so nothing of an earlier attempt can count for it."""
+    """One task's folder. An attempt begins in an empty one, so files of an earlier attempt cannot count for it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._steps_path = folder / "steps.jsonl"
 
     def begin(self) -> None:
         """Make room for a new attempt: everything that an earlier one left moves to `attempts/<n>/`."""
@@ -58,18 +111,17 @@ class TaskStore:
             (self.folder / name).mkdir()
 
     def attempts(self) -> int:
-        """How many attempts have begun here, the present one among them."""
-        names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
-        before = len(list((self.folder / _ATTEMPTS).iterdir())) if _ATTEMPTS in names else 0
-        return before + any(name != _ATTEMPTS for name in names)
+        """How many attempts have begun here, including the current one."""
+        before = len(list((self.folder / _ATTEMPTS).glob("*")))
+        return before + any(path.name != _ATTEMPTS for path in self.folder.glob("*"))
 
     def write_page(self, index: int, page: Page) -> dict[str, str | None]:
         """Write a step's screenshot, byte for byte as the browser gave it, and its snapshot.
 
         Returns the fields of the step that name them: paths relative to the task's folder, and digests of the bytes
-        written. The screenshot's are `None` when there was none.
+        written. Those of the screenshot are `None` when there was none.
         """
-        snapshot = cut_snapshot(page.snapshot, MAX_SNAPSHOT_CHARS).encode("utf-8", "backslashreplace")
+        snapshot = cut_snapshot(page.snapshot, _MAX_SNAPSHOT_CHARS).encode("utf-8", "backslashreplace")
         files = {"snapshot": (f"snapshots/step_{index:03d}.yaml", snapshot)}
         if page.screenshot is not None:
             suffix = _SUFFIXES.get(page.media_type, "jpg")
@@ -81,42 +133,31 @@ class TaskStore:
         return fields
 
     def append_step(self, step: Step) -> Step:
-        """Append one line to `steps.jsonl`; it is in the system's hands before this returns.
+        """Append one line to `steps.jsonl`; the operating system has it before this returns.
 
-        Returns the step as it was recorded: within `judge.record_limits`.
+        Returns the step as it was recorded: within the limits of `bounded`.
         """
         step = bounded(step)
         line = json.dumps(step.model_dump(mode="json"), ensure_ascii=False, allow_nan=False)
         line = line.translate(_LINE_BREAKS) + "\n"
         # One unbuffered write: a kill leaves the line whole or absent, and readers skip a torn last line.
-        with self._steps_path.open("ab", buffering=0) as stream:
+        with (self.folder / "steps.jsonl").open("ab", buffering=0) as stream:
             stream.write(line.encode("utf-8", "backslashreplace"))
         return step
 
     def write_result(self, result: dict[str, Any]) -> None:
-        """Write `result.json` atomically: its presence says that the episode is over."""
+        """Write `result.json` atomically; once it exists, the attempt is over."""
         write_json(self.folder / "result.json", result)
-
-    def read_result(self) -> dict[str, Any] | None:
-        """The stored `result.json`, or `None` when there is none that can be read."""
-        with contextlib.suppress(OSError, ValueError):
-            value = read_json(self.folder / "result.json")
-            return value if isinstance(value, dict) else None
-        return None
 
     def write_verdict(self, judge_id: str, verdict: Verdict) -> None:
         """Write `verdicts/<method>-<digest>.json` atomically."""
         write_json(self.folder / "verdicts" / f"{judge_id}.json", verdict.model_dump(mode="json"))
 
     def read_verdict(self, judge_id: str) -> Verdict | None:
-        """The stored verdict of this very judge, or `None`."""
+        """The stored verdict of this judge, or `None` when there is none that can be read."""
         with contextlib.suppress(OSError, ValueError):
             return Verdict.model_validate(read_json(self.folder / "verdicts" / f"{judge_id}.json"))
         return None
-
-    def trajectory(self) -> Trajectory:
-        """What stands on disk. Raises `TrajectoryError`."""
-        return load_trajectory(self.folder)
 
 
 class RunStore:
@@ -134,11 +175,16 @@ class RunStore:
         self.results = self.folder / "results"
         self.logs = self.folder / "logs"
 
+    @property
+    def is_being_judged(self) -> bool:
+        """Whether a process holds the folder as its judge. Where a file system has no locks, this is not known."""
+        return _is_locked(self.folder / ".judge.lock")
+
     @contextlib.contextmanager
     def held(self, by: Literal["judge", "runner"]) -> Iterator[None]:
         """Hold the folder as its only judge (whoever writes results) or its only runner (`agentbeats-run`).
 
-        A folder that was made for this and in which no run began is gone afterwards. Raises `ConfigError` when another
+        A folder that was created for this is removed again if no run began in it. Raises `ConfigError` when another
         process holds it, or it cannot be written.
         """
         made = [path for path in (self.output_dir, self.folder.parent, self.folder) if not path.exists()]
@@ -147,25 +193,25 @@ class RunStore:
         except OSError as error:
             raise self._unwritable(error) from None
         try:
-            with locked(self.folder / f".{by}.lock", f"run {self.run_id}"):
+            with _locked(self.folder / f".{by}.lock", f"run {self.run_id}"):
                 yield
         finally:
             if self.folder in made and not self.has_begun:
-                remove_tree(self.folder)
+                shutil.rmtree(self.folder, ignore_errors=True)
                 with contextlib.suppress(OSError):
                     for parent in reversed(made[:-1]):
                         parent.rmdir()
 
     @property
     def has_begun(self) -> bool:
-        """Whether a run was recorded here; logs alone are those of one that never started."""
+        """Whether a run was recorded here; a folder with logs only is one that never started."""
         return any((self.folder / name).exists() for name in ("run.json", "results", "results.json"))
 
     def create(self) -> None:
         """Make the folders and point `<output_dir>/results` at this run."""
         try:
             self.results.mkdir(parents=True, exist_ok=True)
-            link_latest(self.output_dir, self.results)
+            _link_latest(self.output_dir, self.results)
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -177,7 +223,7 @@ class RunStore:
 
     def task(self, task_id: str) -> TaskStore:
         """The folder of one task; ids are checked again here, since they become paths."""
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", task_id):
+        if not TASK_ID.fullmatch(task_id):
             raise WabeError(f"task id {task_id[:60]!r} is not usable as a folder name")
         return TaskStore(self.results / task_id)
 
@@ -204,8 +250,8 @@ class RunStore:
                 version = value.get("schema_version", OLDER_RUN_SCHEMAS[-1])
                 if version not in (RUN_SCHEMA, *OLDER_RUN_SCHEMAS):
                     raise ConfigError(
-                        f"{path}: schema_version {excerpt(str(version))} is not known to this version of wabe",
-                        remedy=f"upgrade wabe; this one reads up to {RUN_SCHEMA}",
+                        f"{path}: unknown schema_version {excerpt(str(version))}",
+                        remedy=f"upgrade wabe; this version reads up to {RUN_SCHEMA}",
                     )
                 return value
         return None
@@ -216,23 +262,8 @@ class RunStore:
 
 
 def new_run_id() -> str:
-    """Time first, so that names sort by age; a few random letters, so that two runs never meet."""
+    """Time first, so that names sort by age; a few random letters, so that no two runs collide."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-
-
-def link_latest(output_dir: Path, results: Path) -> None:
-    """Make `<output_dir>/results` a relative link to `results`. A real folder of that name is left alone."""
-    link = output_dir / "results"
-    if link.exists() and not link.is_symlink():
-        return
-    fresh = output_dir / f".results.{os.getpid()}"
-    fresh.unlink(missing_ok=True)
-    try:
-        fresh.symlink_to(os.path.relpath(results, output_dir), target_is_directory=True)
-        fresh.replace(link)
-    except OSError:
-        # File systems without links (some mounted volumes) lose the convenience, not the run.
-        fresh.unlink(missing_ok=True)
 
 
 def output_folder(option: Path | None, settings: Settings) -> Path:
@@ -249,39 +280,181 @@ def runs_in(output_dir: Path) -> list[RunStore]:
 
 
 def newest_run(output_dir: Path) -> RunStore | None:
-    """The run that was begun or gone on with last, or `None`.
+    """The run that was started or resumed last, or `None`.
 
-    `<output_dir>/results` points at it. Where there are no links it is told by name.
+    `<output_dir>/results` points at it; without links it is the last one by name.
     """
-    # Not `Path.resolve`, which raises for links that lead back to themselves.
-    pointed = Path(os.path.realpath(output_dir / "results")).parent
-    if pointed.parent == Path(os.path.realpath(output_dir / "runs")) and pointed.is_dir():
-        return RunStore(output_dir, pointed.name)
+    # Not `Path.resolve`, which raises for links that form a loop.
+    target = Path(os.path.realpath(output_dir / "results")).parent
+    if target.parent == Path(os.path.realpath(output_dir / "runs")) and target.is_dir():
+        return RunStore(output_dir, target.name)
     found = runs_in(output_dir)
     return found[-1] if found else None
 
 
 def resolve_run(argument: str, output_dir: Path) -> RunStore:
     """A run by id, by its folder, or `latest`. Raises `ConfigError` when there is none, or a newer version wrote it."""
-    store = _resolve(argument, output_dir)
+    path = Path(argument)
+    if argument in ("", "latest"):
+        newest = newest_run(output_dir)
+        if newest is None:
+            raise ConfigError(f"no run under {output_dir / 'runs'}", remedy="run agentbeats-run first")
+        store = newest
+    elif (output_dir / "runs" / argument).is_dir() and RUN_ID.fullmatch(argument):
+        store = RunStore(output_dir, argument)
+    elif path.is_dir() and path.resolve().parent.name == "runs":
+        store = RunStore(path.resolve().parent.parent, path.resolve().name)
+    else:
+        raise ConfigError(f"no run {argument!r} under {output_dir / 'runs'}", remedy="give a run id or a run's folder")
     store.read_run()
     return store
 
 
-def _resolve(argument: str, output_dir: Path) -> RunStore:
-    path = Path(argument)
-    if argument in ("", "latest"):
-        found = newest_run(output_dir)
-        if found is None:
-            raise ConfigError(f"no run under {output_dir / 'runs'}", remedy="run agentbeats-run first")
-        return found
-    if (output_dir / "runs" / argument).is_dir() and RUN_ID.fullmatch(argument):
-        return RunStore(output_dir, argument)
-    if path.is_dir() and path.resolve().parent.name == "runs":
-        return RunStore(path.resolve().parent.parent, path.resolve().name)
-    raise ConfigError(f"no run {argument!r} under {output_dir / 'runs'}", remedy="give a run id or a run's folder")
+def bounded(record: R) -> R:
+    """The record with every field cut to its limit; one that is within its limits comes back equal.
+
+    A field without a limit of its own may take 2,000 bytes, so fields that are added later are bounded as well.
+    """
+    return record.model_copy(
+        update={
+            name: _bounded(getattr(record, name), _LIMITS.get(name, _DEFAULT_LIMIT))
+            for name in type(record).model_fields
+        }
+    )
 
 
-def remove_tree(path: Path) -> None:
-    """Delete a folder of ours; one that is already gone is fine."""
-    shutil.rmtree(path, ignore_errors=True)
+def written_bytes(value: Any) -> int:
+    """At most how many bytes a JSON value takes in `result.json`, `steps.jsonl` or a verdict's file."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    escapes = sum(added * text.count(character) for character, added in _ESCAPED_IN_LINES)
+    return len(text.encode("utf-8", "backslashreplace")) + escapes + 2 * _DEPTH * text.count("\n")
+
+
+def clip_text(text: str, limit: int) -> str:
+    """`text` in at most `limit` written bytes; if it is cut, it ends with its original length."""
+    text = without_surrogates(text)
+    if 6 * len(text) + 2 <= limit or (len(text) <= limit and written_bytes(text) <= limit):
+        return text
+    mark = f"… ({len(text)} characters)"
+    room = limit - written_bytes(mark)
+    kept = bisect.bisect_right(range(max(room, 0) + 1), room + 2, key=lambda size: written_bytes(text[:size])) - 1
+    return text[: max(kept, 0)] + mark
+
+
+def fit(value: Any, limit: int) -> Any:
+    """A JSON value in at most `limit` written bytes: its longest texts are cut, all to the same length.
+
+    Where even short texts are too many, an object with the beginning of the value's JSON replaces it.
+    """
+    made, longest = value, limit
+    while written_bytes(made) > limit:
+        longest //= 4
+        if longest < 50:
+            return {"…": clip_text(json.dumps(value, ensure_ascii=False), limit - 100)}
+        made = _clipped(value, longest)
+    return made
+
+
+def first_of(texts: Sequence[str], limit: int, *, note: bool = True) -> tuple[str, ...]:
+    """As many of the first texts as fit into `limit` written bytes, then (`note`) a line with how many are missing."""
+    if written_bytes(texts) <= limit:
+        return tuple(texts)
+    kept: list[str] = []
+    left = limit - 100
+    for text in texts:
+        short = clip_text(text, limit // 4)
+        left -= written_bytes([short])
+        if left < 0:
+            break
+        kept.append(short)
+    missing = len(texts) - len(kept)
+    return (*kept, f"… {missing} more") if note and missing else tuple(kept)
+
+
+def _bounded(value: Any, limit: int) -> Any:
+    match value:
+        case str():
+            return clip_text(value, limit)
+        case Record():
+            return bounded(value)
+        case dict():
+            return fit(value, limit)
+        case tuple() if all(isinstance(item, str) for item in value):
+            return first_of(value, limit)
+        case tuple():
+            return tuple(_bounded(item, limit) for item in value)
+    return value
+
+
+def _clipped(value: Any, longest: int) -> Any:
+    match value:
+        case str():
+            return clip_text(value, longest)
+        case Mapping():
+            return {clip_text(str(key), longest): _clipped(item, longest) for key, item in value.items()}
+        case list() | tuple():
+            return [_clipped(item, longest) for item in value]
+    return value
+
+
+@contextlib.contextmanager
+def _locked(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock file `path` while the body runs. Raises `ConfigError` that names the process holding it.
+
+    The kernel releases the lock when the process ends, however it ends. On a file system without locks (some mounted
+    volumes) this warns and goes on without.
+    """
+    try:
+        # Python opens files close-on-exec, so no browser or participant started meanwhile inherits the lock.
+        stream = path.open("a+b", buffering=0)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {path}: {error.strerror or error}", remedy="check who owns the folder, and the disk's space"
+        ) from None
+    with stream:
+        try:
+            if sys.platform != "win32":
+                fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.seek(0)
+            holder = (stream.read(_MAX_HOLDER_BYTES) or b"").decode("utf-8", "replace").strip()
+            raise ConfigError(
+                f"{what} is being written by {holder or 'another process'}", remedy="wait until it ends, or stop it"
+            ) from None
+        except OSError as error:
+            _log.warning(
+                "%s: this file system has no locks (%s), so a second process could write here too", what, error.strerror
+            )
+        # On a full disk the message cannot name the holder, but the lock still holds.
+        with contextlib.suppress(OSError):
+            stream.truncate(0)
+            stream.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        yield
+
+
+def _link_latest(output_dir: Path, results: Path) -> None:
+    """Make `<output_dir>/results` a relative link to `results`. A real folder of that name is left alone."""
+    link = output_dir / "results"
+    if link.exists() and not link.is_symlink():
+        return
+    fresh = output_dir / f".results.{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    try:
+        fresh.symlink_to(os.path.relpath(results, output_dir), target_is_directory=True)
+        fresh.replace(link)
+    except OSError:
+        # File systems without links (some mounted volumes) lose the convenience, not the run.
+        fresh.unlink(missing_ok=True)
+
+
+def _is_locked(path: Path) -> bool:
+    if sys.platform == "win32":
+        return False
+    try:
+        with path.open("rb") as stream:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False

@@ -1,58 +1,55 @@
-"""A purple agent from one function: `decide(observation) -> Action`, served over A2A.
+"""A participant (purple agent) from one function: `decide(observation) -> Action`, served over A2A.
 
 async def decide(observation: Observation) -> Action:
-    return Action(tool="finish", params={"answer": f"I was asked to {observation.instruction}"})
+    return Action(tool="finish", params={"answer": f"My task was {observation.instruction}"})
 
 serve(decide, name="my-agent", host="127.0.0.1", port=9019, card_url=None)
 """
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from importlib import metadata
-from typing import Generic, TypeVar
+from typing import NamedTuple, TypeVar
 
 from starlette.applications import Starlette
 
 from shared import models, protocol
-from shared.a2a.server import build_app
+from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, run_server
-from shared.a2a.turn import Skill, Turn
+from shared.a2a.tasks import Turn
 from shared.errors import ObservationError
-from shared.models import Action, Page, Record, ToolSpec
+from shared.models import Action, Record
 from shared.settings import Settings
 
-__all__ = ["Action", "Decide", "Observation", "ParticipantOptions", "build_participant", "per_episode", "serve"]
+__all__ = ["Action", "Decide", "Observation", "ParticipantOptions", "build_participant", "per_attempt", "serve"]
 
-MAX_EPISODES = 256
+# Judges do not announce the end of an attempt, so old ones are forgotten when there are too many.
+MAX_ATTEMPTS = 256
+_DESCRIPTION = "Performs web tasks for a WABE judge."
 _T = TypeVar("_T")
 
 
-class Observation(Record):
-    """What a participant knows when it decides: the judge's message, and what stays true through the episode.
+class Observation(models.Observation):
+    """The judge's message, with the instruction and the website in every step.
 
-    `step` counts from 0; `feedback` says why the last reply failed, when it did. `message` is the judge's message
-    alone, which holds the instruction in the first step only.
+    `step` counts from 0; `feedback` says why the last reply failed, if it did. `message` is the message as it was sent:
+    only the first one of an attempt has the instruction.
     """
 
     context_id: str
     step: int
     instruction: str
-    website: str | None
-    feedback: str | None
-    tools: tuple[ToolSpec, ...]
-    page: Page
     message: models.Observation
 
 
 Reply = Action | str
-"""What `decide` returns: an action, or text that is sent as it is."""
+"""What `decide` returns: an action, or text that is sent unchanged."""
 
 Decide = Callable[[Observation], Awaitable[Reply]]
-"""May raise: the judge is then told that the participant failed, and why."""
+"""If it raises, the judge receives the error as the participant's failure."""
 
 
 class ParticipantOptions(Record):
-    """What a participant is made with; each reads what it needs."""
+    """The options that participants are created with; each reads what it needs."""
 
     model: str | None = None
     script: str | None = None
@@ -67,110 +64,85 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 9019,
     card_url: str | None = None,
-    description: str = "Plays web tasks for a WABE judge.",
+    description: str = _DESCRIPTION,
 ) -> None:
-    """Serve `decide` over A2A until SIGTERM or SIGINT. `card_url` is the address that the agent card names.
+    """Serve `decide` over A2A until SIGTERM or SIGINT. `card_url` is the address in the agent card.
 
     Raises `ConfigError` when the port is taken.
     """
-    url = card_url or address_of(host, port)
-    app = build_participant(decide, name=name, card_url=url, description=description)
+    app = build_participant(decide, name=name, card_url=card_url or address_of(host, port), description=description)
     run_server(app, host, port, before_shutdown=app.state.stop)
 
 
-def build_participant(
-    decide: Decide,
-    *,
-    name: str,
-    card_url: str,
-    description: str = "Plays web tasks for a WABE judge.",
-) -> Starlette:
+def build_participant(decide: Decide, *, name: str, card_url: str, description: str = _DESCRIPTION) -> Starlette:
     """What `serve` serves, as an ASGI application."""
     skill = Skill(
-        id="web-task", name="Web task", description="Sees a page and says what to do next.", tags=("web", "browser")
+        id="web-task", name="Web task", description="Chooses the next action on a page.", tags=("web", "browser")
     )
-    version = metadata.version("wabe")
     return build_app(
-        _Player(decide),
+        _Participant(decide),
         name=name,
         description=description,
-        version=version,
+        version=metadata.version("wabe"),
         card_url=card_url,
         skills=[skill],
     )
 
 
-def per_episode(create: Callable[[], Callable[[models.Observation], Awaitable[Reply]]]) -> Decide:
-    """A `Decide` from agents that play one episode each: `create()` makes one, which is given every message of it."""
-    episodes: _Newest[Callable[[models.Observation], Awaitable[Reply]]] = _Newest(MAX_EPISODES)
+def per_attempt(create: Callable[[Observation], Decide]) -> Decide:
+    """A `Decide` from agents that make one attempt each: `create` is called with an attempt's first observation."""
+    agents: dict[str, Decide] = {}
 
     async def decide(observation: Observation) -> Reply:
-        play = episodes.get(observation.context_id) if observation.step else None
-        if play is None:
-            play = create()
-        episodes.put(observation.context_id, play)
-        return await play(observation.message)
+        # A first step in a known context begins another attempt.
+        agent = agents.get(observation.context_id) if observation.step else None
+        agent = agent or create(observation)
+        _keep_newest(agents, observation.context_id, agent)
+        return await agent(observation)
 
     return decide
 
 
-class _Newest(Generic[_T]):
-    """A mapping that keeps the `limit` entries used last."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._entries: OrderedDict[str, _T] = OrderedDict()
-
-    def get(self, key: str) -> _T | None:
-        return self._entries.get(key)
-
-    def put(self, key: str, value: _T) -> None:
-        self._entries[key] = value
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._limit:
-            self._entries.popitem(last=False)
+def _keep_newest(entries: dict[str, _T], key: str, value: _T) -> None:
+    # A dict keeps its entries in order of insertion, so the first one has been unused for longest.
+    entries.pop(key, None)
+    entries[key] = value
+    if len(entries) > MAX_ATTEMPTS:
+        del entries[next(iter(entries))]
 
 
-class _Episode(Record):
-    """What stays true in one conversation, and how many observations it has had."""
+class _Attempt(NamedTuple):
+    """What is constant through one conversation, and how many observations it has had."""
 
     instruction: str
     website: str | None
     steps: int = 0
 
 
-class _Player:
-    """Reads each message, remembers each conversation's task, and renders the reply."""
+class _Participant:
+    """Reads each message, remembers the task of each conversation, and renders the reply."""
 
     def __init__(self, decide: Decide) -> None:
         self._decide = decide
-        self._episodes: _Newest[_Episode] = _Newest(MAX_EPISODES)
+        self._attempts: dict[str, _Attempt] = {}
 
     async def __call__(self, turn: Turn) -> str:
-        """The reply to one message. Raises `ObservationError` for a message that is not a judge's."""
-        image = next((file for file in turn.files if file.media_type.startswith("image/")), None)
-        if image is None:
-            message = protocol.parse_observation(turn.text)
-        else:
-            message = protocol.parse_observation(turn.text, image.data, image.media_type)
-        episode = self._episodes.get(turn.context_id)
+        """The reply to one message. Raises `ObservationError` for a message that is not from a judge."""
+        # The judge sends one screenshot, or none.
+        images = [(file.data, file.media_type) for file in turn.files if file.media_type.startswith("image/")]
+        message = protocol.parse_observation(turn.text, *(images[0] if images else ()))
         if message.instruction is not None:
-            episode = _Episode(instruction=message.instruction, website=message.website)
-        if episode is None:
+            attempt = _Attempt(message.instruction, message.website)
+        elif turn.context_id in self._attempts:
+            attempt = self._attempts[turn.context_id]
+        else:
             raise ObservationError(
-                "this conversation began before this participant did, or too many began since: its task is not known",
-                remedy="begin the episode again",
+                "the task of this conversation is unknown: it began before this participant was started, or too many"
+                " others have begun since",
+                remedy="begin a new attempt",
             )
-        self._episodes.put(turn.context_id, episode.model_copy(update={"steps": episode.steps + 1}))
-        observation = Observation(
-            context_id=turn.context_id,
-            step=episode.steps,
-            instruction=episode.instruction,
-            website=episode.website,
-            feedback=message.feedback,
-            tools=message.tools,
-            page=message.page,
-            message=message,
-        )
-        reply = await self._decide(observation)
+        _keep_newest(self._attempts, turn.context_id, attempt._replace(steps=attempt.steps + 1))
+        constant = {"instruction": attempt.instruction, "website": attempt.website}
+        fields = dict(message) | constant | {"context_id": turn.context_id, "step": attempt.steps, "message": message}
+        reply = await self._decide(Observation(**fields))
         return reply if isinstance(reply, str) else protocol.render_reply(reply)

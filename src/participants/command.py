@@ -1,13 +1,65 @@
-"""`wabe participant`: a bundled participant as an A2A server."""
+"""`wabe participant`: finds the bundled participants and serves one of them over A2A.
 
-from typing import Annotated
+Every module of this package with a function `create(options) -> Decide` is a participant.
+"""
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from participants.discovery import list_participants, load
-from shared.errors import ConfigError
+import participants
+from shared.errors import ConfigError, WabeError
 from shared.logs import configure_logging
 from shared.settings import Settings
+
+if TYPE_CHECKING:
+    # Listing the participants should not load a server.
+    from participants.base import Decide, ParticipantOptions
+
+# Optional packages by what is imported: their name, and the extra of WABE that installs them.
+_EXTRAS = {"google": ("google-genai", "gemini"), "openai": ("openai", "openai")}
+
+
+def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
+    """All participants: their names, which are their modules', and the first lines of the modules' docstrings.
+
+    Modules are parsed, not imported: a broken one is left out and hides no other.
+    """
+    found = {}
+    folders = participants.__path__ if folders is None else folders
+    paths = [path for folder in folders for path in Path(folder).glob("*.py")]
+    for path in sorted(paths, key=lambda path: path.stem):
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (OSError, SyntaxError, ValueError):
+            continue
+        if any(isinstance(node, ast.FunctionDef) and node.name == "create" for node in tree.body):
+            found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return found
+
+
+def load(name: str) -> "Callable[[ParticipantOptions], Decide]":
+    """The function that creates the participant `name`. Raises `ConfigError` if it is unknown or cannot be imported."""
+    known = list_participants()
+    module_name = name.replace("-", "_")
+    if module_name not in known:
+        raise ConfigError(f"unknown participant {name!r}", remedy=f"one of: {', '.join(known)}")
+    try:
+        module = importlib.import_module(f"participants.{module_name}")
+    except (ImportError, SyntaxError) as error:
+        extra = _EXTRAS.get(str(getattr(error, "name", None)).partition(".")[0])
+        if extra is not None:
+            raise ConfigError(f"{extra[0]} is not installed", remedy=f'pip install "wabe[{extra[1]}]"') from error
+        raise ConfigError(
+            f"participant {name!r} cannot be imported: {error}", remedy="install what its module imports"
+        ) from error
+    create: Callable[[ParticipantOptions], Decide] = module.create
+    return create
 
 
 def register(app: typer.Typer) -> None:
@@ -16,41 +68,42 @@ def register(app: typer.Typer) -> None:
 
 
 def participant(
-    name: Annotated[str | None, typer.Argument(help="Which one; --list names them.", metavar="NAME")] = None,
+    name: Annotated[str | None, typer.Argument(help="Which participant; --list shows them.", metavar="NAME")] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the participants.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 9019,
-    card_url: Annotated[str | None, typer.Option(help="Address that the agent card names (behind a proxy).")] = None,
-    model: Annotated[str | None, typer.Option(help="Model, for participants that ask one.")] = None,
-    script: Annotated[str | None, typer.Option(help="Script file, for participants that play one.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed, for participants that draw lots.")] = 0,
+    card_url: Annotated[str | None, typer.Option(help="Address in the agent card, if behind a proxy.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model, for participants that use one.")] = None,
+    script: Annotated[str | None, typer.Option(help="Script file, for the replay participant.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed, for participants that use one.")] = 0,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
 ) -> None:
     """Serve a participant over A2A."""
+    descriptions = list_participants()
     if show_list:
-        for info in list_participants():
-            typer.echo(f"{info.name:<12} {info.description}")
+        for each, description in descriptions.items():
+            typer.echo(f"{each:<12} {description}")
         return
     if name is None:
-        raise ConfigError("no participant is named", remedy="give its name; wabe participant --list names them")
-    # Late: naming the participants should not wait for what a server is made of.
+        raise ConfigError("no participant given", remedy="give a name; wabe participant --list shows them")
+    # Late: the commands above answer without loading a server.
     from participants.base import ParticipantOptions, serve
 
     settings = Settings.from_environ()
     configure_logging(verbose=verbose, secrets=(settings.google_api_key, settings.openai_api_key, settings.auth_token))
     create = load(name)
-    options = ParticipantOptions(
-        model=model or settings.participant_model,
-        script=script or settings.replay_script,
-        seed=seed,
-        settings=settings,
-    )
-    about = {info.name: info.description for info in list_participants()}
-    serve(
-        create(options),
-        name=name,
-        host=host,
-        port=port,
-        card_url=card_url,
-        description=about[name.replace("-", "_")],
-    )
+    options = ParticipantOptions(model=model or settings.participant_model, script=script, seed=seed, settings=settings)
+    description = descriptions[name.replace("-", "_")]
+    serve(create(options), name=name, host=host, port=port, card_url=card_url, description=description)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command alone, as in the participants' images. Returns the exit code: 1 for an error, 2 for bad usage."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    register(app)
+    try:
+        app(arguments, prog_name="participants")
+    except WabeError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return 2 if isinstance(error, ConfigError) else 1
+    return 0

@@ -1,47 +1,228 @@
-"""Plays a script: finds the elements it names in the snapshot it is sent, asks no model, always does the same.
+"""Plays a script: finds the elements it names in the current snapshot, asks no model, always does the same.
 
-The script is given by `--script` or `WABE_REPLAY_SCRIPT`; several files are joined by the system's path separator
-(`:`; `;` on Windows). Without one, those of the task sets that come with WABE are played. The format is in
-`participants.replay_script`.
+The script is given by `--script` or `WABE_REPLAY_SCRIPT`; several files are separated by the system's path separator
+(`:`; `;` on Windows). Without one, the scripts of the bundled task sets are played.
+
+A file holds `[[scripts]]`, each with the `task` as the judge sends it (white space is normalised), an optional
+`website`, and `[[scripts.steps]]`. A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
+name an element, `role`, `name` and `nth` (from 0; negative counts from the end). `after = { role, name }` delays a step
+until such an element is there, so that the effect of an earlier step has arrived.
 """
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, Self
 
-from participants.base import Decide, ParticipantOptions, Reply, per_episode
-from participants.replay_player import Player
-from participants.replay_script import ScriptBook, load_book
+from pydantic import Field, ValidationError, model_validator
+
+from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
 from shared.errors import ConfigError
-from shared.models import Action, Observation
-from shared.task_sets import task_sets_folder
+from shared.files import parse_toml, read_text, reason_of
+from shared.models import Action, Record
+from shared.snapshot import Node, Snapshot, parse_snapshot
+
+MAX_WAITS = 4
+_WAIT_S = 1
+# A task and its website, normalised; no website for any.
+_Key = tuple[str, str | None]
 
 
 def create(options: ParticipantOptions) -> Decide:
-    """A replay participant. Raises `ConfigError` when there is no script at all, or for one that cannot be used."""
+    """A replay participant. Raises `ConfigError` if there is no script, or for one that cannot be used."""
     written = options.script or options.settings.replay_script or ""
     paths = [Path(part) for part in written.split(os.pathsep) if part]
-    paths = paths or sorted(task_sets_folder(options.settings).glob("*/replay.toml"))
+    paths = paths or sorted(options.settings.scenarios_folder.glob("*/replay.toml"))
     if not paths:
-        raise ConfigError(
-            "the replay participant has no script", remedy="give --script FILE, or set WABE_REPLAY_SCRIPT"
-        )
+        raise ConfigError("the replay participant has no script", remedy="give --script FILE or set WABE_REPLAY_SCRIPT")
     book = load_book(paths)
-    return per_episode(lambda: _Episode(book).reply)
+
+    def begin(first: Observation) -> Decide:
+        script = find_script(book, first.instruction, first.website)
+        player = None if script is None else Player(script)
+
+        async def decide(observation: Observation) -> Reply:
+            if player is None:
+                return _finish("There is no script for this task.")
+            return player.reply(observation.page.snapshot, observation.feedback)
+
+        return decide
+
+    return per_attempt(begin)
 
 
-class _Episode:
-    """One episode: the script is chosen by the first message, which alone holds the task."""
+class Wanted(Record):
+    """An element by role and name."""
 
-    def __init__(self, book: ScriptBook) -> None:
-        self._book = book
-        self._player: Player | None = None
+    role: str
+    name: str | None = None
+    nth: int = 0
 
-    async def reply(self, observation: Observation) -> Reply:
-        """The reply to one message."""
-        if observation.instruction is not None:
-            script = self._book.find(observation.instruction, observation.website)
-            self._player = None if script is None else Player(script)
-        if self._player is None:
-            answer = "There is no script for this task."
-            return Action(tool="finish", params={"answer": answer}, thought=answer)
-        return self._player.reply(observation.page.snapshot, observation.feedback)
+    def __str__(self) -> str:
+        number = f" number {self.nth + 1}" if self.nth > 0 else ""
+        return f'{self.role} "{self.name}"{number}' if self.name is not None else f"{self.role}{number}"
+
+
+class ScriptStep(Record):
+    """One reply. With `repeat` it is sent again until the attempt ends."""
+
+    say: str | None = None
+    tool: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    role: str | None = None
+    name: str | None = None
+    nth: int = 0
+    after: Wanted | None = None
+    thought: str = ""
+    repeat: bool = False
+
+    @model_validator(mode="after")
+    def _is_one_reply(self) -> Self:
+        if (self.say is None) == (self.tool is None):
+            raise ValueError("a step has either `tool` or `say`")
+        if self.say is not None and (self.params or self.role or self.name or self.thought):
+            raise ValueError("a step with `say` takes no `params`, `role`, `name` or `thought`")
+        if self.name is not None and self.role is None:
+            raise ValueError("`name` needs a `role`")
+        return self
+
+    @property
+    def element(self) -> Wanted | None:
+        """The element that the step acts on."""
+        return None if self.role is None else Wanted(role=self.role, name=self.name, nth=self.nth)
+
+
+class Script(Record):
+    """What to do for one task."""
+
+    task: str = Field(min_length=1)
+    website: str | None = None
+    steps: tuple[ScriptStep, ...] = Field(min_length=1)
+
+    @property
+    def key(self) -> _Key:
+        """What the script is found by."""
+        return _key(self.task, self.website)
+
+
+class _ScriptFile(Record):
+    scripts: tuple[Script, ...] = Field(min_length=1)
+
+
+def _key(task: str, website: str | None) -> _Key:
+    return _normalised(task), None if website is None else website.strip().rstrip("/")
+
+
+def _normalised(text: str) -> str:
+    return " ".join(text.split())
+
+
+def find_script(book: Mapping[_Key, Script], task: str, website: str | None) -> Script | None:
+    """The script for this task; one for the website takes precedence over one for any website."""
+    return book.get(_key(task, website)) or book.get(_key(task, None))
+
+
+def load_book(paths: Iterable[Path]) -> dict[_Key, Script]:
+    """The scripts of all files. Raises `ConfigError` for one that cannot be read, is malformed, or repeats a task."""
+    book: dict[_Key, Script] = {}
+    sources: dict[_Key, Path] = {}
+    for path in paths:
+        try:
+            text = read_text(path)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"{path}: cannot be read: {reason_of(error)}", remedy="give the path of a replay script"
+            ) from error
+        for number, script in enumerate(parse_scripts(text, str(path))):
+            if script.key in sources:
+                raise ConfigError(
+                    f"{path}: scripts.{number}.task: {sources[script.key]} has a script for this task already",
+                    remedy="keep one script for each task, or distinguish them by `website`",
+                )
+            sources[script.key] = path
+            book[script.key] = script
+    return book
+
+
+def parse_scripts(text: str, source: str) -> tuple[Script, ...]:
+    """The scripts in `text`. Raises `ConfigError` naming `source` and the wrong key."""
+    remedy = "scenarios/README.md describes the format of replay scripts"
+    try:
+        return _ScriptFile.model_validate(parse_toml(text)).scripts
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"]) or "scripts"
+        message = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{source}: {key}: {message}", remedy=remedy) from error
+    except ValueError as error:
+        raise ConfigError(f"{source}: {error}", remedy=remedy) from error
+
+
+class Player:
+    """The position of one attempt in its script. An element that is not there yet is waited for, `MAX_WAITS` times."""
+
+    def __init__(self, script: Script) -> None:
+        self._steps = script.steps
+        self._at = 0
+        self._waits = 0
+        self._failures = 0
+        self._sent = False
+
+    def reply(self, snapshot: str, feedback: str | None) -> Action | str:
+        """The next reply: an action, or text that is sent unchanged. `feedback` says why the last reply failed."""
+        if self._sent:
+            step = self._steps[self._at]
+            # An unreadable reply is meant to fail; an action is tried once more, on the new snapshot.
+            if feedback is not None and step.tool is not None:
+                self._failures += 1
+                if self._failures > 1:
+                    return _finish(f"Step {self._at + 1} failed twice: {feedback}")
+            else:
+                self._at += 0 if step.repeat else 1
+                self._failures = self._waits = 0
+        self._sent = False
+        if self._at >= len(self._steps):
+            return _finish("The script ends here.")
+        return self._play(self._steps[self._at], snapshot)
+
+    def _play(self, step: ScriptStep, snapshot: str) -> Action | str:
+        page = parse_snapshot(snapshot) if step.after is not None or step.element is not None else Snapshot()
+        if step.after is not None and _find(page, step.after) is None:
+            return self._wait(step.after)
+        params = dict(step.params)
+        if step.element is not None:
+            node = _find(page, step.element)
+            if node is None:
+                return self._wait(step.element)
+            # The description is for readers of the recording; the judge acts on the reference.
+            params |= {"element": str(step.element), "target": node.ref}
+        self._sent = True
+        if step.say is not None:
+            return step.say
+        thought = step.thought or f"Next: {step.tool}" + (f" on {step.element}." if step.element else ".")
+        return Action(tool=step.tool or "", params=params, thought=thought)
+
+    def _wait(self, wanted: Wanted) -> Action:
+        self._waits += 1
+        if self._waits > MAX_WAITS:
+            return _finish(f"I could not find {wanted} on the page.")
+        return Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought=f"{wanted} is not there yet.")
+
+
+def _find(snapshot: Snapshot, wanted: Wanted) -> Node | None:
+    """An element with a reference: by its exact name, otherwise by a part of it in any case.
+
+    An element without a name of its own goes by the text inside it.
+    """
+    # The judge accepts an element only by its reference.
+    nodes = [node for node in snapshot.find(wanted.role) if node.ref is not None]
+    if wanted.name is not None:
+        name = _normalised(wanted.name)
+        named = [(node, _normalised(node.name or snapshot.text_of(node))) for node in nodes]
+        nodes = [node for node, own in named if own == name]
+        nodes = nodes or [node for node, own in named if name.casefold() in own.casefold()]
+    return nodes[wanted.nth] if -len(nodes) <= wanted.nth < len(nodes) else None
+
+
+def _finish(answer: str) -> Action:
+    return Action(tool="finish", params={"answer": answer}, thought="There is nothing more I can do.")

@@ -8,7 +8,8 @@ import json
 import re
 from dataclasses import dataclass
 
-from shared.patterns import Pattern, PatternError
+from shared.fields import Invalid, did_you_mean
+from shared.patterns import Pattern
 
 MAX_ELEMENT_CHARS = 1_000
 # WAI-ARIA 1.2, with the names that Playwright's snapshots add: `generic`, `iframe`, `text`.
@@ -28,16 +29,6 @@ _NAME = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _PATTERN = re.compile(r"/((?:[^/\\]|\\.)*)/", re.DOTALL)
 
 
-class ElementError(ValueError):
-    """A mistake in an element; `column` counts from 1."""
-
-    def __init__(self, problem: str, column: int, remedy: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.column = column
-        self.remedy = remedy
-
-
 @dataclass(frozen=True)
 class Element:
     """What a check asks of an element; what is `None` or absent may be anything.
@@ -54,9 +45,10 @@ class Element:
 
 
 def parse_element(written: str) -> Element:
-    """Read one element. Raises `ElementError`."""
+    """Read one element. Raises `Invalid` with the column of the mistake."""
     if len(written) > MAX_ELEMENT_CHARS:
-        raise ElementError(f"more than {MAX_ELEMENT_CHARS} characters", MAX_ELEMENT_CHARS + 1, "shorten it")
+        problem = f"more than {MAX_ELEMENT_CHARS} characters"
+        raise Invalid(problem, "shorten it", column=MAX_ELEMENT_CHARS + 1)
     at = _skip(written, 0)
     if written.startswith("- ", at):
         at = _skip(written, at + 1)
@@ -68,11 +60,10 @@ def parse_element(written: str) -> Element:
         value = written[at + 1 :].strip()
         at = len(written)
     if at < len(written):
-        raise ElementError(
-            f"{written[at : at + 20]!a} is not expected here", at + 1, 'write it like: role "name" [state]: value'
-        )
+        problem = f"{written[at : at + 20]!a} is not expected here"
+        raise Invalid(problem, 'write it like: role "name" [state]: value', column=at + 1)
     if role is None and name is None and pattern is None and not states and value is None:
-        raise ElementError("empty", 1, 'write it like: button "Buy"')
+        raise Invalid("empty", 'write it like: button "Buy"', column=1)
     return Element(written=written, role=role, name=name, pattern=pattern, states=states, value=value)
 
 
@@ -86,32 +77,31 @@ def _role(text: str, at: int) -> tuple[str | None, int]:
     found = _ROLE.match(text, at)
     if found is None:
         return None, at
-    role = found[0]
-    if role not in ROLES:
-        close = difflib.get_close_matches(role.lower(), sorted(ROLES), n=1, cutoff=0.6)
+    if found[0] not in ROLES:
+        close = difflib.get_close_matches(found[0].lower(), sorted(ROLES), n=1, cutoff=0.6)
         remedy = f"did you mean '{close[0]}'?" if close else "use a role as the page's snapshot shows it"
-        raise ElementError(f"{role[:40]!r} is not a role", at + 1, remedy)
-    return role, _skip(text, found.end())
+        raise Invalid(f"{found[0][:40]!r} is not a role", remedy, column=at + 1)
+    return found[0], _skip(text, found.end())
 
 
 def _name(text: str, at: int) -> tuple[str | None, Pattern | None, int]:
     if text.startswith('"', at):
         found = _NAME.match(text, at)
         if found is None:
-            raise ElementError("the name has no closing quote", at + 1, 'close it with "')
+            raise Invalid("the name has no closing quote", 'close it with "', column=at + 1)
         try:
             name: str = json.loads(found[0], strict=False)
         except ValueError:
-            raise ElementError("the name has an unknown escape", at + 1, 'write \\" and \\\\ only') from None
+            raise Invalid("the name has an unknown escape", 'write \\" and \\\\ only', column=at + 1) from None
         return name, None, _skip(text, found.end())
     if text.startswith("/", at):
         found = _PATTERN.match(text, at)
         if found is None:
-            raise ElementError("the pattern has no closing slash", at + 1, "close it with /")
+            raise Invalid("the pattern has no closing slash", "close it with /", column=at + 1)
         try:
             return None, Pattern(found[1].replace("\\/", "/")), _skip(text, found.end())
-        except PatternError as error:
-            raise ElementError(error.problem, at + 1 + error.column, "correct the regular expression") from None
+        except Invalid as error:
+            raise Invalid(error.problem, error.remedy, column=at + 1 + (error.column or 0)) from None
     return None, None, at
 
 
@@ -120,23 +110,18 @@ def _states(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
     while text.startswith("[", at):
         found = _STATE.match(text, at)
         if found is None:
-            raise ElementError("the state is not closed", at + 1, "write it like [checked] or [checked=false]")
+            raise Invalid("the state is not closed", "write it like [checked] or [checked=false]", column=at + 1)
         key = found[1]
         if key in ("ref", "box", "cursor"):
-            raise ElementError(f"[{key}] differs from run to run", at + 1, "remove it")
+            raise Invalid(f"[{key}] differs from run to run", "remove it", column=at + 1)
         if key not in STATES:
-            close = difflib.get_close_matches(key, STATES, n=1, cutoff=0.6)
-            raise ElementError(
-                f"{key[:40]!r} is not a state",
-                at + 2,
-                f"did you mean '{close[0]}'?" if close else f"use one of {', '.join(STATES)}",
-            )
+            raise Invalid(f"{key[:40]!r} is not a state", did_you_mean(key, STATES), column=at + 2)
         value = (found[2] or "true").strip("\"'").lower()
         if states.setdefault(key, value) != value:
-            raise ElementError(f"[{key}] has two values", at + 1, "keep one")
+            raise Invalid(f"[{key}] has two values", "keep one", column=at + 1)
         if key == "level" and not (value.isascii() and value.isdigit()):
-            raise ElementError(f"{value[:20]!a} is not a level", at + 1, "write it like [level=2]")
+            raise Invalid(f"{value[:20]!a} is not a level", "write it like [level=2]", column=at + 1)
         if key != "level" and value not in ("true", "false", "mixed"):
-            raise ElementError(f"{value[:20]!a} is not a value of a state", at + 1, "use true, false or mixed")
+            raise Invalid(f"{value[:20]!a} is not a value of a state", "use true, false or mixed", column=at + 1)
         at = _skip(text, found.end())
     return tuple(states.items()), at

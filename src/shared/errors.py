@@ -1,6 +1,6 @@
-"""The exception tree, named by who is to blame.
+"""The exception tree, divided by who is to blame.
 
-Every error says what happened and, in `remedy`, what to do next. `blame` is what results record as the cause.
+Every error says what happened and, in `remedy`, what to do next. Results record `blame` as the cause.
 """
 
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -12,7 +12,7 @@ Blame = Literal["user", "participant", "browser", "site", "judge model", "intern
 
 
 class WabeError(Exception):
-    """Base of all errors raised on purpose. Without a more precise class the cause is internal."""
+    """Base of all errors raised on purpose. The cause is internal unless a subclass says otherwise."""
 
     blame: ClassVar[Blame] = "internal"
 
@@ -32,17 +32,17 @@ class ConfigError(WabeError):
 
 
 class TrajectoryError(WabeError):
-    """A trajectory folder that cannot be read. The message names the file and what is wrong with it."""
+    """A trajectory folder cannot be read. The message names the file and what is wrong with it."""
 
     blame = "user"
 
 
 class ObservationError(WabeError):
-    """A text that is no judge's message: a participant in Python cannot read an observation from it."""
+    """A participant received a text that is not a judge's message."""
 
 
 class ParticipantError(WabeError):
-    """The participant erred, timed out, disconnected or kept sending what cannot be read. Scored 0, cause named."""
+    """The participant erred, timed out, disconnected or kept sending unreadable replies. Scored 0, cause named."""
 
     blame = "participant"
 
@@ -52,17 +52,17 @@ class ParticipantTimeout(ParticipantError):
 
 
 class ParticipantUnreachable(ParticipantError):
-    """The participant could not be dialled, or the connection broke."""
+    """The participant could not be reached, or the connection broke."""
 
 
 class EnvironmentFault(WabeError):
-    """Something around the participant failed. The episode is aborted and tried again, never scored."""
+    """Something other than the participant failed. The attempt is aborted and retried, never scored."""
 
     blame: ClassVar[Blame] = "browser"
 
 
 class BrowserFault(EnvironmentFault):
-    """The browser or its MCP server died, hung or came back without its pages."""
+    """The browser or its MCP server died, hung or restarted without its pages."""
 
 
 class SiteFault(EnvironmentFault):
@@ -80,9 +80,9 @@ class InternalFault(EnvironmentFault):
 class ModelError(WabeError):
     """The judge model gave no usable answer. The verdict is unscored.
 
-    `usage` and `cost_usd` are what the call took all the same: an answer that is blocked, or that reached its limit in
-    thoughts, is paid for, and so may be one that was not waited for. No `usage`: nothing was used. A `usage` without
-    tokens: the request was sent, but what it used was not told. No `cost_usd`: the price or the usage is unknown.
+    `usage` and `cost_usd` are what the call cost nevertheless: providers charge for blocked answers, for answers that
+    reached their limit while reasoning, and possibly for abandoned ones. `usage` is `None` if nothing was used, and has
+    no tokens if a request was sent but its usage is unknown. `cost_usd` is `None` if the price or the usage is unknown.
     """
 
     blame = "judge model"
@@ -98,7 +98,7 @@ class ModelUnavailable(ModelError):
 
 
 class ModelKeyRefused(ModelUnavailable):
-    """The provider does not accept the key: asking again changes nothing."""
+    """The provider does not accept the key; retrying is useless."""
 
 
 class ModelBlocked(ModelError):
@@ -106,12 +106,12 @@ class ModelBlocked(ModelError):
 
 
 class ModelTruncated(ModelError):
-    """The answer ended at the token limit with nothing usable in it."""
+    """The answer reached the token limit with nothing usable in it."""
 
 
 class ModelMalformed(ModelError):
-    """The endpoint answered with something that is not its documented format."""
+    """The endpoint's answer does not have the documented format."""
 
 
 class ModelBudgetSpent(ModelError):
-    """`max_judge_cost_usd` or `max_judge_tokens` is reached; no further call is made."""
+    """`max_judge_cost_usd` or `max_judge_tokens` has been reached; no further calls are made."""

@@ -1,4 +1,4 @@
-"""Importing large packages without the garbage collector's help."""
+"""Faster imports of large packages."""
 
 import gc
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Within, no cyclic garbage is looked for.
+    """Pauses the garbage collector.
 
-    An import makes thousands of objects that stay; the collector goes over them again and again and finds nothing. For
-    a model SDK that is a fifth of the time its import takes.
+    An import creates thousands of objects that stay; the collector scans them again and again for nothing. For a model
+    SDK that takes up to a fifth of the import time.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Logging set-up: one format, to standard error, secrets kept out, and a bound on its volume."""
+"""Logging set-up: one format, to standard error, without secrets and of bounded volume."""
 
 import logging
 import sys
@@ -9,61 +9,50 @@ from typing import TextIO
 
 from pydantic import SecretStr
 
+_PERIOD_S = 60.0
+_MAX_REPEATS = 3
+_MAX_CHARS = 100_000
+
 
 class RedactSecrets(logging.Filter):
-    """Replaces known secrets in a record's text, whoever logs it."""
+    """Replaces known secrets in every record."""
 
     def __init__(self, secrets: Iterable[SecretStr | None]) -> None:
         super().__init__()
-        self._values = [
-            secret.get_secret_value() for secret in secrets if secret and len(secret.get_secret_value()) >= 8
-        ]
+        values = [secret.get_secret_value() for secret in secrets if secret]
+        # Shorter values would occur in ordinary words.
+        self._values = [value for value in values if len(value) >= 8]
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite the record in place; never drops one."""
-        text = record.getMessage()
-        if record.exc_info:
-            text = f"{text}\n{logging.Formatter().formatException(record.exc_info)}"
-        if record.stack_info:
-            text = f"{text}\n{record.stack_info}"
-        # Another handler may have written the traceback down already, with all that is in it.
-        record.exc_info = record.exc_text = record.stack_info = None
+        text = logging.Formatter().format(record)
         for value in self._values:
             text = text.replace(value, "[secret]")
         record.msg, record.args = text, ()
+        # The text has the traceback already; the originals still hold the secrets.
+        record.exc_info = record.exc_text = record.stack_info = None
         return True
 
 
 class BoundedHandler(logging.StreamHandler[TextIO]):
-    """Writes records to a stream; of warnings and errors, which a stranger may cause at will, a bounded amount.
+    """Writes records to a stream, but only a bounded amount of warnings and errors, which strangers can cause at will.
 
-    In every `period_s` the same text is written `repeats` times at most, and a top-level logger writes `max_chars` at
-    most, so that one library's noise does not hide another's warning. How many records were dropped is logged when the
-    next period begins. Lesser records report progress: their volume follows from the work that was accepted.
+    Per minute the same text is written three times at most, and each top-level logger writes a bounded number of
+    characters, so that noise from one library does not hide a warning from another. The number of dropped records is
+    logged when the next minute begins. Lower levels report progress: their volume follows from the accepted work.
     """
 
-    def __init__(
-        self,
-        stream: TextIO,
-        *,
-        period_s: float = 60.0,
-        repeats: int = 3,
-        max_chars: int = 100_000,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(stream)
-        self._period_s = period_s
-        self._repeats = repeats
-        self._max_chars = max_chars
         self._clock = clock
-        self._period_began = clock()
-        self._repeated: Counter[str] = Counter()
+        self._period_start = clock()
+        self._repeats: Counter[str] = Counter()
         self._written: Counter[str] = Counter()
         self._dropped = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write `record`, or count it as dropped."""
-        if self._clock() - self._period_began >= self._period_s:
+        if self._clock() - self._period_start >= _PERIOD_S:
             self._begin_period()
         if record.levelno >= logging.WARNING and not self._admits(record):
             self._dropped += 1
@@ -71,31 +60,29 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
         super().emit(record)
 
     def _admits(self, record: logging.LogRecord) -> bool:
-        speaker, said = record.name.partition(".")[0], record.getMessage()
+        source, text = record.name.partition(".")[0], record.getMessage()
         size = len(self.format(record))
-        if self._repeated[said] >= self._repeats or self._written[speaker] + size > self._max_chars:
+        if self._repeats[text] >= _MAX_REPEATS or self._written[source] + size > _MAX_CHARS:
             return False
-        self._repeated[said] += 1
-        self._written[speaker] += size
+        self._repeats[text] += 1
+        self._written[source] += size
         return True
 
     def _begin_period(self) -> None:
         dropped, self._dropped = self._dropped, 0
-        self._period_began = self._clock()
-        self._repeated.clear()
+        self._period_start = self._clock()
+        self._repeats.clear()
         self._written.clear()
         if dropped:
-            told = "%d log records were dropped: they repeated others, or were too many"
-            super().emit(logging.LogRecord(__name__, logging.WARNING, __file__, 0, told, (dropped,), None))
+            text = "%d log records were dropped because they were repeated or too many"
+            super().emit(logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, (dropped,), None))
 
 
 def configure_logging(*, verbose: bool = False, secrets: Iterable[SecretStr | None] = ()) -> None:
-    """Send log records to standard error; libraries speak from WARNING on."""
+    """Send log records to standard error; libraries from WARNING on."""
     handler = BoundedHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     handler.addFilter(RedactSecrets(secrets))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.WARNING)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name in ("judge", "participants", "shared"):
         logging.getLogger(name).setLevel(logging.DEBUG if verbose else logging.INFO)

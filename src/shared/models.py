@@ -1,39 +1,43 @@
-"""Records that pass between the parts: frozen, plain, validated once.
+"""The records that packages pass to each other: frozen, plain, validated once.
 
-Names follow the field's words: a task is attempted in an episode; an episode is a sequence of steps; each step holds
-one observation, one reply and one outcome; what is on disk is a trajectory; what a method says of it is a verdict.
+A task is played in attempts; an attempt is a sequence of steps; each step has one observation, one reply and one
+outcome; an attempt on disk is a trajectory; checks or a judge method give a verdict on it.
 """
 
-from typing import Any, Literal
+import re
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.checks import Check
 
+TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+TaskId = Annotated[str, Field(pattern=f"^{TASK_ID.pattern}$")]
 Level = Literal["easy", "medium", "hard"]
+VerdictOutcome = Literal["success", "failure", "unscored"]
+TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
     "max_steps",  # over the step budget, no answer
     "task_timeout",  # over the time budget, no answer
     "participant_error",  # erred, timed out, disconnected
-    "unreadable_replies",  # three replies in a row that could not be read
+    "unreadable_replies",  # three unreadable replies in a row
     "environment_fault",  # browser, site or judge fault: aborted
     "cancelled",  # the assessment was stopped: aborted
 ]
-VerdictOutcome = Literal["success", "failure", "unscored"]
 
 
 class Record(BaseModel):
-    """A frozen record; unknown keys are refused so that no typo passes for a setting."""
+    """A frozen record; unknown keys are errors, so that a typo is not silently ignored."""
 
-    # Built when first used: a command pays for the few records that it reads, not for all there are.
+    # Validators are built at first use: a command pays for the few records it reads, not for all of them.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Task(Record):
     """One task of a scenario."""
 
-    task_id: str = Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=128)
+    task_id: TaskId
     website: str
     task: str
     level: Level | None = None
@@ -63,7 +67,8 @@ class Tab(Record):
 class Page(Record):
     """What the browser shows at one moment. `screenshot` is the image as the browser encoded it (JPEG).
 
-    `refused` are network addresses that pages asked for since the last look and that the guard kept them from.
+    `refused` are the network addresses that the guard blocked, and `downloads` the names of files that pages began to
+    download, since the last observation.
     """
 
     url: str
@@ -74,10 +79,11 @@ class Page(Record):
     tabs: tuple[Tab, ...] = ()
     dialog: str | None = None
     refused: tuple[str, ...] = ()
+    downloads: tuple[str, ...] = ()
 
 
 class Observation(Record):
-    """What a participant is told in one message. `instruction` stands in the first message of an episode only."""
+    """What a participant receives in one message. Only the first message of an attempt has an `instruction`."""
 
     page: Page
     tools: tuple[ToolSpec, ...]
@@ -87,7 +93,7 @@ class Observation(Record):
 
 
 class Action(Record):
-    """What a participant wants done: one tool with its parameters. `thought` is kept and never judged."""
+    """What a participant asks for: one tool with its parameters. `thought` is recorded and never judged."""
 
     tool: str
     params: dict[str, Any] = Field(default_factory=dict)
@@ -102,9 +108,9 @@ class Reply(Record):
 
 
 class Outcome(Record):
-    """What came of an action. `line` is the factual action line, present only for what really happened.
+    """The result of an action. `line` is the factual action line; only executed actions have one.
 
-    `message` is what the browser said, bounded; it goes back to the participant when `ok` is false.
+    `message` is the browser's text, bounded; the participant receives it as feedback if `ok` is false.
     """
 
     ok: bool
@@ -121,7 +127,7 @@ class Timings(Record):
 
 
 class Navigation(Record):
-    """One request for a page, and whose choice it was that the browser went there (`judge.episode.blame`)."""
+    """One request for a page, and who caused the browser to go there (`judge.episode.blame`)."""
 
     url: str
     is_redirect: bool = False
@@ -132,8 +138,8 @@ class Step(Record):
     """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
 
     The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
-    pixels; `downloads` are the names of files that the action began to download. `navigations` are those since the step
-    before, so they include the ones that led to this observation.
+    pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
+    step, so they include the ones that led to this observation.
     """
 
     index: int
@@ -160,8 +166,8 @@ class Step(Record):
 class TokenUsage(Record):
     """Tokens of one or more model calls. `input` includes `cached`; `output` includes `reasoning`.
 
-    `estimated_calls` of the calls did not tell their usage: cut off before the answer came, or by an endpoint that does
-    not say. Where a meter counts them, it counts an estimate of the tokens.
+    `estimated_calls` of the calls reported no usage (they were cut off, or the endpoint does not report it); their
+    tokens are an estimate.
     """
 
     calls: int = 0
@@ -176,7 +182,7 @@ class TokenUsage(Record):
 
 
 class ImageScore(Record):
-    """One screenshot's relevance as the judge saw it; `Score` is `None` when the reply held none."""
+    """The judge's score for one screenshot's relevance; `Score` is `None` if the reply contained none."""
 
     Response: str
     Score: int | None = Field(default=None, ge=1, le=5)
@@ -197,9 +203,9 @@ class JudgeInfo(Record):
 
 
 class Verdict(Record):
-    """What a judge method says of one trajectory. Nothing defaults to success: without an answer it is `unscored`.
+    """The result of checks or of a judge method for one trajectory: `unscored` if there is no usable answer.
 
-    It is valid for the trajectory with the digest `trajectory_sha256` and for no other.
+    It is valid only for the trajectory whose digest is `trajectory_sha256`.
     """
 
     outcome: VerdictOutcome

@@ -19,11 +19,11 @@ _GAP = " \u00a0\u2009\u202f'’"
 _NUMBER = re.compile(
     rf"(?<![\w.,])(?P<sign>[-−+]?)(?P<digits>\d{{1,3}}(?:[{_GAP}]\d{{3}})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)(?!\w)"
 )
-_SYMBOLS: Mapping[str, str] = MappingProxyType(
+_UNITS: Mapping[str, str] = MappingProxyType(
     {
         "€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₪": "ILS",
-        "₫": "VND", "₴": "UAH", "₿": "BTC", "US$": "USD", "A$": "AUD", "C$": "CAD", "R$": "BRL", "NZ$": "NZD",
-        "HK$": "HKD", "S$": "SGD", "zł": "PLN", "Kč": "CZK", "kr": "KR", "kr.": "KR", "Fr.": "CHF", "euro": "EUR",
+        "₫": "VND", "₴": "UAH", "₿": "BTC", "us$": "USD", "a$": "AUD", "c$": "CAD", "r$": "BRL", "nz$": "NZD",
+        "hk$": "HKD", "s$": "SGD", "zł": "PLN", "kč": "CZK", "kr": "KR", "kr.": "KR", "fr.": "CHF", "euro": "EUR",
         "euros": "EUR", "dollar": "USD", "dollars": "USD", "pound": "GBP", "pounds": "GBP", "yen": "JPY",
     }
 )  # fmt: skip
@@ -31,7 +31,7 @@ _CODES = frozenset(
     """AED ARS AUD BGN BRL BTC CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR ISK JPY KRW MXN MYR NGN NOK
     NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR""".split()  # noqa: SIM905
 )
-_UNIT = "|".join(re.escape(unit) for unit in sorted((*_SYMBOLS, *_CODES), key=len, reverse=True))
+_UNIT = "|".join(re.escape(unit) for unit in sorted((*_UNITS, *_CODES), key=len, reverse=True))
 _BEFORE = re.compile(rf"(?:^|(?<![^\W\d_]))(?P<unit>{_UNIT})[{_GAP}]?$", re.IGNORECASE)
 _AFTER = re.compile(rf"[{_GAP}]?(?P<unit>{_UNIT})(?![^\W\d_])", re.IGNORECASE)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -47,7 +47,7 @@ _DATES = tuple(
         r"(?P<number>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4})",
     )
 )
-_BOOLEANS = MappingProxyType({"yes": True, "true": True, "no": False, "false": False})
+_BOOLEANS: Mapping[str, bool] = MappingProxyType({"yes": True, "true": True, "no": False, "false": False})
 _WORD = re.compile(r"[^\W\d_]+")
 _FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
@@ -91,14 +91,17 @@ def only_value(text: str, kind: ValueType, *, expected: Any = None) -> Any:
     found = list(dict.fromkeys(_FINDERS[kind](text)))
     if len(found) == 1:
         return found[0]
-    said = ", ".join(shown(value) for value in found[:5])
-    raise NormaliseError(f"{len(found)} different values of type {kind}: {said}" if found else f"no {kind}")
+    listed = ", ".join(shown(value) for value in found[:5])
+    raise NormaliseError(f"{len(found)} different values of type {kind}: {listed}" if found else f"no {kind}")
 
 
 def normalise(value: Any, kind: ValueType) -> Any:
     """A declared value in the form of `only_value`. Raises `NormaliseError` when it is not one of that type."""
     if kind == "json":
-        return _numbers(value)
+        try:
+            return _DECODER.decode(json.dumps(value))
+        except (TypeError, ValueError, RecursionError):
+            raise NormaliseError("not a JSON value") from None
     if kind == "list":
         if not isinstance(value, list | tuple):
             raise NormaliseError("not a list")
@@ -192,25 +195,20 @@ def _numbers_in(text: str) -> Iterator[Decimal]:
 
 def _currencies_in(text: str) -> Iterator[tuple[Decimal, str]]:
     for found in _NUMBER.finditer(text):
-        before, after = (
-            _BEFORE.search(text[max(0, found.start() - 10) : found.start()]),
-            _AFTER.match(text, found.end()),
-        )
-        unit = (before or after or {"unit": ""})["unit"]
-        code = _code(unit)
+        before = _BEFORE.search(text[max(0, found.start() - 10) : found.start()])
+        unit = before or _AFTER.match(text, found.end())
+        if unit is None:
+            continue
         digits = found["digits"]
         if re.fullmatch(r"\d{1,3}\.\d{3}", digits):
             # No currency has three decimals that matter; this is how half of Europe writes a thousand.
             digits = digits.replace(".", "")
         number = _decimal(found["sign"], digits)
+        written = unit["unit"]
+        # The pattern ignores case in more letters than `casefold` unites.
+        code = written.upper() if written.upper() in _CODES else _UNITS.get(written.casefold())
         if code and number is not None:
             yield number, code
-
-
-def _code(unit: str) -> str | None:
-    if unit.upper() in _CODES:
-        return unit.upper()
-    return next((code for symbol, code in _SYMBOLS.items() if symbol.casefold() == unit.casefold()), None)
 
 
 def _dates_in(text: str) -> Iterator[date]:
@@ -230,9 +228,7 @@ def _dates_in(text: str) -> Iterator[date]:
 
 
 def _booleans_in(text: str) -> Iterator[bool]:
-    for word in _WORD.findall(text.casefold()):
-        if word in _BOOLEANS:
-            yield _BOOLEANS[word]
+    return (_BOOLEANS[word] for word in _WORD.findall(text.casefold()) if word in _BOOLEANS)
 
 
 _FINDERS: Mapping[str, Callable[[str], Iterator[Any]]] = MappingProxyType(
@@ -241,13 +237,11 @@ _FINDERS: Mapping[str, Callable[[str], Iterator[Any]]] = MappingProxyType(
 
 
 def _item(value: Any) -> Any:
-    """An entry of a list: a number where it is one, else its words."""
-    if isinstance(value, bool):
-        return string(value)
-    if isinstance(value, int | float):
+    """An entry of a list: a number where it is one, otherwise its words."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return _decimal_of(value)
     number = parse_number(value) if isinstance(value, str) else None
-    return number if number is not None else string(value)
+    return string(value) if number is None else number
 
 
 def _list_in(text: str, expected: Any) -> tuple[Any, ...]:
@@ -282,31 +276,25 @@ def _json_in(text: str) -> Any:
     fenced = _FENCE.search(text)
     for candidate in (fenced[1] if fenced else "", text):
         body = candidate.strip()
-        start = min((place for mark in "[{" if (place := body.find(mark)) >= 0), default=-1)
-        for source in (body, body[start:] if start > 0 else ""):
-            if not source:
-                continue
+        start = min((place for mark in "[{" if (place := body.find(mark)) >= 0), default=0)
+        for source in (body, body[start:]):
             try:
-                value, end = json.JSONDecoder(parse_constant=_no_constant).raw_decode(source)
+                value, end = _DECODER.raw_decode(source)
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict | list) or not source[end:].strip():
-                return _numbers(value)
+                return value
     raise NormaliseError("no JSON")
+
+
+def _float(digits: str) -> float:
+    """1.0 is the same number as 1."""
+    value = float(digits)
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _numbers(value: Any) -> Any:
-    """A JSON value in which 1 and 1.0 are the same and `true` is not 1."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return int(value)
-    if isinstance(value, Mapping):
-        return {str(key): _numbers(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_numbers(item) for item in value]
-    return value
+_DECODER = json.JSONDecoder(parse_float=_float, parse_constant=_no_constant)

@@ -1,4 +1,4 @@
-"""Regular expressions that strangers write, matched against text that strangers write: RE2, never `re`.
+"""Regular expressions and texts from outside are matched by RE2, never by `re`.
 
 Python's `re` backtracks, so a pattern such as `(a+)+$` runs for hours on a line of a few dozen characters. A time limit
 would make the result depend on the machine, and a participant who can write the text could choose that result. RE2
@@ -6,30 +6,25 @@ needs time proportional to the text for every pattern it accepts; it has no look
 file that imports `re2`.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from shared.fields import Invalid
+
 MAX_PATTERN_CHARS = 1_000
 MAX_MATCHES = 10_000
+_REMEDY = "correct the regular expression"
 _UNSUPPORTED = re.compile(r"\(\?<?[=!]|\\[1-9]")
 
 
-class PatternError(ValueError):
-    """A pattern that cannot be used. `column` counts from 1 inside the pattern."""
-
-    def __init__(self, problem: str, column: int) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.column = column
-
-
 class Pattern:
-    """A compiled pattern. Raises `PatternError`."""
+    """A compiled pattern. Raises `Invalid` with the column of the mistake."""
 
-    def __init__(self, source: str) -> None:
-        if len(source) > MAX_PATTERN_CHARS:
-            raise PatternError(f"more than {MAX_PATTERN_CHARS} characters", MAX_PATTERN_CHARS + 1)
+    def __init__(self, source: str, *, limit: int = MAX_PATTERN_CHARS) -> None:
+        if len(source) > limit:
+            raise Invalid(f"more than {limit} characters", "shorten it", column=limit + 1)
         # Late: participants share the records of checks and install no RE2.
         import re2  # type: ignore[import-untyped]
 
@@ -39,7 +34,7 @@ class Pattern:
         try:
             self._compiled = re2.compile(source, options)
         except UnicodeEncodeError as error:
-            raise PatternError("a character that is not text", error.start + 1) from None
+            raise Invalid("a character that is not text", _REMEDY, column=error.start + 1) from None
         except re2.error as error:
             raise _explained(source, error) from None
 
@@ -59,31 +54,29 @@ class Pattern:
 
     def matches(self, text: str) -> Iterator[Any]:
         """At most `MAX_MATCHES` matches in order, with the methods of `re.Match`."""
-        for number, found in enumerate(self._compiled.finditer(_encodable(text))):
-            if number == MAX_MATCHES:
-                return
-            yield found
+        return itertools.islice(self._compiled.finditer(_encodable(text)), MAX_MATCHES)
 
 
 def glob(written: str) -> Pattern:
     """A text in which `*` stands for anything, as a pattern for `fullmatch`."""
-    return Pattern("(?s)" + ".*".join(re.escape(part) for part in re.split(r"\*+", written)))
+    pattern = "(?s)" + ".*".join(re.escape(part) for part in re.split(r"\*+", written))
+    return Pattern(pattern, limit=len(pattern))
 
 
 def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _explained(source: str, error: Exception) -> PatternError:
-    raw = error.args[0] if error.args else b""
-    problem, _, piece = (raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)).partition(": ")
+def _explained(source: str, error: Exception) -> Invalid:
     found = _UNSUPPORTED.search(source)
     if found:
-        return PatternError("look-around and back-references are not supported", found.start() + 1)
+        return Invalid("look-around and back-references are not supported", _REMEDY, column=found.start() + 1)
+    raw = error.args[0] if error.args else b""
+    problem, _, piece = (raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)).partition(": ")
     # RE2 reports an unclosed group or class together with everything it holds, which is where it begins.
     place = source.find(piece) if piece else -1
     try:
         re.compile(source)
     except re.error as same:
         place = same.pos if same.pos is not None else place
-    return PatternError(problem or "not a regular expression", max(place, 0) + 1)
+    return Invalid(problem or "not a regular expression", _REMEDY, column=max(place, 0) + 1)

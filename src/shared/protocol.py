@@ -1,63 +1,45 @@
-"""What judge and participant say to each other, as text: observation to message, reply to action, and back. Pure.
+"""The text protocol between judge and participant: observations to messages, replies to actions, and back. Pure.
 
 A judge's message in order (the first three lines where they apply)::
 
-    Task: …             once, in the first message of an episode
+    Task: …             once, in the first message of an attempt
     Website: …
-    Feedback: …         when the last reply failed
+    Feedback: …         if the last reply failed
     Tools:
     - browser_click: …
     Reply format: …
     Page: <url>
     Title: …
-    Dialog: …           when one is open
-    Tabs:               when more than one is open
+    Dialog: …           if one is open
+    Tabs:               if more than one is open
     - 0 (current): <url> | <title>
     Snapshot:
     …to the end of the message
 
-Every value before the snapshot stands in one line, escaped by `shared.text.escape_line`; what a page can write is cut
-to the limits below. So no page can imitate another line of the message. The screenshot travels beside the text.
+Every value before the snapshot is one line, escaped by `shared.text.escape_line`, and whatever a page can write is cut
+to the limits below, so no page can imitate another line of the message. The screenshot travels beside the text.
+
+A reply is read leniently in form and strictly in meaning. Candidates, in this order: `<json>` blocks,
+`THOUGHT:`/`ACTION:`/`PARAMS:` lines, JSON objects in a code fence, and the only JSON object that begins a line (also
+behind a backtick, `JSON:` or a tag such as `<answer>`). Of several blocks the last one counts: earlier ones are
+drafts. If the last block is unreadable the reply is refused; an earlier block is never executed instead.
+Accepted: code fences, a missing closing tag, tags in any case, text around, trailing commas, raw line breaks in
+strings. Refused, because a guess could change the meaning: repeated keys, NaN and infinities, integers beyond 2^53,
+NUL characters, parameters under another name, two objects in one block, more than `MAX_BLOCKS` blocks or `MAX_VALUES`
+values. Each block is decoded at most twice, so the time is linear in the text.
 """
 
+import contextlib
+import json
+import math
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
 from shared.errors import ObservationError
-from shared.models import Action, Observation, Page, Reply, Tab
-from shared.reply import (
-    MAX_REPLY_CHARS,
-    MAX_THOUGHT_CHARS,
-    REPLY_EXAMPLE,
-    TOOL_NAME,
-    parse_reply,
-    render_reply,
-)
-from shared.text import clip, escape_line, unescape_line, without_surrogates
-from shared.tool_text import parse_tools, render_tools
-
-__all__ = [
-    "CLOSE",
-    "ENDING_TOOLS",
-    "FINISH",
-    "MAX_DIALOG_CHARS",
-    "MAX_FEEDBACK_CHARS",
-    "MAX_REPLY_CHARS",
-    "MAX_TABS",
-    "MAX_THOUGHT_CHARS",
-    "MAX_TITLE_CHARS",
-    "MAX_URL_CHARS",
-    "REPLY_EXAMPLE",
-    "REPLY_FORMAT",
-    "TOOL_NAME",
-    "Action",
-    "Observation",
-    "Reply",
-    "parse_observation",
-    "parse_reply",
-    "render_observation",
-    "render_reply",
-]
+from shared.models import Action, Observation, Page, Reply, Tab, ToolSpec
+from shared.text import clip, escape_line, excerpt, unescape_line, without_surrogates
 
 FINISH = "finish"
 CLOSE = "browser_close"
@@ -68,133 +50,468 @@ MAX_TITLE_CHARS = 300
 MAX_DIALOG_CHARS = 1_000
 MAX_FEEDBACK_CHARS = 2_000
 MAX_TABS = 20
+MAX_REPLY_CHARS = 200_000
+MAX_THOUGHT_CHARS = 4_000
+MAX_DEPTH = 16
+MAX_BLOCKS = 10
+MAX_VALUES = 20_000
 
+TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+# No page has a reference `<ref>`, so a participant that echoes the example does nothing with it.
+REPLY_EXAMPLE = '<json>{"thought": "…", "tool": "browser_click", "params": {"target": "<ref>"}}</json>'
 REPLY_FORMAT = (
     f"one tool call, {REPLY_EXAMPLE}, or three lines THOUGHT: …, ACTION: <tool>, PARAMS: <JSON object>. "
     f"<ref> stands for an element's ref, which the snapshot gives as [ref=…]. {FINISH} ends the task with your answer."
 )
 
-_VALUE = re.compile(r"(Task|Website|Feedback|Reply format|Page|Title|Dialog): (.*)")
-_TAB = re.compile(r"- (\d{1,9})( \(current\))?: ([^|]*) \| (.*)")
-_ORDER = ("Task", "Website", "Feedback", "Tools", "Reply format", "Page", "Title", "Dialog", "Tabs", "Snapshot")
-_REQUIRED = {"Tools", "Reply format", "Page", "Title", "Snapshot"}
+# --- Observations ---
+
+_TAB = re.compile(r"- (\d{1,9})( \(current\))?: ([^|\n]*) \| (.*)\n")
+_TOOL = re.compile(r"- ([^\s:]+): (.*)\n((?:  .*\n)*)")
+_MESSAGE = re.compile(
+    r"(?:Task: (?P<task>.*)\n)?(?:Website: (?P<website>.*)\n)?(?:Feedback: (?P<feedback>.*)\n)?"
+    rf"Tools:\n(?P<tools>(?:{_TOOL.pattern})*)Reply format: .*\nPage: (?P<url>.*)\nTitle: (?P<title>.*)\n"
+    rf"(?:Dialog: (?P<dialog>.*)\n)?(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?Snapshot:\n(?P<snapshot>(?s:.*))"
+)
 
 
 def render_observation(observation: Observation) -> str:
-    """The text part of a judge's message; its layout is in this module's docstring.
+    """The text part of a judge's message, laid out as in this module's docstring.
 
     URLs are cut at `MAX_URL_CHARS`, titles at `MAX_TITLE_CHARS`, a dialog at `MAX_DIALOG_CHARS`, feedback at
     `MAX_FEEDBACK_CHARS`; of more than `MAX_TABS` tabs the current one and the last ones are listed. The snapshot is
-    given as it is: cut it before (`shared.snapshot.cut_snapshot`).
+    included whole: cut it before (`shared.snapshot.cut_snapshot`).
     """
-    return "\n".join(_lines(observation))
+    page = observation.page
+    lines = [
+        _render_value("Task", observation.instruction),
+        _render_value("Website", observation.website),
+        _render_value("Feedback", observation.feedback, MAX_FEEDBACK_CHARS),
+        "Tools:",
+        render_tools(observation.tools) or None,
+        f"Reply format: {REPLY_FORMAT}",
+        _render_value("Page", page.url, MAX_URL_CHARS),
+        _render_value("Title", page.title, MAX_TITLE_CHARS),
+        _render_value("Dialog", page.dialog, MAX_DIALOG_CHARS),
+        *_render_tabs(page.tabs),
+        "Snapshot:",
+        without_surrogates(page.snapshot),
+    ]
+    return "\n".join(line for line in lines if line is not None)
 
 
 def parse_observation(text: str, screenshot: bytes | None = None, media_type: str = "image/jpeg") -> Observation:
     """The inverse of `render_observation`, for participants written in Python.
 
-    What was cut stays cut; a single tab is not listed and comes back as no tabs. Raises `ObservationError` when the
-    text is not a judge's message.
+    What was cut stays cut; a single tab is not listed and comes back as no tabs. Raises `ObservationError` for a text
+    that is not a judge's message.
     """
-    head, mark, snapshot = f"\n{text}".partition("\nSnapshot:\n")
-    if not mark:
-        raise _foreign('it has no "Snapshot:" line')
-    values, blocks = _sections(head[1:].split("\n"))
+    match = _MESSAGE.fullmatch(text)
+    if match is None:
+        raise _not_an_observation("its lines are not those of a judge's message")
     try:
-        tools = parse_tools(blocks["Tools"])
+        tools = _parse_tools(match["tools"])
     except (ValueError, RecursionError) as error:
-        raise _foreign(str(error)) from None
+        raise _not_an_observation(str(error)) from None
+    tabs = tuple(
+        Tab(index=int(index), title=unescape_line(title), url=unescape_line(url), current=bool(current))
+        for index, current, url, title in _TAB.findall(match["tabs"] or "")
+    )
+    names = ("task", "website", "feedback", "url", "title", "dialog")
+    values = {name: match[name] and unescape_line(match[name]) for name in names}
     page = Page(
-        url=values["Page"],
-        title=values["Title"],
-        snapshot=snapshot,
+        url=values["url"],
+        title=values["title"],
+        snapshot=match["snapshot"],
         screenshot=screenshot,
         media_type=media_type,
-        tabs=tuple(_parse_tab(line) for line in blocks.get("Tabs", ())),
-        dialog=values.get("Dialog"),
+        tabs=tabs,
+        dialog=values["dialog"],
     )
     return Observation(
         page=page,
         tools=tools,
-        instruction=values.get("Task"),
-        website=values.get("Website"),
-        feedback=values.get("Feedback"),
+        instruction=values["task"],
+        website=values["website"],
+        feedback=values["feedback"],
     )
 
 
-def _lines(observation: Observation) -> Iterator[str]:
-    page = observation.page
-    if observation.instruction is not None:
-        yield f"Task: {escape_line(observation.instruction)}"
-    if observation.website is not None:
-        yield f"Website: {escape_line(observation.website)}"
-    if observation.feedback is not None:
-        yield f"Feedback: {escape_line(clip(observation.feedback, MAX_FEEDBACK_CHARS))}"
-    yield "Tools:"
-    if observation.tools:
-        yield render_tools(observation.tools)
-    yield f"Reply format: {REPLY_FORMAT}"
-    yield f"Page: {escape_line(clip(page.url, MAX_URL_CHARS))}"
-    yield f"Title: {escape_line(clip(page.title, MAX_TITLE_CHARS))}"
-    if page.dialog is not None:
-        yield f"Dialog: {escape_line(clip(page.dialog, MAX_DIALOG_CHARS))}"
-    if len(page.tabs) > 1:
-        yield "Tabs:"
-        yield from (_render_tab(tab) for tab in _listed(page.tabs))
-    yield "Snapshot:"
-    yield without_surrogates(page.snapshot)
+def _render_value(name: str, value: str | None, max_chars: int = sys.maxsize) -> str | None:
+    return None if value is None else f"{name}: {escape_line(clip(value, max_chars))}"
 
 
-def _listed(tabs: tuple[Tab, ...]) -> tuple[Tab, ...]:
-    """At most `MAX_TABS`: a page that opens tabs without end must not fill the message."""
-    if len(tabs) <= MAX_TABS:
-        return tabs
-    last = tabs[-(MAX_TABS - 1) :]
-    return (*[tab for tab in tabs if tab.current and tab not in last][:1], *last)
+def _render_tabs(tabs: tuple[Tab, ...]) -> Iterator[str]:
+    if len(tabs) < 2:
+        return
+    yield "Tabs:"
+    # A page that opens tabs without end must not fill the message.
+    last = tabs[-(MAX_TABS - 1) :] if len(tabs) > MAX_TABS else tabs
+    for tab in (*[tab for tab in tabs if tab.current and tab not in last][:1], *last):
+        # The bar separates address and title, so it must not occur in the address.
+        url = escape_line(clip(tab.url, MAX_URL_CHARS)).replace("|", "\\u007c")
+        title = escape_line(clip(tab.title, MAX_TITLE_CHARS))
+        yield f"- {tab.index}{' (current)' if tab.current else ''}: {url} | {title}"
 
 
-def _render_tab(tab: Tab) -> str:
-    # The bar divides address and title, so it may not occur in the address.
-    url = escape_line(clip(tab.url, MAX_URL_CHARS)).replace("|", "\\u007c")
-    return (
-        f"- {tab.index}{' (current)' if tab.current else ''}: {url} | {escape_line(clip(tab.title, MAX_TITLE_CHARS))}"
-    )
-
-
-def _parse_tab(line: str) -> Tab:
-    match = _TAB.fullmatch(line)
-    if match is None:
-        raise _foreign("a line of the tabs is not understood")
-    index, current, url, title = match.groups()
-    return Tab(index=int(index), title=unescape_line(title), url=unescape_line(url), current=current is not None)
-
-
-def _sections(lines: list[str]) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """The one-line values and the blocks of lines before the snapshot, checked for order."""
-    values: dict[str, str] = {}
-    blocks: dict[str, list[str]] = {}
-    block: list[str] | None = None
-    seen = [-1]
-    for line in lines:
-        match = _VALUE.fullmatch(line)
-        if block is not None and match is None and line.startswith(("- ", "  ")):
-            block.append(line)
-            continue
-        name = match[1] if match is not None else line.removesuffix(":")
-        if name not in _ORDER or _ORDER.index(name) <= seen[-1] or (match is None and name not in ("Tools", "Tabs")):
-            raise _foreign("a line before the snapshot is not understood")
-        seen.append(_ORDER.index(name))
-        if match is not None:
-            values[name], block = unescape_line(match[2]), None
-        else:
-            block = blocks[name] = []
-    if missing := _REQUIRED - values.keys() - blocks.keys() - {"Snapshot"}:
-        raise _foreign(f'it has no "{min(missing)}:" line')
-    return values, blocks
-
-
-def _foreign(what: str) -> ObservationError:
+def _not_an_observation(why: str) -> ObservationError:
     return ObservationError(
-        f"the message is not an observation of a WABE judge: {what}",
+        f"the message is not an observation of a WABE judge: {why}",
         remedy="check that the sender is a judge of the same version",
     )
+
+
+# --- Tools ---
+#
+# One line per tool, one per parameter; nested parameters are one level deeper:
+#
+#     - browser_type: Type text into an element
+#       - target (string, required): Reference of the element in the snapshot
+#       - submit (boolean): Press Enter afterwards
+#
+# Every step pays for it in tokens, and it has a quarter of the size of the JSON schemas. A schema that this form cannot
+# express exactly is written as JSON, so that parsing always gives the same tools back.
+
+_PARAMETER = re.compile(r"( +)- ([A-Za-z_][A-Za-z0-9_]*) \((array of )?(string|number|integer|boolean|object)")
+_ATTRIBUTE = re.compile(r", (required|one of|default|min|max)( ?)")
+_KEYWORDS = {"one of": "enum", "default": "default", "min": "minimum", "max": "maximum"}
+_SCHEMA = "  schema: "
+_MAX_SCHEMA_DEPTH = 6
+
+
+def render_tools(tools: Sequence[ToolSpec]) -> str:
+    """The tools as lines of text, without a line break at the end."""
+    return "\n".join(line for tool in tools for line in _render_tool(tool))
+
+
+def _parse_tools(block: str) -> tuple[ToolSpec, ...]:
+    """The inverse of `render_tools`. Raises `ValueError` for parameters that it does not understand."""
+    return tuple(
+        ToolSpec(name=name, description=unescape_line(text), parameters=_parse_parameters(lines.split("\n")[:-1]))
+        for name, text, lines in _TOOL.findall(block)
+    )
+
+
+def _render_tool(tool: ToolSpec) -> Iterator[str]:
+    if re.search(r"[\s:]", tool.name) or not tool.name or escape_line(tool.name) != tool.name:
+        raise ValueError(f"a tool cannot be named {tool.name!r}")
+    yield f"- {tool.name}: {escape_line(tool.description)}"
+    try:
+        lines = list(_render_object(tool.parameters, 1))
+        is_exact = _parse_parameters(lines) == tool.parameters
+    except (ValueError, TypeError, KeyError, AttributeError):
+        is_exact = False
+    if is_exact:
+        yield from lines
+    else:
+        yield _SCHEMA + json.dumps(tool.parameters, ensure_ascii=True, separators=(",", ":"))
+
+
+def _render_object(schema: dict[str, Any], depth: int) -> Iterator[str]:
+    if depth > _MAX_SCHEMA_DEPTH:
+        raise ValueError("nested too deeply for lines")
+    required = schema.get("required", ())
+    for name, prop in schema["properties"].items():
+        inner = prop["items"] if prop["type"] == "array" else prop
+        line = f"{'  ' * depth}- {name} ({'array of ' if inner is not prop else ''}{inner['type']}"
+        line += ", required" if name in required else ""
+        for word, keyword in _KEYWORDS.items():
+            if keyword in inner:
+                line += f", {word} {json.dumps(inner[keyword])}"
+        yield line + (f"): {escape_line(prop['description'])}" if "description" in prop else ")")
+        if inner["type"] == "object":
+            yield from _render_object(inner, depth + 1)
+
+
+def _parse_parameters(lines: Sequence[str]) -> dict[str, Any]:
+    if len(lines) == 1 and lines[0].startswith(_SCHEMA):
+        schema = json.loads(lines[0][len(_SCHEMA) :])
+        if not isinstance(schema, dict):
+            raise ValueError("a schema is not an object")
+        return schema
+    root: dict[str, Any] = _empty_object()
+    stack = [root]
+    for line in lines:
+        head = _PARAMETER.match(line)
+        depth = len(head[1]) // 2 if head else 0
+        if head is None or len(head[1]) % 2 or not 0 < depth <= min(len(stack), _MAX_SCHEMA_DEPTH):
+            raise ValueError("a line of a tool's parameters is not understood")
+        inner: dict[str, Any] = {"type": head[4]} if head[4] != "object" else _empty_object()
+        prop: dict[str, Any] = {"type": "array", "items": inner} if head[3] else inner
+        is_required = _parse_attributes(line, head.end(), inner, prop)
+        del stack[depth:]
+        stack[-1]["properties"][head[2]] = prop
+        if is_required:
+            stack[-1].setdefault("required", []).append(head[2])
+        if head[4] == "object":
+            stack.append(inner)
+    return root
+
+
+def _parse_attributes(line: str, position: int, inner: dict[str, Any], prop: dict[str, Any]) -> bool:
+    """Read the attributes and the description behind a parameter's type; returns whether it is required."""
+    is_required = False
+    while (attribute := _ATTRIBUTE.match(line, position)) is not None:
+        position = attribute.end()
+        if attribute[1] == "required":
+            is_required = True
+        else:
+            inner[_KEYWORDS[attribute[1]]], position = json.JSONDecoder().raw_decode(line, position)
+    tail = line[position:]
+    if tail.startswith("): "):
+        prop["description"] = unescape_line(tail[3:])
+    elif tail != ")":
+        raise ValueError("a parameter's attributes are not understood")
+    return is_required
+
+
+def _empty_object() -> dict[str, Any]:
+    return {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+# --- Replies ---
+
+# Bounded or possessive quantifiers only: a reply is hostile text, and none may make these patterns backtrack.
+_TAG = re.compile(r"<\s{0,9}json\s{0,9}>", re.IGNORECASE)
+_CLOSING = re.compile(r"<\s{0,9}/\s{0,9}json\s{0,9}>", re.IGNORECASE)
+_FENCE = re.compile(r"`{3,9}+[A-Za-z0-9]{0,20}+(?=[\s{])")
+_LINE_WITH_BRACE = re.compile(
+    r"^[ \t]*+(?:(?:`|<(?:answer|action|response|output|tool_call)>|json:)[ \t]*+)?\{", re.IGNORECASE | re.MULTILINE
+)
+_LEAD_IN = re.compile(r"\s*+(?:`{1,9}(?:json5?|JSON)?\s*+)?")
+_LABEL = re.compile(r"^[ \t>*_#-]{0,9}(THOUGHTS?|ACTION|PARAMS)[ \t*_]{0,9}:[ \t*_]{0,9}", re.IGNORECASE | re.MULTILINE)
+# The longest text from a position on that may be JSON; a label, a tag or a fence ends it.
+_JSON_RUN = re.compile(r'(?:"(?:[^"\\]++|\\.)*+"|[][{}:,\s0-9.eE+\-truefalsnINity]++)*+', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"({_STRING.pattern})|,(?=\s*+[}}\]])", re.DOTALL)
+# A decoder reports a trailing comma at the comma (Python 3.13) or at the bracket behind it.
+_ENDS_AFTER_COMMA = re.compile(r",?\s*+[}\]]")
+_TOO_MANY_BLOCKS = f"holds more than {MAX_BLOCKS} JSON blocks"
+_OTHER_NAMES = ("parameters", "arguments", "args", "param", "input")
+
+
+class _Problem(ValueError):
+    """What is wrong with a reply, as the predicate of a sentence that begins with `Your reply`."""
+
+
+def parse_reply(text: str) -> Reply:
+    """The action of a participant's message, or one precise complaint in a sentence. Never raises.
+
+    Text longer than `MAX_REPLY_CHARS` is refused; a thought is cut at `MAX_THOUGHT_CHARS`.
+    """
+    try:
+        return Reply(action=_parse_action(_find_body(text)))
+    except _Problem as problem:
+        return Reply(complaint=f"Your reply {problem}; send exactly one action, such as {REPLY_EXAMPLE}")
+
+
+def render_reply(action: Action) -> str:
+    """The message that stands for `action`, in one line; the inverse of `parse_reply`.
+
+    Raises `ValueError` for parameters that JSON cannot hold (NaN) and `TypeError` for objects JSON does not know.
+    """
+    body = {"thought": action.thought, "tool": action.tool, "params": action.params}
+    # Angle brackets occur inside strings only; escaped, no reader can mistake a typed tag for the closing one.
+    return "<json>" + json.dumps(body, allow_nan=False).replace("<", "\\u003c") + "</json>"
+
+
+def _find_body(text: str) -> Any:
+    if len(text) > MAX_REPLY_CHARS:
+        raise _Problem(f"has {len(text)} characters, and at most {MAX_REPLY_CHARS} are read")
+    if not text.strip():
+        raise _Problem("is empty")
+    if (start := _next_block(text, _TAG, 0)) is not None:
+        return _last_object(text, _TAG, start)
+    labels = list(_LABEL.finditer(text))
+    if any(label[1].upper() == "ACTION" for label in labels):
+        return _from_lines(text, labels)
+    if (start := _next_block(text, _FENCE, 0)) is not None:
+        return _last_object(text, _FENCE, start)
+    if (bare := _LINE_WITH_BRACE.search(text)) is not None:
+        value, end = _decode(text, bare.end() - 1)
+        if _LINE_WITH_BRACE.search(text, end):
+            raise _Problem("holds more than one JSON object and no <json> tags")
+        return value
+    if _TAG.search(text):
+        raise _Problem("has a <json> tag with no JSON object behind it")
+    raise _Problem(f"holds no <json>…</json> block and no ACTION: line (it begins with {excerpt(text.strip())})")
+
+
+def _next_block(text: str, opening: re.Pattern[str], position: int) -> int | None:
+    """Where the next JSON object or list behind an opening mark begins, or `None`."""
+    starts = (_skip_lead_in(text, mark.end()) for mark in opening.finditer(text, position))
+    return next((start for start in starts if text.startswith(("{", "["), start)), None)
+
+
+def _skip_lead_in(text: str, position: int) -> int:
+    lead_in = _LEAD_IN.match(text, position)
+    return lead_in.end() if lead_in else position
+
+
+def _last_object(text: str, opening: re.Pattern[str], first: int) -> Any:
+    """The object of the last block. A mark inside a string of an earlier block opens no block."""
+    found: Any = None
+    problem: _Problem | None = None
+    start: int | None = first
+    for _ in range(MAX_BLOCKS):
+        if start is None:
+            break
+        problem, end = None, start
+        try:
+            found, end = _decode(text, start)
+            _refuse_second_value(text, end)
+        except _Problem as error:
+            problem = error
+        start = _next_block(text, opening, end)
+    if start is not None:
+        raise _Problem(_TOO_MANY_BLOCKS)
+    if problem is not None:
+        raise problem
+    return found
+
+
+def _refuse_second_value(text: str, end: int) -> None:
+    """Refuse a second value between an object and its closing tag: it is unclear which one is meant."""
+    closing, opening = _CLOSING.search(text, end), _TAG.search(text, end)
+    if closing is not None and (opening is None or closing.start() < opening.start()):
+        rest = text[end : closing.start()].strip().strip("`").strip()
+        if rest:
+            raise _Problem(f"has more than one JSON object inside the <json> tags, from {excerpt(rest, 30)} on")
+
+
+def _from_lines(text: str, labels: list[re.Match[str]]) -> dict[str, Any]:
+    """The last `ACTION:` line with the thought before it and the parameters behind it."""
+    body: dict[str, Any] = {}
+    thought = ""
+    end = blocks = 0
+    for label, following in zip(labels, [*labels[1:], None], strict=True):
+        if label.start() < end:
+            continue  # a label inside a string of the parameters
+        stop = following.start() if following else len(text)
+        match label[1].upper():
+            case "ACTION":
+                body = {"tool": _tool_name(text[label.end() : stop])}
+            case "PARAMS":
+                blocks += 1
+                if blocks > MAX_BLOCKS:
+                    raise _Problem(_TOO_MANY_BLOCKS)
+                start = _skip_lead_in(text, label.end())
+                body["params"], end = _decode(text, start) if start < stop else ({}, stop)
+            case _:
+                thought = text[label.end() : stop].strip()
+    return {"thought": thought, **body}
+
+
+def _tool_name(text: str) -> str:
+    lines = text.strip().splitlines()
+    name = lines[0].strip() if lines else ""
+    return name if TOOL_NAME.fullmatch(name) else name.strip(" \t`*_\"'.")
+
+
+def _decode(text: str, start: int) -> tuple[Any, int]:
+    """The JSON value at `start` and where it ends. Raises `_Problem`. Takes time linear in the text behind `start`."""
+    run = _JSON_RUN.match(text, start)
+    written = run[0] if run else ""
+    # Every value but the first follows one of these.
+    if sum(map(_STRING.sub("", written).count, "{[,")) >= MAX_VALUES:
+        raise _Problem(f"holds more than {MAX_VALUES} JSON values")
+    try:
+        return _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        problem = error
+    except RecursionError:
+        raise _Problem(f"nests JSON more than {MAX_DEPTH} levels deep") from None
+    if _ENDS_AFTER_COMMA.match(text, problem.pos):
+        # A blank for each trailing comma keeps the positions. The run holds whole strings only, so this is linear.
+        repaired = _TRAILING_COMMA.sub(lambda found: found[1] or " ", written)
+        with contextlib.suppress(json.JSONDecodeError, RecursionError):
+            value, end = _DECODER.raw_decode(repaired)
+            return value, start + end
+    near = text[problem.pos : problem.pos + 30]
+    where = f"near {excerpt(near, 30)}" if near else "where the text ends"
+    raise _Problem(f"is not valid JSON: {problem.msg} at character {problem.pos}, {where}")
+
+
+def _parse_action(body: Any) -> Action:
+    if not isinstance(body, dict):
+        raise _Problem("is a JSON list or value, not one JSON object")
+    if "tool" not in body:
+        keys = ", ".join(excerpt(key, 20) for key in list(body)[:5]) or "none"
+        raise _Problem(f'has no "tool" key (its keys: {keys})')
+    tool = body["tool"].strip() if isinstance(body["tool"], str) else None
+    if tool is None or TOOL_NAME.fullmatch(tool) is None:
+        shown = excerpt(tool) if tool is not None else f"a {type(body['tool']).__name__}"
+        raise _Problem(f'has as "tool" {shown}, which is not the name of a tool')
+    return Action(tool=tool, params=_parse_params(body), thought=_parse_thought(body.get("thought")))
+
+
+def _parse_params(body: dict[str, Any]) -> dict[str, Any]:
+    if "params" not in body:
+        for name in _OTHER_NAMES:
+            if name in body:
+                raise _Problem(f'has "{name}" where "params" is meant')
+    params = body.get("params")
+    if params is None or (isinstance(params, str) and not params.strip()):
+        return {}
+    if isinstance(params, str):
+        params, end = _decode(params, len(params) - len(params.lstrip()))
+        if body["params"][end:].strip():
+            raise _Problem('has text after the JSON object in "params"')
+    if not isinstance(params, dict):
+        raise _Problem(f'has as "params" a {type(params).__name__}, not a JSON object')
+    clean: dict[str, Any] = _clean(params, 1)
+    return clean
+
+
+def _parse_thought(thought: Any) -> str:
+    if thought is None:
+        return ""
+    if not isinstance(thought, str):
+        thought = json.dumps(_clean(thought, 1), ensure_ascii=False)
+    return clip(without_surrogates(thought).replace("\x00", "\ufffd"), MAX_THOUGHT_CHARS)
+
+
+def _clean(value: Any, depth: int) -> Any:
+    """The value with everything encodable as UTF-8; refuses NUL characters and deep nesting."""
+    if depth > MAX_DEPTH:
+        raise _Problem(f"nests JSON more than {MAX_DEPTH} levels deep")
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise _Problem("holds a NUL character")
+        return without_surrogates(value)
+    if isinstance(value, dict):
+        return {_clean(key, depth): _clean(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item, depth + 1) for item in value]
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise _Problem(f"has the JSON key {excerpt(key, 20)} twice")
+        result[key] = value
+    return result
+
+
+def _integer(digits: str) -> int:
+    # The length first: converting very long digits takes quadratic time.
+    if len(digits) > 17 or abs(value := int(digits)) > 2**53:
+        raise _Problem(f"holds the number {excerpt(digits, 20)}, which is too large")
+    return value
+
+
+def _decimal(digits: str) -> float:
+    if not math.isfinite(value := float(digits)):
+        raise _Problem(f"holds the number {excerpt(digits, 20)}, which is too large")
+    return value
+
+
+def _constant(name: str) -> NoReturn:
+    raise _Problem(f"holds {name}, which is no JSON number")
+
+
+_DECODER = json.JSONDecoder(
+    strict=False, object_pairs_hook=_unique, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
+)

@@ -1,29 +1,37 @@
-"""The only reader of the environment. Everything else is handed a `Settings`."""
+"""The only reader of the environment. Everything else receives a `Settings`."""
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import AliasChoices, ConfigDict, Field, SecretStr
 
 from shared.models import Record
 
+# In a wheel, and in a source tree.
+_BUNDLED_SCENARIOS = (Path(__file__).parent / "scenarios", Path(__file__).parents[2] / "scenarios")
+
 
 class Settings(Record):
-    """What the environment says. Keys are secrets: they never print."""
+    """The process's environment variables. Keys are secrets and never print."""
 
-    google_api_key: SecretStr | None = None
-    gemini_base_url: str | None = None
-    openai_api_key: SecretStr | None = None
-    openai_base_url: str | None = None
-    judge_model: str | None = None
-    participant_model: str | None = None
-    browser_path: str | None = None
-    replay_script: str | None = None
-    scenarios: str | None = None
-    auth_token: SecretStr | None = None
-    output_dir: str | None = None
-    home: str | None = None
-    path: str = ""
+    model_config = ConfigDict(populate_by_name=True, extra="ignore")
+
+    google_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("GOOGLE_API_KEY", "GEMINI_API_KEY"))
+    gemini_base_url: str | None = Field(None, validation_alias="GOOGLE_GEMINI_BASE_URL")
+    openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
+    judge_model: str | None = Field(None, validation_alias="WABE_JUDGE_MODEL")
+    participant_model: str | None = Field(
+        None, validation_alias=AliasChoices("WABE_PARTICIPANT_MODEL", "PARTICIPANT_MODEL")
+    )
+    browser_path: str | None = Field(None, validation_alias="WABE_BROWSER_PATH")
+    replay_script: str | None = Field(None, validation_alias="WABE_REPLAY_SCRIPT")
+    scenarios: str | None = Field(None, validation_alias="WABE_SCENARIOS")
+    auth_token: SecretStr | None = Field(None, validation_alias="WABE_AUTH_TOKEN")
+    output_dir: str | None = Field(None, validation_alias="WABE_OUTPUT_DIR")
+    home: str | None = Field(None, validation_alias="HOME")
+    path: str = Field("", validation_alias="PATH")
     in_container: bool = False
     trust_config: bool = False
     environ: Mapping[str, str] = Field(default_factory=dict, repr=False)
@@ -31,35 +39,25 @@ class Settings(Record):
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> "Settings":
         """Read `environ` (default: the process's own). Empty variables count as unset."""
-        source = os.environ if environ is None else environ
+        source = dict(os.environ if environ is None else environ)
+        # Upper case only: a variable named like a field is not a setting.
+        values: dict[str, object] = {name: value for name, value in source.items() if value and name.isupper()}
+        if model := source.get("EVAL_MODEL"):
+            # The variable of earlier versions: a bare model name meant Gemini.
+            values.setdefault("WABE_JUDGE_MODEL", model if ":" in model or model == "offline" else f"gemini:{model}")
+        values["in_container"] = any(source.get(name) for name in ("WABE_IN_CONTAINER", "container"))
+        # Nothing but "1" counts: other spellings of true must not open the judge to what a request configures.
+        values["trust_config"] = source.get("WABE_TRUST_CONFIG") == "1"
+        return cls.model_validate({**values, "environ": source})
 
-        def first(*names: str) -> str | None:
-            return next((source[name] for name in names if source.get(name)), None)
+    @property
+    def scenarios_folder(self) -> Path:
+        """The folder of the bundled scenarios: `WABE_SCENARIOS` (as in images), or the one beside the code."""
+        if self.scenarios:
+            return Path(self.scenarios)
+        return next((folder for folder in _BUNDLED_SCENARIOS if folder.is_dir()), _BUNDLED_SCENARIOS[-1])
 
-        def secret(*names: str) -> SecretStr | None:
-            value = first(*names)
-            return SecretStr(value) if value else None
-
-        return cls(
-            google_api_key=secret("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-            gemini_base_url=first("GOOGLE_GEMINI_BASE_URL"),
-            openai_api_key=secret("OPENAI_API_KEY"),
-            openai_base_url=first("OPENAI_BASE_URL"),
-            judge_model=first("WABE_JUDGE_MODEL") or _with_provider(first("EVAL_MODEL")),
-            participant_model=first("WABE_PARTICIPANT_MODEL", "PARTICIPANT_MODEL"),
-            browser_path=first("WABE_BROWSER_PATH"),
-            replay_script=first("WABE_REPLAY_SCRIPT"),
-            scenarios=first("WABE_SCENARIOS"),
-            auth_token=secret("WABE_AUTH_TOKEN"),
-            output_dir=first("WABE_OUTPUT_DIR"),
-            home=first("HOME"),
-            path=first("PATH") or "",
-            trust_config=first("WABE_TRUST_CONFIG") == "1",
-            in_container=first("WABE_IN_CONTAINER", "container") is not None,
-            environ=dict(source),
-        )
-
-
-def _with_provider(model: str | None) -> str | None:
-    """The older variable's value: a bare model name, which meant Gemini."""
-    return model if model is None or ":" in model or model == "offline" else f"gemini:{model}"
+    @property
+    def bundled_scenarios(self) -> dict[str, Path]:
+        """The scenario file of each bundled task set, by the set's name."""
+        return {path.parent.name: path for path in sorted(self.scenarios_folder.glob("*/scenario.toml"))}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.store import RunStore
+from judge.trajectory.files import read_result
 from shared.errors import ConfigError
 
 
@@ -22,7 +23,7 @@ def load_run(folder: Path | str) -> Run:
     """Read a run's folder (`.output/runs/<run_id>`). Tasks that have not ended yet have no row.
 
     Times are in seconds; `success` is `None` for a task that is unscored or aborted. Raises `ConfigError` if the
-    folder is not a run.
+    folder is not a run, `TrajectoryError` for a damaged result.
     """
     path = Path(folder).resolve()
     store = RunStore(path.parent.parent, path.name)
@@ -31,9 +32,9 @@ def load_run(folder: Path | str) -> Run:
         raise ConfigError(f"{folder} is not a run", remedy="give a folder .output/runs/<run_id> with a run.json")
     tasks, steps = [], []
     for task in store.tasks():
-        result = task.read_result()
-        if result is None:
+        if not (task.folder / "result.json").is_file():
             continue
+        result = read_result(task.folder)
         tasks.append(_task_row(result))
         steps += [_step_row(result["task_id"], step) for step in result.get("steps") or ()]
     return Run(run_id=path.name, info=info, tasks=tasks, steps=steps)

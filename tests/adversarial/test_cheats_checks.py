@@ -58,6 +58,24 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
         None,
     ),
     (
+        "an element on its own server",
+        {"kind": "element", "element": 'heading "Order placed"'},
+        [RecordedStep(), RecordedStep(path="http://evil.test/", snapshot=DONE)],
+        None,
+    ),
+    (
+        "an element named in a field",
+        {"kind": "element", "element": '"Order placed"'},
+        [RecordedStep(snapshot=FORM)],
+        None,
+    ),
+    (
+        "one of two checks on its own server",
+        {"any_of": [{"kind": "page", "url": "/done"}, PLACED]},
+        [RecordedStep(), RecordedStep(path="http://evil.test/done", snapshot=DONE)],
+        None,
+    ),
+    (
         "a click on its own server",
         {"kind": "action", "line": CLICKED},
         [RecordedStep(path="/"), RecordedStep(path="http://evil.test/", line=CLICKED), RecordedStep()],
@@ -66,6 +84,26 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
     ("the value of a field", PLACED, [RecordedStep(snapshot=FORM)], None),
     ("an option not chosen", PLACED, [RecordedStep(snapshot='- combobox "x":\n  - option "Order placed"')], None),
     ("a placeholder", PLACED, [RecordedStep(snapshot='- textbox "x" [ref=e1]:\n  - /placeholder: Order placed')], None),
+    (
+        "paragraphs in a rich text field",
+        PLACED,
+        [
+            RecordedStep(
+                snapshot='- textbox "x" [ref=e1]:\n  - paragraph [ref=e2]: Order placed\n  - heading "Order placed"'
+            )
+        ],
+        None,
+    ),
+    (
+        "paragraphs in an editable combobox",
+        PLACED,
+        [
+            RecordedStep(
+                snapshot='- combobox "x" [ref=e1]:\n  - paragraph [ref=e2]: Order placed\n  - option "Other" [selected]'
+            )
+        ],
+        None,
+    ),
     ("an address of a link", PLACED, [RecordedStep(snapshot='- link "x" [ref=e1]:\n  - /url: /?q=Order placed')], None),
     (
         "a row named by a field",

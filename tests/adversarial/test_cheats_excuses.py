@@ -8,7 +8,7 @@ import pytest
 
 from helpers.browser.hostile_site import HOME, Handler, Page, hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, kill, ref, tool_call
-from judge.network_policy import NetworkPolicy
+from judge.sites import NetworkPolicy
 
 pytestmark = pytest.mark.e2e
 HANGING = "<title>Hang</title><h1>Hang</h1><script>setTimeout(() => { for (;;); }, 50)</script>"
@@ -18,7 +18,7 @@ HANGING = "<title>Hang</title><h1>Hang</h1><script>setTimeout(() => { for (;;); 
 def both_sites_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The guard lets this machine's other sites pass, as it would a public one."""
     monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
-    monkeypatch.setattr("judge.browser.guard.proxy.is_this_machine", lambda _: False)
+    monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
 
 
 @pytest.mark.usefixtures("both_sites_allowed")

@@ -20,8 +20,7 @@ from helpers.episode.live_judge import (
     some_tasks,
     tool_call,
 )
-from judge.browser.guard import browser as guarded_browser
-from judge.browser.guard import proxy as guard_proxy
+from judge.browser import chromium, guard
 
 pytestmark = pytest.mark.e2e
 
@@ -240,7 +239,7 @@ async def test_the_tasks_own_name_cannot_turn_private_under_its_page(
     judge: LiveJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Two servers on one port: the site at an address that counts as public here, the other at one of this machine.
-    monkeypatch.setattr(guard_proxy, "refuse_ip", lambda address: None if address == "127.0.0.1" else "this machine")
+    monkeypatch.setattr(guard, "refuse_ip", lambda address: None if address == "127.0.0.1" else "this machine")
     answers = {"own.example": ["127.0.0.1"]}
 
     def script(turn: ParticipantTurn) -> str:
@@ -383,7 +382,7 @@ async def test_neither_webrtc_nor_webtransport_sends_a_datagram(judge: LiveJudge
 async def test_the_page_would_send_datagrams_without_the_guards_arguments(
     judge: LiveJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judge.browser.guard.browser._NO_WAY_AROUND", ())
+    monkeypatch.setattr(chromium, "_PROXY_ONLY", ())
     count, _ = await datagrams(judge)
     assert count > 0
 
@@ -392,10 +391,7 @@ async def test_the_browser_looks_no_name_up_itself(
     judge: LiveJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     log = tmp_path / "net.json"
-    monkeypatch.setattr(
-        "judge.browser.guard.browser._NO_WAY_AROUND",
-        (*guarded_browser._NO_WAY_AROUND, f"--log-net-log={log}"),
-    )
+    monkeypatch.setattr(chromium, "_PROXY_ONLY", (*chromium._PROXY_ONLY, f"--log-net-log={log}"))
     page = """<title>Names</title><link rel="dns-prefetch" href="//prefetch.leak.example">
         <link rel="preconnect" href="https://preconnect.leak.example"><img src="http://image.leak.example/">
         <script>try { new RTCPeerConnection({iceServers: [{urls: 'stun:stun.leak.example:3478'}]}); } catch (e) {}

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from helpers.browser.hostile_site import hostile_site, tripwire
 from helpers.episode.live_judge import LiveJudge, finish, live_judge, participant, some_tasks, to_the_goal
 from helpers.llm.servers import ModelServer, openai_error
-from judge.browser.launch import BrowserSettings
+from judge.browser.chromium import BrowserSettings
 from judge.config import RunConfig
 from judge.runner.follow import request_assessment
 from judge.server.limits import ServiceLimits
@@ -100,7 +100,7 @@ async def test_a_participant_that_is_not_allowed_is_not_dialled(
     limits = ServiceLimits(allowed_participants=("allowed.example", "127.0.0.1:9019"))
     async with judge_with(tmp_path, browser_files, model, limits) as judge:
         message = await refused(judge, url, some_tasks("http://127.0.0.1:1/"))
-    assert "does not dial" in message or "participants" in message
+    assert "does not connect to" in message or "participants" in message
 
 
 @pytest.mark.parametrize(

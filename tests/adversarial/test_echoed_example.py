@@ -9,9 +9,8 @@ import pytest
 
 from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.episode.still_page import SNAPSHOT, PlayedTask, play
-from judge.browser.actions import Complaint, check_action
-from judge.browser.tools import offered_tools
-from participants.model_prompt import SYSTEM
+from judge.browser.tools import Complaint, check_action, offered_tools
+from participants.model import SYSTEM
 from shared.protocol import REPLY_EXAMPLE, REPLY_FORMAT, parse_observation, parse_reply
 from shared.snapshot import REF, parse_snapshot
 
@@ -75,7 +74,7 @@ def test_an_agent_that_repeats_the_example_is_told_what_to_put_in_its_place(reco
     assert isinstance(said, Complaint)
     record_property("outcome", said.text)
     assert said.text == (
-        'browser_click: "<ref>" as "target" is no element reference; '
+        'browser_click: "<ref>" as "target" is not an element reference; '
         "send the ref of an element, which the snapshot gives as [ref=…] (selectors are not accepted)."
     )
 

@@ -11,11 +11,11 @@ import pytest
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish
-from judge.browser.action_lines import action_line, split_line
-from judge.browser.actions import CheckedAction, Complaint, check_action
-from judge.browser.tools import TOOL_POLICY, offered_tools
+from judge.browser.action_lines import action_line
+from judge.browser.tools import TOOL_POLICY, CheckedAction, Complaint, check_action, offered_tools
 from shared.protocol import parse_reply
 from shared.snapshot import parse_snapshot
+from shared.text import split_line
 
 REPLIES = 1_000
 THROUGH_THE_LOOP = 50

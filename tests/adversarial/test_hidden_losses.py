@@ -16,16 +16,17 @@ from helpers.results import a_result, a_submission, a_verdict
 from judge.report.totals import rate_of
 from judge.results.leaderboard import rows
 from judge.results.merge import merge
-from judge.results.submission import Submission, TaskResult, counts_of
-from judge.runner.summary import print_summary
+from judge.results.submission import Submission, counts_of
+from judge.runner.terminal import print_summary
 from judge.store import RunStore
+from judge.trajectory.record import Attempt
 
 Tell = Callable[[str, object], None]
 OUTCOMES = ("success", "failure", "unscored", "aborted")
 LOST = ("unscored", "aborted")
 
 
-def a_task(task_id: str, outcome: str) -> TaskResult:
+def a_task(task_id: str, outcome: str) -> Attempt:
     if outcome == "aborted":
         return a_result(task_id, "environment_fault", verdict=None, error="the page hung", blame="site")
     return a_result(task_id, verdict=a_verdict(outcome))

@@ -16,9 +16,9 @@ from helpers.ports import free_port
 from helpers.runner.commands import command, listening
 from helpers.runs import a_png, write_synthetic_run
 from judge.events import RunStarted, TaskStarted
-from judge.server.live import LiveHub
-from judge.server.live_routes import live_routes
-from shared.a2a.server import Skill, Turn, build_app
+from judge.server.live import LiveHub, live_routes
+from shared.a2a.server import Skill, build_app
+from shared.a2a.tasks import Turn
 
 RUN = "20260101-000000-live"
 TOKEN = "token-planted-5d1c9e22"

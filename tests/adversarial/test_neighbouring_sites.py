@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from judge.off_site import off_site_flag, site_of
+from judge.sites import is_off_site, site_of
 
 Told = Callable[[str, object], None]
 NEIGHBOURS = {
@@ -30,18 +30,21 @@ HOUSEHOLDS = {
 
 
 def tell(told: Told, website: str, url: str) -> None:
-    told("outcome", f"{site_of(website)} and {site_of(url)}: {off_site_flag(website, url) or 'the same site'}")
+    told(
+        "outcome",
+        f"{site_of(website)} and {site_of(url)}: {'off_site' if is_off_site(website, url) else 'the same site'}",
+    )
 
 
 @pytest.mark.parametrize("kind", NEIGHBOURS)
 def test_a_neighbour_is_another_site(kind: str, record_property: Told) -> None:
     website, url = NEIGHBOURS[kind]
     tell(record_property, website, url)
-    assert off_site_flag(website, url) == "off_site"
+    assert is_off_site(website, url)
 
 
 @pytest.mark.parametrize("kind", HOUSEHOLDS)
 def test_another_host_of_the_same_owner_is_the_same_site(kind: str, record_property: Told) -> None:
     website, url = HOUSEHOLDS[kind]
     tell(record_property, website, url)
-    assert off_site_flag(website, url) is None
+    assert not is_off_site(website, url)

@@ -10,19 +10,17 @@ from helpers.episode.one_page_shop import assess_in_shop
 from helpers.llm.scripted import ScriptedModel, parts_for
 from helpers.results import a_finished_run, a_result, write_attempt
 from helpers.trajectory.largest import LONG, TEXTS, a_largest_step, sizes, write_largest
-from judge.commands.verify import load_run
-from judge.config import RunConfig
-from judge.files import MAX_FILE_BYTES, read_json, write_json
+from judge.config import MAX_STEPS, RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.rescoring import judge_stored
 from judge.judges.webjudge import WebJudge
-from judge.record_limits import MAX_STEP_BYTES, MAX_STEPS, bounded
 from judge.report.data import read_task
 from judge.results.submission import TaskSummary, build_submission
 from judge.results.verify import verify_run
-from judge.store import RunStore, TaskStore
+from judge.store import MAX_STEP_BYTES, RunStore, TaskStore, bounded
 from judge.trajectory.files import load_trajectory, read_steps
 from judge.trajectory.record import Trajectory
+from shared.files import MAX_FILE_BYTES, read_json, write_json
 from shared.models import Action, Step, Verdict
 from shared.protocol import render_reply
 
@@ -77,7 +75,7 @@ async def test_the_largest_run_is_read_judged_reported_and_verified(tmp_path: Pa
     assert (await judge_stored(task, judge)).kept
     assert len(read_task(task).steps) == MAX_STEPS
     # Nothing of the task's own files; the run's totals are those of another attempt.
-    assert [line for line in verify_run(load_run(run)).mismatches if line.startswith("results/t1/")] == []
+    assert [line for line in verify_run(run).mismatches if line.startswith("results/t1/")] == []
 
 
 class Talkative(ChecksJudge):

@@ -10,7 +10,7 @@ from helpers.browser.hostile_site import HOME as HOME_PAGE
 from helpers.browser.hostile_site import Handler, Page, hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, kill, ref, tool_call
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
-from judge.network_policy import NetworkPolicy
+from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action
 
@@ -22,7 +22,7 @@ ELSEWHERE = "https://other.example/trap"
 def both_sites_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The guard lets this machine's other sites pass, as it would a public one."""
     monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
-    monkeypatch.setattr("judge.browser.guard.proxy.is_this_machine", lambda _: False)
+    monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
 
 
 # What the participant does, and who is to blame when the browser dies on the way to the other site.

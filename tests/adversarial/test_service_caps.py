@@ -14,17 +14,16 @@ from helpers.episode.live_judge import live_judge, some_tasks, to_the_goal
 from helpers.llm.scripted import ScriptedModel, completion
 from helpers.llm.servers import ModelServer
 from judge.config import RunConfig
-from judge.scenario.toml import AssessmentRequest
+from judge.scenario.models import AssessmentRequest
 from judge.server.limits import Capacity, ServiceLimits
-from judge.server.service import JudgeService, ServiceParts
-from shared.a2a.turn import Turn
+from judge.server.service import JudgeService
+from shared.a2a.tasks import Turn
 from shared.errors import ModelBudgetSpent
 from shared.llm.limits import Budget, MeteredModel, estimate_tokens
 from shared.llm.model import ModelRequest
 from shared.llm.prices import Price
 from shared.models import TokenUsage
 from shared.settings import Settings
-from shared.task_sets import task_sets_folder
 
 PRICED, UNPRICED = "openai:o4-mini", "openai:a-model-of-my-own"
 KEYS = Settings.from_environ({"OPENAI_API_KEY": "sk-not-a-real-key"})
@@ -62,19 +61,12 @@ class Ends:
 
 async def ask(folder: Path, limits: ServiceLimits, tasks: int = 1, **config: Any) -> Ends:
     """How a judge with these limits ends a request that is accepted; its shard holds none of the tasks."""
-    parts = ServiceParts(
-        settings=KEYS.model_copy(update={"browser_path": sys.executable}),
-        output_dir=folder,
-        scenarios=task_sets_folder(KEYS),
-        watch=lambda *_: lambda _: None,
-        wrap_model=lambda model: model,
-        limits=limits,
-    )
+    service = JudgeService(KEYS.model_copy(update={"browser_path": sys.executable}), folder, limits)
     empty_shard = {"shard_index": tasks, "num_shards": tasks + 1}
     asked = {"tasks": some_tasks("https://shop.test/", tasks), "judge_model": PRICED, **empty_shard, **config}
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": asked})
     ends = Ends()
-    await JudgeService(parts).execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    await service.execute(Turn(text=text, context_id="c", task_id="t"), ends)
     return ends
 
 
@@ -170,10 +162,12 @@ async def test_many_calls_at_once_exceed_a_budget_by_one_call_at_most(record_pro
     under_way = len(inner.requests) - 1
     inner.gate.set()
     await asyncio.gather(*calls, return_exceptions=True)
-    record_property("outcome", f"{under_way} of 256 calls sent at once, {model.cost_usd:.4f} of 0.0105 USD spent")
+    record_property(
+        "outcome", f"{under_way} of 256 calls sent at once, {model.spending.cost_usd:.4f} of 0.0105 USD spent"
+    )
     assert estimate_tokens(QUESTION) < 1_000
     assert under_way == 9
-    assert 0.0105 <= (model.cost_usd or 0) <= 0.0115
+    assert 0.0105 <= (model.spending.cost_usd or 0) <= 0.0115
 
 
 def request(**config: Any) -> AssessmentRequest:

@@ -10,8 +10,8 @@ import pytest
 from helpers.a2a.envelopes import CONTEXT, body_agent, encode, in_envelope, replaced, reply_documents
 from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.tools import offered_tools
-from judge.episode.replies import understand
-from shared.a2a.bounded_http import MAX_VALUES
+from judge.episode.episode import understand
+from shared.a2a.calls import MAX_VALUES
 from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError
 from shared.protocol import MAX_REPLY_CHARS

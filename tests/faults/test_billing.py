@@ -48,9 +48,11 @@ async def test_a_cancelled_call_counts_by_estimate_and_is_marked(record_property
     inner = ScriptedModel(lambda _: "x")
     metered = MeteredModel(inner, PRICE)
     await cut_off(metered, inner)
-    record_property("outcome", f"{metered.usage.model_dump(exclude_defaults=True)}, {metered.cost_usd} USD")
-    assert metered.usage == TokenUsage(calls=1, input=estimate_tokens(ASK), estimated_calls=1)
-    assert metered.cost_usd == pytest.approx(estimate_tokens(ASK) / 1e6)
+    record_property(
+        "outcome", f"{metered.spending.usage.model_dump(exclude_defaults=True)}, {metered.spending.cost_usd} USD"
+    )
+    assert metered.spending.usage == TokenUsage(calls=1, input=estimate_tokens(ASK), estimated_calls=1)
+    assert metered.spending.cost_usd == pytest.approx(estimate_tokens(ASK) / 1e6)
 
 
 @pytest.mark.parametrize("budget", [{"max_tokens": estimate_tokens(ASK)}, {"max_cost_usd": 1e-6}])
@@ -68,8 +70,8 @@ async def test_a_cancelled_call_without_a_price_counts_its_tokens(record_propert
     inner = ScriptedModel(lambda _: "x")
     metered = MeteredModel(inner, None)
     await cut_off(metered, inner)
-    record_property("outcome", f"{metered.usage.input} tokens, cost {metered.cost_usd}")
-    assert (metered.usage.estimated_calls, metered.cost_usd) == (1, None)
+    record_property("outcome", f"{metered.spending.usage.input} tokens, cost {metered.spending.cost_usd}")
+    assert (metered.spending.usage.estimated_calls, metered.spending.cost_usd) == (1, None)
 
 
 ENDS: dict[str, tuple[Callable[..., Answer], int]] = {
@@ -92,9 +94,11 @@ async def test_a_call_that_was_sent_and_told_no_usage_counts_by_estimate(record_
         with pytest.raises(ModelError, match="openai:m"):
             await metered.complete(ASK)
         await metered.aclose()
-    record_property("outcome", f"{metered.usage.model_dump(exclude_defaults=True)}, {metered.cost_usd} USD")
-    assert metered.usage.estimated_calls == counted
-    assert (metered.cost_usd or 0) >= counted * estimate_tokens(ASK) / 1e6
+    record_property(
+        "outcome", f"{metered.spending.usage.model_dump(exclude_defaults=True)}, {metered.spending.cost_usd} USD"
+    )
+    assert metered.spending.usage.estimated_calls == counted
+    assert (metered.spending.cost_usd or 0) >= counted * estimate_tokens(ASK) / 1e6
 
 
 async def test_an_endpoint_that_nobody_listens_at_bills_nothing(record_property: Record) -> None:
@@ -102,8 +106,8 @@ async def test_an_endpoint_that_nobody_listens_at_bills_nothing(record_property:
     with pytest.raises(ModelUnavailable):
         await metered.complete(ASK)
     await metered.aclose()
-    record_property("outcome", f"{metered.usage.calls} calls, {metered.cost_usd} USD")
-    assert metered.usage == TokenUsage()
+    record_property("outcome", f"{metered.spending.usage.calls} calls, {metered.spending.cost_usd} USD")
+    assert metered.spending.usage == TokenUsage()
 
 
 async def test_what_a_run_spent_before_it_was_interrupted_counts_in_its_budget(

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from helpers.llm.scripted import ScriptedModel, parts_for, trajectory, webjudge_script
 from helpers.results import a_finished_run, a_result, a_submission
 from helpers.runner.scenario_runs import interrupted_run, write_scenario
-from judge.commands.agentbeats_run import app as runner_app
-from judge.commands.app import app
+from judge.commands.app import app, command_app
 from judge.judges.webjudge import WebJudge
 from judge.runner.boundary import run_command
 from judge.store import RunStore
@@ -82,9 +81,9 @@ def leave(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
     def left(*arguments: object) -> tuple[int, str]:
         command, *rest = map(str, arguments)
-        used, name = (runner_app, "agentbeats-run") if command == "agentbeats-run" else (app, "wabe")
+        used, words = (command_app("run"), rest) if command == "agentbeats-run" else (app, [command, *rest])
         with pytest.raises(SystemExit) as ended:
-            run_command(used, rest if used is runner_app else [command, *rest], name=name)
+            run_command(used, words, name="wabe")
         written = capsys.readouterr()
         return int(str(ended.value.code)), written.out + written.err
 

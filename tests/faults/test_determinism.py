@@ -7,7 +7,6 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import AssessedRun, LiveJudge, to_the_goal
-from judge.commands.verify import load_run
 from judge.results.verify import verify_run
 from judge.store import RunStore
 
@@ -55,4 +54,4 @@ async def test_two_runs_give_the_same_results(
     assert first == second
     for assessed in runs:
         store = RunStore(judge.output_dir, assessed.folder.name)
-        assert verify_run(load_run(store)).mismatches == ()
+        assert verify_run(store).mismatches == ()

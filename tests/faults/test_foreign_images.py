@@ -17,7 +17,7 @@ from playwright._impl._driver import compute_driver_executable
 
 from helpers.ports import free_port
 from helpers.runner.container_engine import ROOT, Engine, play, real_engine
-from judge.runner.doctor import check_agent
+from judge.commands.doctor import check_agent
 
 pytestmark = pytest.mark.slow
 

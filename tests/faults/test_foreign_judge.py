@@ -14,11 +14,10 @@ from pydantic import SecretStr
 from helpers.episode.live_judge import served
 from helpers.runner.scenario_runs import run_here, write_scenario
 from judge.runner.follow import request_assessment
-from judge.server.limits import ServiceLimits
-from judge.server.service import JudgeService, ServiceParts
+from judge.server.service import JudgeService
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, listen
-from shared.a2a.turn import TaskSink, TextExecutor, TextHandler, Turn
+from shared.a2a.tasks import TaskSink, TextExecutor, TextHandler, Turn
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -44,16 +43,7 @@ async def agent(executor: TextExecutor | TextHandler, token: str | None = None) 
 
 def a_judge(folder: Path) -> JudgeService:
     """A judge of ours, started by somebody else: it trusts no request with its machine."""
-    return JudgeService(
-        ServiceParts(
-            settings=Settings(browser_path=sys.executable),
-            output_dir=folder,
-            scenarios=folder,
-            watch=lambda *_: lambda _: None,
-            wrap_model=lambda model: model,
-            limits=ServiceLimits(),
-        )
-    )
+    return JudgeService(Settings(browser_path=sys.executable), folder)
 
 
 class OtherJudge:

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from helpers.results import a_finished_run, a_result, a_verdict
 from judge.commands import score as score_command
+from judge.commands.app import app
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.rescoring import Scored, judge_stored, score_all
 from judge.store import RunStore
+from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.models import StopReason, Verdict
 
@@ -103,9 +104,6 @@ def test_the_command_names_the_folder_and_exits_with_1(
     run: RunStore, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
     monkeypatch.setattr(score_command, "open_judge", lambda *_, **__: Exploding(KeyError("t1")))
-    app = typer.Typer()
-    score_command.register(app)
-    app.callback()(lambda: None)
     result = CliRunner().invoke(app, ["score", "run-1", "--output-dir", str(run.output_dir)])
     line = next(line for line in result.stdout.splitlines() if line.startswith("t1"))
     record_property("outcome", f"exit {result.exit_code}: {line}")
@@ -119,9 +117,6 @@ def test_the_command_scores_the_rest_of_a_run_with_a_damaged_folder(
 ) -> None:
     monkeypatch.setattr(score_command, "open_judge", lambda *_, **__: Exploding())
     (run.task("t1").folder / "result.json").write_text("{")
-    app = typer.Typer()
-    score_command.register(app)
-    app.callback()(lambda: None)
     result = CliRunner().invoke(app, ["score", "run-1", "--output-dir", str(run.output_dir)])
     record_property("outcome", f"exit {result.exit_code}: {result.stdout.splitlines()[-1]}")
     assert result.exit_code == 1
@@ -134,7 +129,7 @@ async def test_an_end_that_needs_no_judge_goes_before_a_verdict_on_file(
 ) -> None:
     run = a_finished_run(tmp_path, a_result("t1", stop_reason))
     task, judge = run.task("t1"), Exploding()
-    wrong = Verdict(outcome="success", reason="no", trajectory_sha256=task.trajectory().sha256)
+    wrong = Verdict(outcome="success", reason="no", trajectory_sha256=load_trajectory(task.folder).sha256)
     task.write_verdict(judge.id, wrong)
     done = await judge_stored(task, judge)
     record_property("outcome", f"{done.outcome}: {done.reason}")

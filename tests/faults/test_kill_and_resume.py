@@ -40,7 +40,7 @@ def test_ctrl_c_prints_the_command_that_finishes_the_run(tmp_path: Path) -> None
         assert first.left_processes == {}
         assert first.left_files == []
         (line,) = [line for line in first.stderr.splitlines() if "--resume" in line]
-        words = line.split("to go on: ")[1].rstrip(")").split()
+        words = line.split("resume with: ")[1].rstrip(")").split()
         kept = {path: path.read_bytes() for path in out.glob("runs/*/results/*/result.json")}
         second = run_command(temp, *words)
         assert second.code == 0, second.stdout + second.stderr

@@ -14,7 +14,7 @@ from a2a.utils.errors import A2AError
 
 from helpers.a2a.envelopes import body_agent, encode, in_envelope
 from helpers.episode.still_page import PlayedTask, play
-from shared.a2a.calls import blaming
+from shared.a2a.calls import blaming_the_agent
 from shared.a2a.client import ParticipantClient
 from shared.errors import InternalFault, ParticipantError, WabeError
 
@@ -69,7 +69,7 @@ async def test_no_descriptor_left_to_send_with_aborts_the_task(tmp_path: Path, r
     played = await play_starved(tmp_path)
     record_property("outcome", played.summary())
     assert (played.outcome, played.retries) == ("aborted", 1)
-    assert played.error.startswith("internal: the judge's machine could not go on")
+    assert played.error.startswith("internal: this machine ran out of a resource")
     assert "Too many open files" in played.error
 
 
@@ -136,7 +136,7 @@ def test_whatever_else_goes_wrong_is_the_agents(what: str, record_property: Reco
 
 
 def blamed(error: Exception) -> str:
-    with pytest.raises((InternalFault, ParticipantError)) as caught, blaming(A2AError):
+    with pytest.raises((InternalFault, ParticipantError)) as caught, blaming_the_agent():
         raise error
     found: WabeError = caught.value
     return f"{found.blame}: {found.message}"

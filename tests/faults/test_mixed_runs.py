@@ -17,18 +17,17 @@ import pytest
 
 from helpers.ports import free_ports
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
-from judge import run_lock
-from judge.commands import export, report, score, verify
-from judge.files import read_json, write_json
+from judge import store as store_module
+from judge.commands.app import app
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
 from judge.runner.run import RunOptions, make_plan, resume_command
-from judge.scenario.toml import parse_request
-from judge.server.limits import ServiceLimits
-from judge.server.service import JudgeService, ServiceParts
+from judge.scenario.request import parse_request
+from judge.server.service import JudgeService
 from judge.store import RunStore
-from shared.a2a.turn import Turn
+from shared.a2a.tasks import Turn
 from shared.errors import ConfigError
+from shared.files import read_json, write_json
 from shared.settings import Settings
 
 OLD_RUN = Path(__file__).resolve().parent.parent / "fixtures" / "runs" / "20261121-235844-81a1"
@@ -170,20 +169,12 @@ async def ask_judge(
 ) -> tuple[str, str | None]:
     """How a judge ends a request for this run. Its shard is empty, so it needs no browser."""
     settings = Settings(trust_config=True, browser_path=sys.executable)
-    parts = ServiceParts(
-        settings=settings,
-        output_dir=folder,
-        scenarios=folder,
-        watch=lambda *_: lambda _: None,
-        wrap_model=lambda model: model,
-        limits=ServiceLimits(),
-    )
     tasks = [{"task_id": "t", "website": "https://shop.test/", "task": "Look."}]
     shard = {"shard_index": 1, "num_shards": 2}
     body = {"judge_model": "offline", "run_id": run_id, "tasks": tasks, **shard, **config}
     sink = Ends()
     text = json.dumps({"participants": {"p": url}, "config": body})
-    await JudgeService(parts).execute(Turn(text=text, context_id="c", task_id="t"), sink)
+    await JudgeService(settings, folder).execute(Turn(text=text, context_id="c", task_id="t"), sink)
     return sink.end
 
 
@@ -234,7 +225,7 @@ def test_a_recorded_request_that_was_edited_does_not_verify(
     record = store.read_run() or {}
     record["request"]["participants"]["white_agent"]["agentbeats_id"] = "id-2"
     store.write_run(record)
-    code = command_line(verify, "verify", str(store.folder))
+    code = command_line("verify", str(store.folder))
     line = next(line for line in capsys.readouterr().out.splitlines() if "request_sha256" in line)
     record_property("outcome", f"exit {code}: {line[:50]}…")
     assert code == 1
@@ -323,26 +314,20 @@ def test_a_run_of_an_older_version_is_read_and_not_resumed(tmp_path: Path, recor
     assert RunStore(out, OLD_RUN.name).read_run() is not None
 
 
-def command_line(module: object, *arguments: str) -> int | str | None:
-    import typer
-
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    module.register(app)  # type: ignore[attr-defined]
+def command_line(*arguments: str) -> int | str | None:
     with pytest.raises(SystemExit) as left:
         run_command(app, list(arguments), name="wabe")
     return left.value.code
 
 
-@pytest.mark.parametrize("module", [verify, report, score, export], ids=["verify", "report", "score", "export"])
+@pytest.mark.parametrize("command", ["verify", "report", "score", "export"])
 def test_a_run_of_a_newer_version_is_refused_by_every_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], record_property: Record, module: object
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], record_property: Record, command: str
 ) -> None:
     folder = tmp_path / "runs" / OLD_RUN.name
     shutil.copytree(OLD_RUN, folder)
     write_json(folder / "run.json", read_json(folder / "run.json") | {"schema_version": "wabe-run-9"})
-    name = module.__name__.rpartition(".")[2]  # type: ignore[attr-defined]
-    code = command_line(module, name, str(folder))
+    code = command_line(command, str(folder))
     (line,) = capsys.readouterr().err.splitlines()
     record_property("outcome", f"exit {code}: {line.replace(str(folder), 'RUN')}")
     assert code == 2
@@ -401,7 +386,7 @@ def test_scoring_waits_for_no_run_that_is_under_way(
     shutil.copytree(OLD_RUN, store.folder)
     folder = store.folder if target == "run" else store.results / "red_rugs"
     with held_by_another_process(store):
-        code = command_line(score, "score", str(folder), "--model", "offline", "--again")
+        code = command_line("score", str(folder), "--model", "offline", "--again")
     (line,) = capsys.readouterr().err.splitlines()
     record_property("outcome", f"exit {code}: {line.partition('81a1 ')[2]}")
     assert code == 2
@@ -441,7 +426,7 @@ def test_a_file_system_without_locks_is_warned_of_and_used(
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(run_lock.fcntl, "flock", refuse)
+    monkeypatch.setattr(store_module.fcntl, "flock", refuse)
     store = RunStore(tmp_path, "r1")
     with caplog.at_level(logging.WARNING), store.held("judge"):
         store.create()

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.runner.scenario_runs import run_here, write_scenario
 from judge.judges.factory import check_judge_model
-from judge.runner.launch import child_environ, members_of, running_cast
+from judge.runner.launch import child_environ, launched, members_of
 from judge.runner.run import RunOptions, make_plan
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
@@ -26,7 +26,7 @@ async def log_of_the_agent(folder: Path, env: str, environ: dict[str, str]) -> s
     (agent, _) = members_of(scenario, settings)
     variables = child_environ(settings, output_dir=folder, participant_model=None)
     with pytest.raises(ConfigError):
-        async with running_cast((agent,), scenario_dir=folder, environ=variables, logs=folder / "logs"):
+        async with launched((agent,), scenario_dir=folder, environ=variables, logs=folder / "logs"):
             pass
     return (folder / "logs" / "white_agent.log").read_text().strip()
 

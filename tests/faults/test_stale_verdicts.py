@@ -10,7 +10,6 @@ import pytest
 
 from helpers.episode.one_page_shop import assess_in_shop
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
-from judge.commands.verify import load_run
 from judge.config import RunConfig
 from judge.events import Event, TaskRetried
 from judge.judges.checked import ChecksJudge
@@ -214,8 +213,8 @@ TAMPERINGS: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("tampering", TAMPERINGS)
 def test_verify_finds(finished: RunStore, tampering: str, record_property: Record) -> None:
-    assert verify_run(load_run(finished)).mismatches == ()
+    assert verify_run(finished).mismatches == ()
     TAMPERINGS[tampering](finished.task("t0").folder)
-    found = verify_run(load_run(finished)).mismatches
+    found = verify_run(finished).mismatches
     record_property("outcome", "; ".join(found))
     assert found

@@ -17,11 +17,12 @@ from helpers.runner.commands import run_command
 from helpers.runner.scenario_runs import write_scenario
 from helpers.runs import BEGAN, write_task
 from judge.events import Event, RunStarted, StepDone, TaskDone
-from judge.judges.without_judge import WHY_ZERO
+from judge.judges.rescoring import WHY_ZERO
 from judge.results.run_record import withdraw_unplayed
-from judge.runner.children import start_child
 from judge.runner.follow import FirstTasks, UnusableParticipant
+from judge.runner.launch import start_child
 from judge.store import RunStore
+from judge.trajectory.files import read_attempt
 from shared.models import Task
 
 Record = Callable[[str, object], None]
@@ -148,12 +149,15 @@ def test_what_was_scored_meanwhile_is_taken_back_and_nothing_else(tmp_path: Path
     for name in ("unplayed", "earlier", "played", "won"):
         task = Task(task_id=name, website="https://shop.test/", task="Look.")
         write_task(store, task, "success" if name == "won" else "failure", steps=2)
-    for name, lines in (("unplayed", []), ("earlier", []), ("played", ["<In link> -> CLICK"])):
-        result = (store.task(name).read_result() or {}) | {"stop_reason": "participant_error", "action_history": lines}
+    for name in ("unplayed", "earlier", "played"):
+        attempt = read_attempt(store.task(name).folder)
+        changes: dict[str, object] = {"stop_reason": "participant_error"}
+        if name != "played":
+            changes["steps"] = ()
         if name == "earlier":
             # Scored before the run was resumed: that was not what it was stopped for.
-            result["times"]["started_at"] = "2001-01-01T00:00:00+00:00"
-        store.task(name).write_result(result)
+            changes["started_at"] = BEGAN - 120
+        store.task(name).write_result(attempt.model_copy(update=changes).to_json())
     store.write_submission({"results": []})
     withdraw_unplayed(store, "no key")
     left = [task.folder.name for task in store.tasks() if (task.folder / "result.json").exists()]
@@ -231,7 +235,9 @@ async def test_a_crashed_agent_is_shown_with_the_end_of_its_traceback_and_its_lo
     tmp_path: Path, record_property: Record, code: str, told: str
 ) -> None:
     log = tmp_path / "white_agent.log"
-    child = await start_child("white_agent", shlex.join([sys.executable, "-c", code]), env={}, log=log)
+    child = await start_child(
+        "white_agent", shlex.join([sys.executable, "-c", code]), env={}, log=log, scenario_dir=tmp_path
+    )
     async with asyncio.timeout(30):
         await child.process.wait()
     said = child.crash()
@@ -241,7 +247,8 @@ async def test_a_crashed_agent_is_shown_with_the_end_of_its_traceback_and_its_lo
 
 
 async def test_an_agent_that_still_runs_has_not_crashed(tmp_path: Path, record_property: Record) -> None:
-    child = await start_child("white_agent", "sleep 60", env={"PATH": "/bin:/usr/bin"}, log=tmp_path / "log")
+    env = {"PATH": "/bin:/usr/bin"}
+    child = await start_child("white_agent", "sleep 60", env=env, log=tmp_path / "log", scenario_dir=tmp_path)
     said = child.crash()
     await child.stop()
     record_property("outcome", str(said))

@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from helpers.scenario.texts import GOOD
-from judge.commands.app import app
+from judge.commands.app import app, command_app
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.runner.boundary import run_command
@@ -63,7 +63,7 @@ UNUSABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "offline with a name": (('judge_model = "offline:x"',), "unknown judge model 'offline:x'"),
     "script as judge model": (('judge_model = "javascript:1"',), "unknown judge model 'javascript:1'"),
     "blank model name": (('judge_model = "openai: "',), "unknown judge model 'openai: '"),
-    "script as base url": (('judge_base_url = "javascript:1"',), '"javascript:1" does not begin with http'),
+    "script as base url": (('judge_base_url = "javascript:1"',), "'javascript:1' does not begin with http"),
     "file as base url": (('judge_base_url = "file:///etc/passwd"',), "does not begin with http"),
     "base url without a host": (('judge_base_url = "http://"',), "has no host"),
     "program that is no browser": (('browser_path = "/bin/true"',), "does not look like Chromium"),
@@ -71,7 +71,7 @@ UNUSABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "interpreter as browser": ((f'browser_path = "{sys.executable}"',), "does not look like Chromium"),
     "file as prompts": (('prompts = "/etc/passwd"',), "no folder /etc/passwd"),
     "folder without prompts": (('prompts = "/etc"',), "has no prompts.toml"),
-    "empty path": (('prompts = ""',), "at least 1 character"),
+    "empty path": (('prompts = ""',), "key 'prompts': empty"),
     "a week of pauses": (("max_steps = 1000", "step_delay = 600"), "1000 steps with a step_delay of 600 s"),
     "a timeout of years": (("task_timeout_s = 1e9",), "task_timeout_s is 1e+09 s, more than a day"),
     "method without a model": (('judge_model = "offline"', 'judge_method = "rubric"'), "needs a judge model"),
@@ -197,8 +197,6 @@ def test_every_command_that_reads_runs_looks_where_the_environment_says(
     record_property: Record,
     command: str,
 ) -> None:
-    from judge.commands.agentbeats_run import app as runner_app
-
     place = tmp_path / "elsewhere"
     monkeypatch.setenv("WABE_OUTPUT_DIR", str(place))
     for name, value in WITH_KEYS.items():
@@ -211,7 +209,7 @@ def test_every_command_that_reads_runs_looks_where_the_environment_says(
     (tmp_path / "s.csv").write_text("task_id,human\nt,1\n")
     words = [word.replace("s.toml", "s.csv") if command == "agreement" else word for word in words]
     with pytest.raises(SystemExit):
-        run_command(runner_app if command == "agentbeats-run" else app, words, name="wabe")
+        run_command(command_app("run") if command == "agentbeats-run" else app, words, name="wabe")
     written = capsys.readouterr()
     told = [line for line in (written.out + written.err).splitlines() if "elsewhere" in line]
     record_property("outcome", told[0].strip().replace(str(tmp_path), "") if told else "looked elsewhere")

@@ -1,4 +1,4 @@
-"""Serves participants on loopback, in the test's own process."""
+"""Participants in the test's own process: what they observe, and a server around one."""
 
 import asyncio
 import socket
@@ -7,8 +7,28 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 
-from participants.base import Decide, build_participant
-from participants.model_agent import ModelPlayer
+from participants.base import Decide, Observation, build_participant
+from participants.model import ModelParticipant
+from shared import models
+from shared.models import Page, ToolSpec
+
+
+def observed(
+    page: Page,
+    tools: tuple[ToolSpec, ...] = (),
+    *,
+    instruction: str,
+    step: int = 0,
+    feedback: str | None = None,
+    context_id: str = "attempt",
+) -> Observation:
+    """What a participant sees at a step of an attempt."""
+    website = "https://a.test/"
+    message = models.Observation(
+        page=page, tools=tools, instruction=None if step else instruction, website=website, feedback=feedback
+    )
+    fields = dict(message) | {"instruction": instruction}
+    return Observation(**fields, context_id=context_id, step=step, message=message)
 
 
 @asynccontextmanager
@@ -24,5 +44,5 @@ async def serving_participant(decide: Decide) -> AsyncIterator[str]:
         finally:
             server.should_exit = True
             await task
-            if isinstance(decide, ModelPlayer):
+            if isinstance(decide, ModelParticipant):
                 await decide.aclose()

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from judge.config import RunConfig
-from judge.results.provenance import provenance
-from judge.results.run_record import begin_run, end_run, environment_of, judge_of
-from judge.results.submission import Submission, TaskResult, TaskSummary, build_submission
+from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance
+from judge.results.submission import Submission, TaskSummary, build_submission
 from judge.store import RunStore, TaskStore
+from judge.trajectory.files import load_trajectory
+from judge.trajectory.record import Attempt
 from shared.models import Action, ImageScore, JudgeInfo, Outcome, Page, Step, StopReason, Task, TokenUsage, Verdict
 
 JPEG = b"\xff\xd8\xff\xe0"
@@ -49,7 +50,7 @@ def a_step(index: int, *, thought: str = "I look.", line: str | None = "<Go butt
     return Step(**(values | changes))
 
 
-def a_result(task_id: str = "t1", stop_reason: StopReason = "finished", **changes: Any) -> TaskResult:
+def a_result(task_id: str = "t1", stop_reason: StopReason = "finished", **changes: Any) -> Attempt:
     level = changes.pop("level", "easy")
     values: dict[str, Any] = {
         "task": Task(task_id=task_id, website="https://example.org/", task="Find it.", level=level),
@@ -60,10 +61,10 @@ def a_result(task_id: str = "t1", stop_reason: StopReason = "finished", **change
         "started_at": 1_700_000_000.25,
         "ended_at": 1_700_000_010.5,
     }
-    return TaskResult(**(values | changes))
+    return Attempt(**(values | changes))
 
 
-def a_submission(*results: TaskResult, role: str = "white_agent", **changes: Any) -> Submission:
+def a_submission(*results: Attempt, role: str = "white_agent", **changes: Any) -> Submission:
     values: dict[str, Any] = {
         "role": role,
         "participant_ids": {role: "id-1"},
@@ -74,7 +75,7 @@ def a_submission(*results: TaskResult, role: str = "white_agent", **changes: Any
     return build_submission(**(values | changes))
 
 
-def write_attempt(task: TaskStore, result: TaskResult) -> TaskResult:
+def write_attempt(task: TaskStore, result: Attempt) -> Attempt:
     """A result on disk with its steps, screenshots and snapshots; returns it with their digests."""
     task.begin()
     steps = []
@@ -90,10 +91,10 @@ def write_attempt(task: TaskStore, result: TaskResult) -> TaskResult:
 
 def write_verdict_on(task: TaskStore, judge_id: str, verdict: Verdict) -> None:
     """A verdict beside the trajectory that it names."""
-    task.write_verdict(judge_id, verdict.model_copy(update={"trajectory_sha256": task.trajectory().sha256}))
+    task.write_verdict(judge_id, verdict.model_copy(update={"trajectory_sha256": load_trajectory(task.folder).sha256}))
 
 
-def a_finished_run(folder: Path, *results: TaskResult, judge_id: str = "webjudge-1") -> RunStore:
+def a_finished_run(folder: Path, *results: Attempt, judge_id: str = "webjudge-1") -> RunStore:
     """A run on disk as an assessment leaves it: `run-1` under `folder`, with steps, verdicts and a submission."""
     config, store = RunConfig(judge_model="offline"), RunStore(folder, "run-1")
     store.create()

@@ -7,9 +7,9 @@ import zlib
 from pathlib import Path
 from typing import Any, get_args
 
-from judge.store import RunStore
-from judge.trajectory.result import TaskOutcome, TaskResult
-from judge.trajectory.schemas import RUN_SCHEMA
+from judge.store import RUN_SCHEMA, RunStore
+from judge.trajectory.files import load_trajectory
+from judge.trajectory.record import Attempt
 from shared.models import (
     Action,
     ImageScore,
@@ -19,6 +19,7 @@ from shared.models import (
     Step,
     StopReason,
     Task,
+    TaskOutcome,
     Timings,
     TokenUsage,
     Verdict,
@@ -94,7 +95,7 @@ def write_task(
     stop_reason: StopReason | None = None,
     cost_usd: float | None = 0.0125,
     seed: int = 0,
-) -> TaskResult:
+) -> Attempt:
     """Write one task with screenshots, snapshots, steps, verdict, result. `says` is the participant's text."""
     rng = random.Random(seed)
     place = store.task(task.task_id)
@@ -107,7 +108,7 @@ def write_task(
     verdict = None if outcome == "aborted" else _verdict(outcome, steps, says, cost_usd, rng)
     began = BEGAN + 40 * seed
     lasted = sum(sum(step.timings.model_dump().values()) for step in written)
-    result = TaskResult(
+    result = Attempt(
         task=task,
         steps=tuple(written),
         stop_reason=stop,
@@ -123,7 +124,8 @@ def write_task(
     )
     place.write_result(result.to_json())
     if verdict is not None:
-        place.write_verdict(JUDGE_ID, verdict.model_copy(update={"trajectory_sha256": place.trajectory().sha256}))
+        judged = load_trajectory(place.folder).sha256
+        place.write_verdict(JUDGE_ID, verdict.model_copy(update={"trajectory_sha256": judged}))
     return result
 
 
@@ -196,7 +198,7 @@ def _saying(value: Any, text: str) -> Any:
     return text if isinstance(value, str) else value
 
 
-def a_run_record(store: RunStore, results: list[TaskResult], role: str = "white_agent") -> dict[str, Any]:
+def a_run_record(store: RunStore, results: list[Attempt], role: str = "white_agent") -> dict[str, Any]:
     """What a judge writes to `run.json`."""
     return {
         "schema_version": RUN_SCHEMA,

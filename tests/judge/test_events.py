@@ -16,9 +16,9 @@ from judge.events import (
     TaskRetried,
     TaskStarted,
     describe,
-    one_line,
     parse,
 )
+from shared.text import one_line
 
 EVENTS: list[Event] = [
     RunStarted(run_id="20260101-000000-ab", total=12),
@@ -32,7 +32,7 @@ EVENTS: list[Event] = [
 ]
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_what_is_described_can_be_read_back(event: Event) -> None:
     assert parse(describe(event)) == event
 
@@ -46,7 +46,7 @@ def test_no_action_text_breaks_out_of_its_line_or_becomes_json(action: str) -> N
 
 
 @given(text=st.text())
-def test_any_text_can_be_asked_for_an_event(text: str) -> None:
+def test_parsing_any_text_never_fails(text: str) -> None:
     event = parse(text)
     assert event is None or describe(event)
 
@@ -59,5 +59,5 @@ def test_one_line_is_one_line_and_bounded(text: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["٣", "²", "9" * 10, "9" * 3_900])
-def test_a_number_that_no_judge_writes_is_no_event(number: str) -> None:
+def test_a_number_in_another_form_is_not_an_event(number: str) -> None:
     assert parse(f"Done: {number} of 1 scored tasks succeeded, 1 in all.") is None

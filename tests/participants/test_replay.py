@@ -3,10 +3,22 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from helpers.participants import observed
 from participants.base import Observation, ParticipantOptions
-from participants.replay import create
-from shared import models
+from participants.replay import (
+    MAX_WAITS,
+    Player,
+    Script,
+    ScriptStep,
+    Wanted,
+    create,
+    find_script,
+    load_book,
+    parse_scripts,
+)
 from shared.errors import ConfigError
 from shared.models import Action, Page
 from shared.settings import Settings
@@ -34,19 +46,8 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def observation(context: str, step: int, task: str, feedback: str | None = None) -> Observation:
-    instruction = task if step == 0 else None
-    message = models.Observation(page=PAGE, tools=(), instruction=instruction, website="http://s/", feedback=feedback)
-    return Observation(
-        context_id=context,
-        step=step,
-        instruction=task,
-        website="http://s/",
-        feedback=feedback,
-        tools=(),
-        page=PAGE,
-        message=message,
-    )
+def observation(context: str, step: int, task: str) -> Observation:
+    return observed(PAGE, instruction=task, step=step, context_id=context)
 
 
 async def test_a_script_is_played_in_order(script: Path) -> None:
@@ -59,7 +60,7 @@ async def test_a_script_is_played_in_order(script: Path) -> None:
     assert replies[2].params == {"answer": "lamps"}
 
 
-async def test_episodes_that_run_at_once_do_not_mix(script: Path) -> None:
+async def test_parallel_attempts_do_not_mix(script: Path) -> None:
     decide = create(ParticipantOptions(script=str(script)))
     lamps, desks = await asyncio.gather(
         decide(observation("a", 0, "Open the lamps")), decide(observation("b", 0, "Open the desks"))
@@ -77,7 +78,7 @@ async def test_a_task_without_a_script_is_finished_at_once(script: Path) -> None
     assert "no script" in reply.params["answer"]
 
 
-async def test_two_participants_with_the_same_script_say_the_same(script: Path) -> None:
+async def test_replies_are_deterministic(script: Path) -> None:
     first, second = (create(ParticipantOptions(script=str(script))) for _ in range(2))
     for step in range(3):
         seen = observation("a", step, "Open the lamps")
@@ -91,7 +92,7 @@ async def test_several_files_are_played_together(script: Path, tmp_path: Path) -
     assert await decide(observation("a", 0, "Sit")) == "sat"
 
 
-def test_where_there_is_no_script_at_all_the_remedy_is_named(tmp_path: Path) -> None:
+def test_without_any_script_the_error_has_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="WABE_REPLAY_SCRIPT"):
         create(ParticipantOptions(settings=Settings(scenarios=str(tmp_path))))
 
@@ -108,3 +109,175 @@ async def test_without_a_script_the_bundled_task_sets_are_played() -> None:
 async def test_the_environment_may_name_the_script(script: Path) -> None:
     decide = create(ParticipantOptions(settings=Settings(replay_script=str(script))))
     assert await decide(observation("a", 1, "Open the lamps")) is not None
+
+
+# --- one script, step by step -----------------------------------------------------------------------------------------
+
+SNAPSHOT = """\
+- generic [active] [ref=e1]:
+  - link "Lamps" [ref=e2] [cursor=pointer]:
+    - /url: /lamps
+  - link "Desk Lamps" [ref=e3] [cursor=pointer]:
+    - /url: /desk
+  - link [ref=e4] [cursor=pointer]:
+    - /url: /code
+    - code [ref=e5]: print()
+  - link "Lamps" [ref=e6] [cursor=pointer]:
+    - /url: /more
+  - button "Sold out"
+"""
+CLICK = ScriptStep(tool="browser_click", role="link", name="Lamps")
+DONE = ScriptStep(tool="finish", params={"answer": "done"})
+
+
+def play(*steps: ScriptStep) -> Player:
+    return Player(Script(task="t", steps=steps))
+
+
+def action(reply: Action | str) -> Action:
+    assert isinstance(reply, Action)
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("step", "ref"),
+    [
+        ({"name": "Lamps"}, "e2"),
+        ({"name": " Lamps "}, "e2"),
+        ({"name": "Lamps", "nth": 1}, "e6"),
+        ({"name": "Lamps", "nth": -1}, "e6"),
+        ({"name": "desk"}, "e3"),
+        ({"name": "print()"}, "e4"),
+        ({}, "e2"),
+    ],
+)
+def test_an_element_is_found_by_exact_name_then_by_a_part_of_it(step: dict[str, object], ref: str) -> None:
+    found = play(ScriptStep.model_validate({"tool": "browser_click", "role": "link"} | step)).reply(SNAPSHOT, None)
+    assert action(found).params["target"] == ref
+
+
+def test_an_element_without_a_reference_is_never_named() -> None:
+    sold_out = ScriptStep(tool="browser_click", role="button", name="Sold out")
+    assert action(play(sold_out).reply(SNAPSHOT, None)).tool == "browser_wait_for"
+
+
+def test_a_missing_element_is_waited_for_and_then_given_up() -> None:
+    player = play(ScriptStep(tool="browser_click", role="button", name="Buy"), DONE)
+    waits = [action(player.reply(SNAPSHOT, None)) for _ in range(MAX_WAITS)]
+    assert {wait.tool for wait in waits} == {"browser_wait_for"}
+    last = action(player.reply(SNAPSHOT, None))
+    assert last.tool == "finish"
+    assert 'button "Buy"' in last.params["answer"]
+
+
+def test_an_element_that_arrives_late_is_used_when_it_is_there() -> None:
+    player = play(CLICK, DONE)
+    assert action(player.reply("", None)).tool == "browser_wait_for"
+    assert action(player.reply(SNAPSHOT, None)).params["target"] == "e2"
+    assert action(player.reply(SNAPSHOT, None)).tool == "finish"
+
+
+def test_a_step_with_after_waits_for_that_element() -> None:
+    player = play(ScriptStep(tool="finish", after=Wanted(role="status", name="sorted")))
+    assert action(player.reply(SNAPSHOT, None)).tool == "browser_wait_for"
+    assert action(player.reply(SNAPSHOT + "- status [ref=e9]: 3 desks, sorted by price\n", None)).tool == "finish"
+
+
+def test_a_failed_action_is_tried_once_more() -> None:
+    player = play(CLICK, DONE)
+    player.reply(SNAPSHOT, None)
+    assert action(player.reply(SNAPSHOT, "the element moved")).params["target"] == "e2"
+    assert action(player.reply(SNAPSHOT, None)).params == {"answer": "done"}
+
+
+def test_an_action_that_fails_twice_ends_the_attempt_with_the_cause() -> None:
+    player = play(CLICK, DONE)
+    player.reply(SNAPSHOT, None)
+    player.reply(SNAPSHOT, "the element moved")
+    last = action(player.reply(SNAPSHOT, "the element moved again"))
+    assert last.tool == "finish"
+    assert "moved again" in last.params["answer"]
+
+
+def test_a_retry_that_has_to_wait_is_still_a_retry() -> None:
+    player = play(CLICK, DONE)
+    player.reply(SNAPSHOT, None)
+    assert action(player.reply("", "the page changed")).tool == "browser_wait_for"
+    assert action(player.reply(SNAPSHOT, None)).params["target"] == "e2"
+
+
+def test_a_complaint_about_an_unreadable_reply_leads_to_the_next_step() -> None:
+    player = play(ScriptStep(say="mumble"), DONE)
+    assert player.reply(SNAPSHOT, None) == "mumble"
+    assert action(player.reply(SNAPSHOT, "unreadable")).tool == "finish"
+
+
+def test_a_repeated_step_never_ends() -> None:
+    player = play(ScriptStep(tool="browser_scroll", params={"direction": "down"}, repeat=True), DONE)
+    assert {action(player.reply(SNAPSHOT, None)).tool for _ in range(30)} == {"browser_scroll"}
+
+
+def test_a_script_without_a_finish_finishes_by_itself() -> None:
+    player = play(CLICK)
+    player.reply(SNAPSHOT, None)
+    assert action(player.reply(SNAPSHOT, None)).tool == "finish"
+
+
+def test_white_space_in_a_task_is_normalised() -> None:
+    script = Script(task="Open  the\n shop", steps=(DONE,))
+    book = {script.key: script}
+    assert find_script(book, " Open the shop ", "http://x/") is script
+    assert find_script(book, "Open the shop now", None) is None
+
+
+def test_a_script_for_the_website_takes_precedence() -> None:
+    anywhere, here = Script(task="t", steps=(DONE,)), Script(task="t", website="http://a/", steps=(CLICK,))
+    book = {script.key: script for script in (anywhere, here)}
+    assert find_script(book, "t", "http://a") is here
+    assert find_script(book, "t", "http://b/") is anywhere
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("scripts = 1", "scripts"),
+        ("", "scripts"),
+        ("[[scripts]]\ntask = 't'", "scripts.0.steps"),
+        ("[[scripts]]\ntask = ''\nsteps = [{ say = 'x' }]", "scripts.0.task"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ thought = 'x' }]", "scripts.0.steps.0"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', say = 'y' }]", "scripts.0.steps.0"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ say = 'y', role = 'link' }]", "scripts.0.steps.0"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', name = 'y' }]", "scripts.0.steps.0"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', typo = 'y' }]", "scripts.0.steps.0.typo"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', nth = 'y' }]", "scripts.0.steps.0.nth"),
+        ("[[scripts", "line 1, column 10: not TOML"),
+    ],
+)
+def test_a_malformed_script_is_refused_with_file_and_key(text: str, key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_scripts(text, "some/replay.toml")
+    assert caught.value.message.startswith("some/replay.toml: ")
+    assert key in caught.value.message
+    assert caught.value.remedy
+
+
+@given(st.text(max_size=200))
+def test_any_other_text_is_refused_with_its_file(text: str) -> None:
+    # No text this short holds a whole script by chance.
+    with pytest.raises(ConfigError) as caught:
+        parse_scripts(text, "f")
+    assert caught.value.message.startswith("f: ")
+
+
+def test_a_task_with_two_scripts_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("[[scripts]]\ntask = 't'\nsteps = [{ say = 'x' }]\n", encoding="utf-8")
+    again = tmp_path / "b.toml"
+    again.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"b\.toml: scripts\.0\.task: .*a\.toml"):
+        load_book([path, again])
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.toml"):
+        load_book([tmp_path / "none.toml"])

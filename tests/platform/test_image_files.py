@@ -21,12 +21,11 @@ from typer.testing import CliRunner
 from helpers.participants import serving_participant
 from judge.commands.app import app as wabe
 from judge.results.leaderboard import query_names, rows
-from judge.scenario.bundled import bundled_tasks
-from judge.scenario.toml import load_scenario, parse_request
+from judge.scenario.request import parse_request
+from judge.scenario.toml import bundled_tasks, load_scenario
 from participants.base import ParticipantOptions
-from participants.discovery import list_participants, load
+from participants.command import list_participants, load
 from shared.settings import Settings
-from shared.task_sets import task_sets_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCKERFILES = ("Dockerfile", "Dockerfile.purple")
@@ -124,7 +123,7 @@ def test_the_task_sets_are_found_where_the_image_has_them(name: str) -> None:
     copied = [arguments.split() for head, arguments in final_stage(name) if head == "COPY"]
     [target] = [target for *sources, target in copied if sources == ["scenarios"]]
     variables = dict(word.split("=", 1) for word in shlex.split(argument_of(name, "ENV")))
-    assert task_sets_folder(Settings.from_environ(variables)) == Path(target)
+    assert Settings.from_environ(variables).scenarios_folder == Path(target)
 
 
 def test_only_the_judges_image_has_a_browser() -> None:
@@ -219,7 +218,7 @@ def test_a_manifests_entry_point_is_that_of_its_image(name: str) -> None:
 
 
 def test_each_participants_manifest_is_of_a_participant() -> None:
-    known = {info.name for info in list_participants()}
+    known = set(list_participants())
     named = {json5(ROOT / name)["program"]["image"].rpartition("/")[2] for name in MANIFESTS}
     assert "wabe:latest" in named
     assert {image.removeprefix("wabe-purple-").removesuffix(":latest") for image in named - {"wabe:latest"}} <= known

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from participants.discovery import list_participants
+from participants.command import list_participants
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPTS = sorted([*ROOT.glob("scripts/*.sh"), *ROOT.glob("docker/*.sh")])
@@ -30,7 +30,7 @@ def test_the_participants_are_listed() -> None:
 
 def test_the_script_and_the_command_find_the_same_participants() -> None:
     listed = run("build-purple-images.sh", "--list").stdout.split()
-    assert listed == [info.name for info in list_participants()]
+    assert listed == list(list_participants())
 
 
 def test_all_participants_are_built_when_none_is_named() -> None:

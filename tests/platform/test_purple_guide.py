@@ -26,7 +26,7 @@ from helpers.participants import serving_participant
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.scenario.toml import load_scenario
-from participants.discovery import list_participants
+from participants.command import list_participants
 from shared.a2a.client import ParticipantClient
 from shared.models import Observation, Page, ToolSpec
 from shared.protocol import parse_observation, parse_reply, render_observation
@@ -194,7 +194,7 @@ def test_the_shown_dockerfile_is_the_examples() -> None:
 async def test_the_python_example_is_a_participant_that_plays(tmp_path: Path) -> None:
     module = tmp_path / "first_link.py"
     module.write_text(blocks("python")[0])
-    assert [info.name for info in list_participants([str(tmp_path)])] == ["first_link"]
+    assert list(list_participants([str(tmp_path)])) == ["first_link"]
     create = runpy.run_path(str(module))["create"]
     async with serving_participant(create(None)) as url, ParticipantClient(url) as client:
         replies = [await client.send(render_observation(seen), context_id="c") for seen in (FIRST, NEXT)]

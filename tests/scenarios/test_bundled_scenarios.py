@@ -5,7 +5,7 @@ import pytest
 
 from judge.scenario.checks import contradictions_of, warnings_of
 from judge.scenario.toml import load_scenario
-from participants.replay_script import load_book
+from participants.replay import find_script, load_book
 from shared.checks import AnyOf
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -21,7 +21,7 @@ def test_a_bundled_scenario_is_read(name: str) -> None:
 def test_every_task_has_a_script_and_every_script_a_task(name: str) -> None:
     tasks = load_scenario(SCENARIOS / name / "scenario.toml").tasks
     book = load_book([SCENARIOS / name / "replay.toml"])
-    assert [task.task_id for task in tasks if book.find(task.task, task.website) is None] == []
+    assert [task.task_id for task in tasks if find_script(book, task.task, task.website) is None] == []
     assert len(book) == len(tasks)
 
 

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.elements import MAX_ELEMENT_CHARS, ROLES, STATES, ElementError, parse_element
+from shared.elements import MAX_ELEMENT_CHARS, ROLES, STATES, parse_element
+from shared.fields import Invalid
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=40)
 
@@ -50,7 +51,7 @@ def test_a_pattern_may_stand_for_the_name() -> None:
     ],
 )
 def test_a_mistake_is_told_with_its_column_and_a_remedy(written: str, column: int, said: str) -> None:
-    with pytest.raises(ElementError) as caught:
+    with pytest.raises(Invalid) as caught:
         parse_element(written)
     assert caught.value.column == column
     assert said in f"{caught.value.problem} {caught.value.remedy}"
@@ -75,6 +76,6 @@ def test_any_text_is_an_element_or_a_mistake_inside_it(written: str) -> None:
     mistake = None
     try:
         parse_element(written)
-    except ElementError as error:
+    except Invalid as error:
         mistake = error
     assert mistake is None or (1 <= mistake.column <= len(written) + 2 and mistake.remedy)

@@ -35,6 +35,7 @@ def test_what_is_not_one_number_is_none(text: str) -> None:
     [
         ("€12.50", ("12.50", "EUR")), ("12,50 €", ("12.50", "EUR")), ("EUR 1.299", ("1299", "EUR")),
         ("US$ 3", ("3", "USD")), ("about 5 dollars", ("5", "USD")), ("costs £1,000", ("1000", "GBP")),
+        ("3 uſd", ("3", "USD")),
     ],
 )  # fmt: skip
 def test_a_currency_is_known_by_symbol_code_or_word(text: str, value: tuple[str, str]) -> None:

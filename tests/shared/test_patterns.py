@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.patterns import MAX_MATCHES, MAX_PATTERN_CHARS, Pattern, PatternError, glob
+from shared.fields import Invalid
+from shared.patterns import MAX_MATCHES, MAX_PATTERN_CHARS, Pattern, glob
 
 
 @pytest.mark.parametrize(
@@ -10,7 +11,7 @@ from shared.patterns import MAX_MATCHES, MAX_PATTERN_CHARS, Pattern, PatternErro
     [("a(b", 2), ("[a", 1), ("a\\q", 2), ("x{2000}", 2), ("ab(?=c)", 3), ("(a)\\1", 4), ("x" * 1001, 1001)],
 )
 def test_a_pattern_that_cannot_be_used_names_the_place(source: str, column: int) -> None:
-    with pytest.raises(PatternError) as caught:
+    with pytest.raises(Invalid) as caught:
         Pattern(source)
     assert caught.value.column == column
 
@@ -33,7 +34,7 @@ def test_any_pattern_is_refused_or_answers_any_text(source: str, text: str) -> N
     column, span = 1, None
     try:
         span = Pattern(source).search(text)
-    except PatternError as error:
+    except Invalid as error:
         column = error.column
     assert 1 <= column <= len(source) + 1
     assert span is None or 0 <= span[0] <= span[1] <= len(text)

@@ -95,20 +95,20 @@ observations = st.builds(
 
 
 @given(observations)
-def test_an_observation_comes_back_from_its_message(observation):
+def test_an_observation_survives_its_message(observation):
     text = render_observation(observation)
     assert parse_observation(text, observation.page.screenshot) == observation
 
 
 @given(observations)
-def test_what_stands_before_the_snapshot_keeps_to_one_line_each(observation):
+def test_every_value_before_the_snapshot_is_one_line(observation):
     head = render_observation(observation).partition("\nSnapshot:\n")[0]
     assert len(head.splitlines()) == len(head.split("\n"))
     head.encode("utf-8")
 
 
 @given(texts)
-def test_an_escaped_line_is_one_line_and_comes_back(text):
+def test_an_escaped_line_is_one_line_and_reversible(text):
     line = escape_line(text)
     assert len(line.splitlines()) <= 1
     assert unescape_line(line) == text
@@ -153,7 +153,7 @@ def test_a_later_message_gives_feedback_and_never_the_task():
     assert "Task:" not in text
 
 
-def test_a_schema_that_lines_cannot_express_is_given_as_json():
+def test_a_schema_that_lines_cannot_express_is_written_as_json():
     text = render_observation(Observation(page=BLANK, tools=(ODD,)))
     assert '\n  schema: {"anyOf":[{"type":"null"},{"$ref":"#/x"}]}\n' in text
     assert parse_observation(text).tools == (ODD,)
@@ -181,7 +181,7 @@ def test_a_lone_surrogate_in_the_snapshot_does_not_stop_the_message():
     assert render_observation(Observation(page=page, tools=())).encode("utf-8").endswith("- text: \ufffd".encode())
 
 
-def test_what_a_page_writes_before_the_snapshot_is_bounded():
+def test_page_content_before_the_snapshot_is_bounded():
     many = tuple(Tab(index=n, title="t" * 9999, url="u" * 9999, current=n == 0) for n in range(500))
     page = Page(url="u" * 9999, title="t" * 9999, snapshot="", tabs=many, dialog="d" * 9999)
     read = parse_observation(render_observation(Observation(page=page, tools=(), feedback="f" * 9999)))
@@ -225,7 +225,7 @@ GOOD = "Tools:\n- a: b\nReply format: x\nPage: u\nTitle: t\nSnapshot:\n"
         GOOD.replace("- a: b", "- a: b\n  schema: " + "[" * 10_000),
     ],
 )
-def test_foreign_text_is_one_typed_error(text):
+def test_any_other_text_is_one_typed_error(text):
     with pytest.raises(ObservationError, match="not an observation"):
         parse_observation(text)
 
@@ -246,5 +246,5 @@ def test_the_reply_format_and_its_example_are_themselves_readable():
     assert REPLY_EXAMPLE in REPLY_FORMAT
 
 
-def test_two_tools_end_an_episode():
+def test_two_tools_end_an_attempt():
     assert {"finish", "browser_close"} == ENDING_TOOLS

@@ -1,4 +1,6 @@
-"""The environment, as it is read."""
+"""Reading the environment."""
+
+from pathlib import Path
 
 import pytest
 
@@ -24,3 +26,21 @@ def test_an_empty_variable_counts_as_unset() -> None:
     assert Settings.from_environ({"WABE_SCENARIOS": "", "EVAL_MODEL": ""}) == Settings.from_environ({}).model_copy(
         update={"environ": {"WABE_SCENARIOS": "", "EVAL_MODEL": ""}}
     )
+
+
+@pytest.mark.parametrize("name", ["path", "environ", "trust_config", "in_container"])
+def test_a_variable_named_like_a_field_is_not_a_setting(name: str) -> None:
+    assert Settings.from_environ({name: "1"}) == Settings(environ={name: "1"})
+
+
+@pytest.mark.parametrize(("written", "trusts"), [("1", True), ("true", False), ("yes", False), ("", False)])
+def test_only_1_makes_the_judge_trust_what_a_request_configures(written: str, trusts: bool) -> None:
+    assert Settings.from_environ({"WABE_TRUST_CONFIG": written}).trust_config is trusts
+
+
+def test_in_a_source_tree_the_bundled_scenarios_are_next_to_the_code() -> None:
+    assert (Settings().scenarios_folder / "demo" / "scenario.toml").is_file()
+
+
+def test_an_image_sets_the_folder_of_its_scenarios() -> None:
+    assert Settings.from_environ({"WABE_SCENARIOS": "/app/scenarios"}).scenarios_folder == Path("/app/scenarios")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.snapshot import REF, cut_snapshot, parse_snapshot
+from shared.snapshot import REF, cut_snapshot, parse_snapshot, without_boxes
 
 # Written by Playwright 1.65's server for a page made for the purpose (Chromium 156).
 REAL = r"""
@@ -124,7 +124,6 @@ def test_properties_belong_to_the_element_around_them():
     assert node("e3").url == "two.html?a=1&b=2#x"
     assert node("e5").url == "y"
     assert node("e14").placeholder == "Type: here"
-    assert SNAPSHOT.find("link", "link a: b")[0].url == "two.html?a=1&b=2#x"
 
 
 def test_level_and_box_are_numbers():
@@ -137,30 +136,18 @@ def test_a_reference_in_a_name_or_text_names_nothing():
     assert node("e1").role == "generic"
 
 
-def test_parents_are_given_from_the_inside_out():
+def test_parents_come_from_the_inside_out():
     assert [parent.ref for parent in SNAPSHOT.parents(node("f2e2"))] == ["f1e3", "f1e1", "e37", "e1"]
 
 
-def test_the_inside_of_an_element_is_given_in_order():
+def test_the_content_of_an_element_comes_in_order():
     assert [inner.name for inner in SNAPSHOT.subtree(node("e23"))] == ["Sel", "A", "B"]
     assert SNAPSHOT.text_of(node("e28")) == "item one item two in"
 
 
-def test_an_element_knows_its_line():
-    assert REAL.split("\n")[node("e39").line].strip() == '- textbox "inv" [invalid] [ref=e39]: "5"'
-
-
-def test_finding_is_exact_unless_asked_otherwise():
-    assert [found.ref for found in SNAPSHOT.find("button", "deep")] == ["f2e2"]
-    assert SNAPSHOT.find("button", "Deep") == ()
-    assert [found.ref for found in SNAPSHOT.find("button", "DEE", exact=False)] == ["f2e2"]
-    assert [found.name for found in SNAPSHOT.find("option")] == ["A", "B"]
-    assert [found.role for found in SNAPSHOT.find(name="in")] == ["link"]
-
-
-def test_a_regular_expression_as_a_name_is_marked_as_one():
+def test_a_regular_expression_is_read_as_a_name():
     [found] = parse_snapshot(r"- link /Issue \d+\/x/ [ref=e2]").nodes
-    assert (found.name, found.name_is_regex, found.ref) == (r"Issue \d+\/x", True, "e2")
+    assert (found.name, found.ref) == (r"Issue \d+\/x", "e2")
 
 
 def test_a_separator_in_a_name_does_not_end_the_line():
@@ -168,7 +155,7 @@ def test_a_separator_in_a_name_does_not_end_the_line():
     assert found.name == "a\u2028- link \u0085b"
 
 
-def test_of_two_elements_with_one_reference_the_first_counts():
+def test_the_first_of_two_elements_with_one_reference_counts():
     assert parse_snapshot('- link "a" [ref=e2]\n- link "b" [ref=e2]').by_ref("e2").name == "a"
 
 
@@ -179,12 +166,12 @@ def test_a_state_written_twice_counts_once():
 @pytest.mark.parametrize(
     "line", ["", "-", "- ", "- 'open", '- link "open', "x", "- link [ref", "- a b", "- 'a: b'", "- /url: x"]
 )
-def test_a_line_that_is_no_node_is_left_out(line):
+def test_a_line_that_is_not_a_node_is_ignored(line):
     assert [found.role for found in parse_snapshot(f"- main\n{line}\n- button").nodes] == ["main", "button"]
 
 
 @pytest.mark.parametrize("ref", ["e", "x1", "e1 ", "e-1", "f1", "e" + "1" * 30, "E1"])
-def test_what_is_no_reference_is_not_taken_for_one(ref):
+def test_an_invalid_reference_is_ignored(ref):
     assert not REF.fullmatch(ref)
     assert parse_snapshot(f"- button [ref={ref}]").nodes[0].ref is None
 
@@ -215,7 +202,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces | st.text(max_size=3), max_size=40).map("".join))
-def test_no_text_raises_and_every_node_hangs_together(text):
+def test_no_text_raises_and_parents_enclose_their_children(text):
     snapshot = parse_snapshot(text)
     for found in snapshot.nodes:
         assert all(parent.depth < found.depth for parent in snapshot.parents(found))
@@ -255,9 +242,48 @@ def test_a_snapshot_that_fits_is_not_touched():
     assert cut_snapshot(REAL, len(REAL)) == REAL
 
 
-def test_the_note_says_what_was_left_out():
+def test_the_note_states_what_was_left_out():
     text = "\n".join(f"- text: {number:04}" for number in range(100))
     cut = cut_snapshot(text, 250).split("\n")
     left_out = 100 - (len(cut) - 1)
     assert cut[-1].startswith(f"# {left_out} more lines ({left_out * 13 - 1} characters) left out: use browser_find")
     assert cut[-2] == f"- text: {100 - left_out - 1:04}"
+
+
+@pytest.mark.parametrize(
+    ("boxed", "plain"),
+    [
+        ('- link "Go" [ref=e1] [cursor=pointer] [box=8,-16,20,10]:', '- link "Go" [ref=e1] [cursor=pointer]:'),
+        ("  - paragraph [ref=e2] [box=0,0,1264,18]: Price", "  - paragraph [ref=e2]: Price"),
+        ("- 'heading \"a: b\" [level=1] [ref=e2] [box=1.5,2,3,4]'", "- 'heading \"a: b\" [level=1] [ref=e2]'"),
+        ("- 'link \"it''s: x\" [ref=e2] [box=1,2,3,4]':", "- 'link \"it''s: x\" [ref=e2]':"),
+        ('- button "\\"" [ref=e3] [box=1,2,3,4]', '- button "\\"" [ref=e3]'),
+    ],
+)
+def test_only_the_box_is_removed(boxed: str, plain: str) -> None:
+    assert without_boxes(boxed) == plain
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '- link "x [box=1,2,3,4]" [ref=e1]',
+        "- text: see [box=1,2,3,4]",
+        "- paragraph [ref=e2]: it says [box=1,2,3,4]",
+        "  - /url: /x [box=1,2,3,4]",
+    ],
+)
+def test_page_content_that_looks_like_a_box_is_kept(line: str) -> None:
+    assert without_boxes(line) == line
+
+
+@given(st.text(max_size=40), st.lists(st.integers(-9999, 9999), min_size=4, max_size=4))
+def test_removing_boxes_keeps_any_name(name: str, box: list[int]) -> None:
+    head = f"- link {json.dumps(name)} [ref=e1]"
+    assert without_boxes(f"{head} [box={','.join(map(str, box))}]:") == f"{head}:"
+
+
+@given(st.text())
+def test_a_text_without_boxes_is_unchanged(text: str) -> None:
+    if "[box=" not in text:
+        assert without_boxes(text) == text

@@ -1,20 +1,17 @@
 """What happened, as one factual line in Mind2Web style: `<Search textbox> -> TYPE: Las Vegas`. Pure.
 
-The source of the form is Mind2Web (Deng et al., 2023). The element's role and name come from the judge's snapshot.
-What a page or a participant wrote (names, typed text, addresses) is bounded, kept to the line and stripped of angle
-brackets, so a line always reads back as one subject, one verb and one value (`split_line`), and no text can pass for a
-second action.
+The form is Mind2Web's (Deng et al., 2023). The element's role and name come from the judge's snapshot. What a page or a
+participant wrote (names, typed text, addresses) is bounded, kept to the line and stripped of angle brackets, so a line
+always reads back as one subject, one verb and one value (`shared.text.split_line`), and no text can pass for a second
+action.
 """
 
 import re
 from typing import Any
 
-from judge.browser.actions import CheckedAction
-from judge.browser.tools import SCROLL
-from shared.protocol import CLOSE, FINISH
+from judge.browser.tools import CheckedAction
 from shared.snapshot import Snapshot
 from shared.text import clip
-from shared.text import split_line as split_line
 
 MAX_NAME_CHARS = 100
 MAX_VALUE_CHARS = 200
@@ -22,13 +19,11 @@ MAX_SHOWN_URL_CHARS = 500
 MAX_LISTED = 10
 
 _BRACKETS = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›"})
-# Control characters that are no white space, bidirectional controls, invisible formatters, surrogates, tags.
+# Control characters other than white space, bidirectional controls, invisible formatters, surrogates, tags.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
 )
-_PAGE = "page"
-_NAVIGATION = "navigation"
 
 
 def action_line(checked: CheckedAction, snapshot: Snapshot | None) -> str:
@@ -38,19 +33,19 @@ def action_line(checked: CheckedAction, snapshot: Snapshot | None) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Foreign text as part of a line: white space becomes one blank, what is invisible goes, brackets are replaced."""
-    # Cut twice: first so that the work is bounded, then to the limit.
+    """Foreign text as part of a line: white space becomes one blank, invisible characters go, brackets are replaced."""
+    # Cut twice: first to bound the work, then to the limit.
     short = clip(text, limit * 4)
     return clip(" ".join(_INVISIBLE.sub("", short).translate(_BRACKETS).split()), limit)
 
 
 def _facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tuple[str, str, str]:
-    subject = _element(params.get("target"), snapshot) if "target" in params else _PAGE
+    subject = _element(params["target"], snapshot) if "target" in params else "page"
     match tool:
         case "browser_navigate":
-            return _NAVIGATION, "GOTO", _url(params["url"])
+            return "navigation", "GOTO", _url(params["url"])
         case "browser_navigate_back":
-            return _NAVIGATION, "BACK", ""
+            return "navigation", "BACK", ""
         case "browser_click":
             return subject, *_click(params)
         case "browser_type":
@@ -61,33 +56,33 @@ def _facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tupl
             return subject, "SELECT", _list(params["values"])
         case "browser_press_key":
             # A blank is a key; as the value of a line it would be lost.
-            return _PAGE, "PRESS", _value(params["key"]) or "Space"
+            return "page", "PRESS", _value(params["key"]) or "Space"
         case "browser_hover":
             return subject, "HOVER", ""
         case "browser_drag":
             end = _element(params["endTarget"], snapshot)
             return _element(params["startTarget"], snapshot), "DRAG", f"to {end}"
         case "browser_tabs":
-            return _NAVIGATION, "TAB", _tab(params)
+            return "navigation", "TAB", _tab(params)
         case "browser_wait_for":
-            return _PAGE, "WAIT", _wait(params)
+            return "page", "WAIT", _wait(params)
         case "browser_handle_dialog":
             return "dialog", "DIALOG", _dialog(params)
         case "browser_snapshot":
             return subject, "SNAPSHOT", ""
         case "browser_find":
-            return _PAGE, "FIND", _value(params["text"])
-        case _ if tool == SCROLL:
+            return "page", "FIND", _value(params["text"])
+        case "browser_scroll":
             return subject, "SCROLL", f"{params['direction']} {params['amount']}"
-        case _ if tool == FINISH:
-            return _PAGE, "FINISH", ""
-        case _ if tool == CLOSE:
-            return _PAGE, "CLOSE", ""
+        case "finish":
+            return "page", "FINISH", ""
+        case "browser_close":
+            return "page", "CLOSE", ""
     raise ValueError(f"no action line is known for the tool {tool!r}")
 
 
-def _element(ref: Any, snapshot: Snapshot | None) -> str:
-    node = snapshot.by_ref(ref) if snapshot is not None and isinstance(ref, str) else None
+def _element(ref: str, snapshot: Snapshot | None) -> str:
+    node = snapshot.by_ref(ref) if snapshot else None
     if node is None or snapshot is None:
         return "element"
     name = one_line(snapshot.name_of(node), MAX_NAME_CHARS)
@@ -106,15 +101,18 @@ def _click(params: dict[str, Any]) -> tuple[str, str]:
 def _fields(fields: list[dict[str, Any]], snapshot: Snapshot | None) -> str:
     """`"Name textbox" = "Ann"; …`: quoted, so that no value can pass for another field."""
     written = [f"{_quoted(_element(item['target'], snapshot))} = {_quoted(item['value'])}" for item in fields]
-    more = len(written) - MAX_LISTED
-    return "; ".join(written[:MAX_LISTED]) + (f"; and {more} more" if more > 0 else "")
+    return "; ".join(written[:MAX_LISTED]) + _rest(written, ";")
 
 
 def _list(values: list[str]) -> str:
     if len(values) == 1:
         return _value(values[0]).replace('"', "'")
-    more = len(values) - MAX_LISTED
-    return ", ".join(map(_quoted, values[:MAX_LISTED])) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(_quoted, values[:MAX_LISTED])) + _rest(values)
+
+
+def _rest(listed: list[str], mark: str = "") -> str:
+    more = len(listed) - MAX_LISTED
+    return f"{mark} and {more} more" if more > 0 else ""
 
 
 def _tab(params: dict[str, Any]) -> str:
@@ -145,6 +143,6 @@ def _quoted(text: str) -> str:
 
 
 def _url(url: str) -> str:
-    """An address holds no blanks and no brackets; written ones are shown as the browser sends them."""
+    """An address holds no blanks and no brackets; those that were sent are shown as the browser encodes them."""
     plain = url.replace("<", "%3C").replace(">", "%3E").replace(" ", "%20")
     return one_line(plain, MAX_SHOWN_URL_CHARS)

@@ -4,11 +4,14 @@ The only file that imports `mcp`. The server comes with the Python package (`pla
 """
 
 import asyncio
+import base64
+import binascii
 import logging
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mcp import MCPError
 from mcp.client.client import Client
@@ -16,83 +19,89 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
-from judge.browser import processes as process_tree
-from judge.browser.folders import BrowserFolder
-from judge.browser.guard.navigation_log import RECORDER, RECORDER_FILE
-from judge.browser.launch import CONFIG_FILE, BrowserSettings
-from judge.browser.pages import Answer, McpBrowser
-from judge.browser.responses import clean_text
-from judge.browser.session import Browser
-from judge.browser.tools import offered_tools
-from shared.errors import BrowserFault
-from shared.models import ToolSpec
-
-__all__ = ["BrowserSettings", "PlaywrightMcp"]
+from judge.browser import processes, responses
+from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings
+from judge.browser.guard import Guard, guarding
+from judge.browser.navigations import NavigationLog
+from judge.browser.session import Hop, ToolResult
+from judge.browser.tools import SCROLL, offered_tools
+from judge.sites import NetworkPolicy
+from shared.errors import BrowserFault, SiteFault
+from shared.models import Page, ToolSpec
 
 _START_TIMEOUT_S = 60.0
-_POLITE_S = 1.0
+_GRACE_S = 1.0
 _UNWIND_S = 10.0
-_DIED = "the browser was relaunched: it was killed or crashed, and its server put an empty one in its place"
+# A page may move on, or open a dialog, between its snapshot and its screenshot.
+_OBSERVE_TRIES = 5
+# Every tab takes a process and a line in each answer.
+_MAX_TABS = 100
+_MAX_DOWNLOADS = 20
+_MAX_LOG_BYTES = 65_536
+_BLANK = "about:blank"
+_WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+_RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
+_CRASHED = "the tab crashed"
+# The server's own words.
+_RESET_NOTE = "Page crashed and was reset"
+_TIMEOUT = re.compile(r"Timeout \d+ms exceeded")
+_UNREACHABLE = re.compile(r"net::ERR_\w+|Timeout \d+ms exceeded")
+# Run by the judge only; participants are never offered the tool. A navigation goes on after its call has timed out, and
+# no snapshot is answered meanwhile. No tool stops it, and a script in the page would wait just as long.
+_STOP_LOADING = """async page => {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Page.stopLoading");
+  await session.detach();
+}"""
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-class PlaywrightMcp:
-    """Opens browsers: a `judge.browser.session.BrowserFactory`."""
+class Answer(NamedTuple):
+    """The server's answer to a tool call: its text, and its image as base64 where it has one."""
 
-    def __init__(self, settings: BrowserSettings) -> None:
-        self._settings = settings
-
-    def __call__(self) -> AbstractAsyncContextManager[Browser]:
-        """A new browser, closed on every way out. Raises `BrowserFault` when none comes up."""
-        return self._opened()
-
-    @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Browser]:
-        settings, found = self._settings, self._settings.found
-        place = BrowserFolder()
-        folder = place.path
-        server = _Server(settings, folder)
-        try:
-            tools = await server.start()
-            yield McpBrowser(
-                server,
-                tools=offered_tools(tools),
-                versions={
-                    "mcp_server": server.version,
-                    "browser": settings.browser_version,
-                    "sandbox": "on" if found.sandbox else f"off: {found.sandbox_reason}",
-                },
-                viewport=(settings.viewport_width, settings.viewport_height),
-                hidden=(str(folder), str(Path(compute_driver_executable()[0]).parent)),
-                patience_s=settings.navigation_timeout_s,
-            )
-        finally:
-            try:
-                await _despite_cancellation(server.end())
-            finally:
-                place.remove()
+    ok: bool
+    text: str
+    image: str | None = None
 
 
-class _Server:
-    """The MCP server's process and our connection to it.
+@asynccontextmanager
+async def open_browser(settings: BrowserSettings, policy: NetworkPolicy | None) -> AsyncIterator["PlaywrightBrowser"]:
+    """A new browser with its own folder, server and guard, all ended and removed on every way out.
 
-    The client lives in a task of its own: what its task groups raise and cancel when a server dies stays in there.
+    It reaches what `policy` allows; without a policy, whatever this machine reaches. Raises `BrowserFault` when the
+    server does not start.
+    """
+    async with AsyncExitStack() as stack:
+        guard = await stack.enter_async_context(guarding(policy)) if policy else None
+        folder = BrowserFolder()
+        stack.callback(folder.remove)
+        server = McpServer(settings, folder.path, guard.url if guard else None)
+        stack.push_async_callback(_despite_cancellation, server.end)
+        tools = await server.start()
+        yield PlaywrightBrowser(server, offered_tools(tools), guard)
+
+
+class McpServer:
+    """The MCP server's process and the connection to it. The first fault is final: every later call raises it again.
+
+    The client lives in a task of its own, which contains what its task groups raise and cancel when a server dies.
     """
 
-    def __init__(self, settings: BrowserSettings, folder: Path) -> None:
+    def __init__(self, settings: BrowserSettings, folder: Path, proxy: str | None = None) -> None:
+        self.settings = settings
         self.folder = folder
         self.version = "unknown"
-        self._settings = settings
+        self._proxy = proxy
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
-        self._client: Client | None = None
-        self._error: BaseException | None = None
+        self._error: Exception | None = None
         self._fault: BrowserFault | None = None
-        self._watch: process_tree.Watch | None = None
+        self._watch = processes.Watch(())
         self._groups: frozenset[int] = frozenset()
-        self._busy = 0
+        self._unanswered = 0
+        self._downloads: list[str] = []
 
     async def start(self) -> list[ToolSpec]:
         """Start the server and list its tools. Raises `BrowserFault`."""
@@ -100,115 +109,297 @@ class _Server:
         awaited: set[asyncio.Future[Any]] = {self._task, self._ready}
         await asyncio.wait(awaited, timeout=_START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
         if not self._ready.done():
-            raise self.fail(f"the browser's server did not start: {self._last_words()}")
-        self._client = self._ready.result()
-        info = self._client.server_info
-        self.version = f"{info.name} {info.version}" if info else "unknown"
-        listed = await self._answered("tools/list", self._client.list_tools(), self._settings.call_timeout_s)
+            raise self.fail(f"the browser's server did not start: {self._log_end()}")
+        client = self._ready.result()
+        if info := client.server_info:
+            self.version = f"{info.name} {info.version}"
+        listed = await self._answered("tools/list", client.list_tools(), self.settings.config.call_timeout_s)
         return [ToolSpec(name=t.name, description=t.description or "", parameters=t.input_schema) for t in listed.tools]
 
     async def _run(self) -> None:
         node, cli = compute_driver_executable()
         parameters = StdioServerParameters(
             command=node,
-            args=[cli, *self._settings.arguments(self.folder)],
+            args=[cli, *self.settings.arguments(self.folder, self._proxy)],
             cwd=self.folder,
-            env=self._settings.environ(self.folder),
+            env=self.settings.environ(self.folder),
             encoding_error_handler="replace",
         )
         try:
-            (self.folder / RECORDER_FILE).write_text(RECORDER)
-            (self.folder / CONFIG_FILE).write_text(self._settings.config_file(self.folder))
+            (self.folder / CONFIG_FILE).write_text(self.settings.config_file(self._proxy))
             with (self.folder / "server.log").open("w") as log:
                 async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
                     self._ready.set_result(client)
                     await self._stop.wait()
-        # A boundary: a client's task groups raise groups of anything; calls in flight are told by their own errors.
+        # A boundary: a client's task groups raise groups of anything. Calls in flight fail with errors of their own.
         except Exception as error:  # noqa: BLE001
             self._error = error
 
-    async def call(self, tool: str, params: dict[str, Any], *, extra_s: float = 0.0) -> Answer:
-        """See `judge.browser.pages.ToolCaller`."""
+    async def call(self, tool: str, params: dict[str, Any]) -> Answer:
+        """Raises `BrowserFault` when no answer comes, when the tab crashed, or when another browser answers."""
         if self._fault:
             raise self._fault
-        if self._client is None:
-            raise self.fail("the browser's server is not running")
-        limit_s = self._settings.call_timeout_s + extra_s
-        result = await self._answered(tool, self._client.call_tool(tool, params), limit_s)
-        if self._watch is not None and not self._watch.alive():
-            raise self.fail(_DIED)
+        # A requested wait does not count against the timeout.
+        wait_s = float(params.get("time", 0)) if tool == "browser_wait_for" else 0.0
+        call = self._ready.result().call_tool(tool, params)
+        result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
+        if not self._watch.alive():
+            raise self.fail(_RELAUNCHED)
         text = next((block.text for block in result.content if block.type == "text"), "")
         image = next((block.data for block in result.content if block.type == "image"), None)
+        if result.is_error and responses.says_crashed(text):
+            raise self.fail(_CRASHED)
+        # A download is reported with whatever answer comes next, not only that of the action that caused it.
+        self._downloads += responses.downloads(text)
         return Answer(ok=not result.is_error, text=text, image=image)
 
     async def _answered(self, what: str, call: Coroutine[Any, Any, _T], limit_s: float) -> _T:
-        self._busy += 1
+        self._unanswered += 1
         try:
             async with asyncio.timeout(limit_s):
                 result = await call
         except TimeoutError:
-            if self._watch is not None and not self._watch.alive():
-                raise self.fail(_DIED) from None
-            raise self.fail(f"the page hangs: {what} gave no answer within {limit_s:g} s") from None
+            hangs = f"the page hangs: {what} gave no answer within {limit_s:g} s"
+            raise self.fail(hangs if self._watch.alive() else _RELAUNCHED) from None
         except (MCPError, ValidationError, OSError, RuntimeError) as error:
-            raise self.fail(f"the browser's server is gone: {what}: {error}; {self._last_words()}") from None
-        self._busy -= 1
+            raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
+        self._unanswered -= 1
         return result
 
+    def take_downloads(self) -> tuple[str, ...]:
+        """Names of the files that pages began to download since the last call, bounded."""
+        taken, self._downloads = tuple(self._downloads[:_MAX_DOWNLOADS]), []
+        return taken
+
     def watch(self) -> None:
-        """See `judge.browser.pages.ToolCaller`."""
-        found = process_tree.family(process_tree.list_processes(), self.folder)
-        self._groups = frozenset(process.group for process in found)
-        mains = [process.pid for process in found if process_tree.is_browser(process, self.folder)]
-        if mains and self._watch is None:
-            self._watch = process_tree.Watch(mains)
+        """From now on, raise a fault when the browser that runs now has died or been replaced."""
+        found = processes.family(processes.list_processes(), self.folder)
+        self._groups = frozenset(one.group for one in found)
+        self._watch.close()
+        self._watch = processes.Watch([one.pid for one in found if processes.is_browser(one, self.folder)])
 
     @property
     def is_watched(self) -> bool:
-        """See `judge.browser.pages.ToolCaller`."""
-        return self._watch is not None
+        """Whether a relaunched browser is noticed by its process."""
+        return self._watch.size > 0
 
     def fail(self, message: str) -> BrowserFault:
-        """See `judge.browser.pages.ToolCaller`."""
+        """The fault to raise: the first one."""
         if self._fault is None:
-            self._fault = BrowserFault(message, remedy="the task is tried again; `wabe doctor` says what is missing")
+            self._fault = BrowserFault(message, remedy="the task is retried; `wabe doctor` lists what is missing")
         return self._fault
 
-    def _last_words(self) -> str:
-        try:
-            written = (self.folder / "server.log").read_text("utf-8", "replace")[-2000:]
-        except OSError:
-            written = ""
-        return clean_text(f"{self._error or ''} {written}".strip() or "it said nothing", hide=[str(self.folder)])[:500]
+    def _log_end(self) -> str:
+        text = f"{self._error or ''} {_read_end(self.folder / 'server.log')[-2000:]}".strip()
+        return responses.clean_text(text or "its log is empty", hide=[str(self.folder)])[:500]
 
     async def end(self) -> None:
         """End the server, the browser and everything they started."""
+        self._watch.close()
+        if self._task is None:
+            return
         self._stop.set()
-        if self._watch is not None:
-            self._watch.close()
-        if self._task is not None and self._fault is None and not self._busy:
-            # A server that ends by itself writes its compile cache; one in trouble is not waited for.
-            await asyncio.wait({self._task}, timeout=_POLITE_S)
-        clean = await process_tree.end_family(self.folder, self._groups)
-        if self._task is not None and not self._task.done():
+        if self._fault is None and not self._unanswered:
+            # A server that exits by itself writes its compile cache. One in trouble gets no time for that.
+            await asyncio.wait({self._task}, timeout=_GRACE_S)
+        is_clean = await processes.end_family(self.folder, self._groups)
+        if not self._task.done():
+            # The client ends when it notices that the server is gone.
             await asyncio.wait({self._task}, timeout=_UNWIND_S)
-            if not self._task.done():
-                self._task.cancel()
-                await asyncio.wait({self._task}, timeout=_UNWIND_S)
-            clean = await process_tree.end_family(self.folder, self._groups)
-        if not clean:
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=_UNWIND_S)
+            is_clean = await processes.end_family(self.folder, self._groups)
+        if not is_clean:
             _log.error("processes of a browser survive: %s", self.folder)
 
 
-async def _despite_cancellation(work: Coroutine[Any, Any, None]) -> None:
+class PlaywrightBrowser:
+    """A `judge.browser.session.Browser`: what a page shows and what an action does, through the server's tools."""
+
+    def __init__(self, server: McpServer, tools: tuple[ToolSpec, ...], guard: Guard | None = None) -> None:
+        found = server.settings.found
+        self.folder = server.folder
+        self.tools = tools
+        self.versions = {
+            "mcp_server": server.version,
+            "browser": server.settings.version,
+            "sandbox": "on" if found.sandbox else f"off: {found.sandbox_reason}",
+        }
+        self._server = server
+        self._guard = guard
+        self._navigations = NavigationLog(server.folder)
+        self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
+        self._tab_count = 1
+        self._url = _BLANK
+        self._title = ""
+
+    async def open(self, url: str) -> None:
+        """See `judge.browser.session.Browser`."""
+        answer = await self._server.call("browser_navigate", {"url": url})
+        if not answer.ok:
+            text = self._clean(answer.text)
+            if "browserType.launch" in text or not (cause := _UNREACHABLE.search(text)):
+                raise self._server.fail(f"the browser could not open a page: {text[:500]}")
+            raise SiteFault(f"{url[:200]} cannot be reached: {cause[0]}", remedy="check the address and the network")
+        # From now on an empty page is suspicious: a tab may crash before its first observation.
+        self._url = url
+        self._server.watch()
+
+    async def observe(self) -> Page:
+        """See `judge.browser.session.Browser`."""
+        page = await self._observed()
+        return page.model_copy(update={"refused": self._refused(), "downloads": self._server.take_downloads()})
+
+    async def _observed(self) -> Page:
+        trouble, timeouts = "", 0
+        for _ in range(_OBSERVE_TRIES):
+            answer = await self._snapshot()
+            if state := responses.modal_state(answer.text):
+                if not responses.is_file_chooser(state):
+                    return await self._dialog_page(state)
+                # Nobody may upload files, and an open chooser blocks every other tool.
+                await self._server.call("browser_file_upload", {})
+                continue
+            if answer.ok:
+                page = await self._parsed(answer.text)
+                if page is None:
+                    continue
+                if not page.url:
+                    # Such a tab, selected by the participant, shows nothing; a screenshot of it would time out.
+                    return page
+                answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
+                if answer.ok and answer.image:
+                    return page.model_copy(update={"screenshot": self._decoded(answer.image)})
+            # A dialog that opened before the screenshot is met by the next snapshot.
+            if not responses.modal_state(answer.text):
+                trouble = self._clean(answer.text)
+                timeouts += bool(_TIMEOUT.search(trouble))
+                if timeouts > 1:
+                    raise self._server.fail(f"the page hangs: {trouble[:300]}")
+        raise self._server.fail(f"the page could not be observed: {trouble[:500] or 'it keeps changing'}")
+
+    async def _snapshot(self) -> Answer:
+        """The snapshot. Where the next page takes longer to load than a navigation may, that of the page before it."""
+        try:
+            async with asyncio.timeout(self._server.settings.config.navigation_timeout_s):
+                return await self._server.call("browser_snapshot", {"boxes": True})
+        except TimeoutError:
+            await self._stop_loading()
+            return await self._server.call("browser_snapshot", {"boxes": True})
+
+    async def _stop_loading(self) -> None:
+        await self._server.call("browser_run_code_unsafe", {"code": _STOP_LOADING})
+
+    async def _parsed(self, text: str) -> Page | None:
+        """The page of a snapshot's answer; `None` when a new tab had to be brought to the front first."""
+        try:
+            page = responses.parse_page(text)
+        except responses.TabCrashed:
+            raise self._server.fail(_CRASHED) from None
+        except responses.UnreadableResponse as error:
+            raise self._server.fail(f"the browser's server gave an unreadable answer: {error}") from None
+        if page.url == _BLANK and self._url != _BLANK:
+            self._refuse_reset()
+        if len(page.tabs) > _MAX_TABS:
+            raise SiteFault(f"the page opened more than {_MAX_TABS} tabs")
+        # A tab without address and title never loaded: its link led to a download.
+        loaded = [tab for tab in page.tabs if tab.url or tab.title]
+        newest = loaded[-1] if len(loaded) > self._tab_count else None
+        self._tab_count = len(loaded)
+        if newest is not None and not newest.current:
+            # The server stays on the old tab; a person would see the new one.
+            await self._server.call("browser_tabs", {"action": "select", "index": newest.index})
+            return None
+        self._url, self._title = page.url, page.title
+        return page
+
+    def _refuse_reset(self) -> None:
+        """Raise a fault if an empty page has replaced a crashed one. A page may also be empty by itself.
+
+        The server writes a note about the crash to the page's console log. It names that log only once, in whatever
+        answer comes next, so all logs are read.
+        """
+        if not self._server.is_watched:
+            raise self._server.fail("the browser was relaunched: its page is gone")
+        if any(_RESET_NOTE in _read_end(log) for log in self.folder.glob("console-*.log")):
+            raise self._server.fail("the tab crashed; the server replaced it by an empty one")
+
+    async def _dialog_page(self, state: str) -> Page:
+        answer = await self._server.call("browser_tabs", {"action": "list"})
+        try:
+            tabs = responses.parse_tab_list(answer.text)
+        except responses.UnreadableResponse:
+            tabs = ()
+        url = next((tab.url for tab in tabs if tab.current and tab.url), self._url)
+        self._url, self._title = url, self._title if url == self._url else ""
+        return Page(url=url, title=self._title, snapshot="", tabs=tabs, dialog=responses.dialog_text(state))
+
+    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        """See `judge.browser.session.Browser`. `browser_scroll` turns the mouse wheel; the others are the server's."""
+        answer = await (self._scroll(**params) if tool == SCROLL else self._server.call(tool, params))
+        if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
+            await self._stop_loading()
+        return ToolResult(
+            ok=answer.ok,
+            text=self._clean(answer.text),
+            # Reported with the action that led there: after the last action of an episode no page is observed any more.
+            refused=self._refused(),
+            downloads=self._server.take_downloads(),
+        )
+
+    def take_hops(self) -> tuple[Hop, ...]:
+        """See `judge.browser.session.Browser`."""
+        return self._navigations.take()
+
+    async def _scroll(self, direction: str, amount: int, target: str | None = None) -> Answer:
+        """Turn the wheel over the element, or over the middle of the page."""
+        if target:
+            placed = await self._server.call("browser_hover", {"target": target})
+        else:
+            config = self._server.settings.config
+            middle = {"x": config.viewport_width // 2, "y": config.viewport_height // 2}
+            placed = await self._server.call("browser_mouse_move_xy", middle)
+        if not placed.ok:
+            return placed
+        across, down = _WHEEL[direction]
+        answer = await self._server.call("browser_mouse_wheel", {"deltaX": across * amount, "deltaY": down * amount})
+        if answer.ok:
+            # The scroll takes effect with the next frame. A second turn, by zero, is only answered after that.
+            await self._server.call("browser_mouse_wheel", {"deltaX": 0, "deltaY": 0})
+        return answer
+
+    def _refused(self) -> tuple[str, ...]:
+        return self._guard.take_refusals() if self._guard else ()
+
+    def _decoded(self, image: str) -> bytes:
+        try:
+            return base64.b64decode(image, validate=True)
+        except binascii.Error:
+            raise self._server.fail("the browser's server gave a screenshot that cannot be decoded") from None
+
+    def _clean(self, text: str) -> str:
+        return responses.clean_text(text, hide=self._hidden)
+
+
+def _read_end(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            stream.seek(0, 2)
+            stream.seek(max(0, stream.tell() - _MAX_LOG_BYTES))
+            return stream.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+async def _despite_cancellation(work: Callable[[], Awaitable[None]]) -> None:
     """Finish `work` whatever happens, then pass a cancellation on."""
-    task = asyncio.ensure_future(work)
-    cancelled = False
+    task = asyncio.ensure_future(work())
+    is_cancelled = False
     while not task.done():
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            cancelled = True
+            is_cancelled = True
     task.result()
-    if cancelled:
+    if is_cancelled:
         raise asyncio.CancelledError

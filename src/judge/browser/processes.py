@@ -1,24 +1,22 @@
-"""The processes that belong to one browser: found by its own folder, watched, and ended.
+"""The processes that belong to one browser: found by its folder, watched, and ended.
 
-A browser leaves the process group of the server that started it, and outlives a killed server. What belongs together
-is told by the folder named in command lines, by descent, and by process group.
+A browser leaves the process group of the server that started it, and outlives a killed server. What belongs together is
+recognised by the folder named in command lines, by descent, and by process group.
 """
 
 import asyncio
 import contextlib
 import os
-import platform
 import select
-import signal
-import subprocess
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_SYSTEM = platform.system()
-_END_TRIES = 200
+import psutil
+
+_END_TRIES = 100
 _END_POLL_S = 0.01
-_PS_TIMEOUT_S = 10
 
 
 class Process(NamedTuple):
@@ -31,31 +29,18 @@ class Process(NamedTuple):
 
 
 def list_processes() -> list[Process]:
-    """Every running process that we may see, without the dead that nobody has reaped yet.
+    """Every running process that this one may see, without zombies.
 
-    Empty on Windows: there the server is started in a job object that ends with it.
+    Empty on Windows: there the server is started in a job object, which ends everything in it with the server.
     """
-    if _SYSTEM == "Linux":
-        return [process for entry in os.listdir("/proc") if entry.isdigit() and (process := _read_process(entry))]  # noqa: PTH208 - ten times faster
-    if _SYSTEM == "Windows":
-        return []
-    command = ["ps", "-Awwo", "pid=,ppid=,pgid=,stat=,command="]
-    listing = subprocess.run(command, capture_output=True, text=True, timeout=_PS_TIMEOUT_S, check=False).stdout
-    rows = [line.split(None, 4) for line in listing.splitlines()]
-    return [
-        Process(int(row[0]), int(row[1]), int(row[2]), row[4]) for row in rows if len(row) == 5 and row[3][0] != "Z"
-    ]
-
-
-def _read_process(pid: str) -> Process | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:  # noqa: PTH123
-            state, parent, group = stream.read().rpartition(b")")[2].split()[:3]
-        with open(f"/proc/{pid}/cmdline", "rb") as stream:  # noqa: PTH123
-            command = stream.read().replace(b"\0", b" ").decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return None
-    return None if state in (b"Z", b"X") else Process(int(pid), int(parent), int(group), command)
+    found: list[Process] = []
+    if sys.platform != "win32":
+        for process in psutil.process_iter():
+            # `cmdline` fails for zombies.
+            with contextlib.suppress(psutil.Error, ProcessLookupError), process.oneshot():
+                command = " ".join(process.cmdline())
+                found.append(Process(process.pid, process.ppid(), os.getpgid(process.pid), command))
+    return found
 
 
 def is_server(process: Process, folder: Path) -> bool:
@@ -69,9 +54,9 @@ def is_browser(process: Process, folder: Path) -> bool:
 
 
 def family(processes: Iterable[Process], folder: Path, *, known_groups: frozenset[int] = frozenset()) -> list[Process]:
-    """The processes that belong to the browser whose folder this is. Pure.
+    """The processes that belong to the browser with this folder. Pure.
 
-    `known_groups` are groups seen to belong to it before: they tell when the marked processes are gone already.
+    `known_groups` are process groups seen to belong to it before: they identify helpers whose parents are gone.
     """
     everyone = list(processes)
     marked = [p for p in everyone if is_server(p, folder) or f"--user-data-dir={folder}/" in p.command]
@@ -85,29 +70,29 @@ def family(processes: Iterable[Process], folder: Path, *, known_groups: frozense
 
 
 class Watch:
-    """Says at once, and for microseconds, whether processes seen before are all still the same and alive."""
+    """Tells within microseconds whether processes are still alive and the same ones: asked after every tool call."""
 
-    def __init__(self, pids: Iterable[int]) -> None:
-        self._pids = list(pids)
+    def __init__(self, pids: Sequence[int]) -> None:
         self._handles: list[int] = []
-        self._poll = None
-        if _SYSTEM == "Linux":
-            self._poll = select.poll()
-            self._dead_already = False
-            for pid in self._pids:
-                try:
-                    handle = os.pidfd_open(pid)
-                except ProcessLookupError:
-                    self._dead_already = True
-                    continue
-                self._handles.append(handle)
-                self._poll.register(handle, select.POLLIN)
+        self._poll = select.poll() if sys.platform == "linux" else None
+        # Elsewhere without handles: these compare start times, so a reused process number is not taken for the old one.
+        self._processes: list[psutil.Process] = []
+        self._is_one_gone = False
+        self.size = len(pids)
+        for pid in pids:
+            try:
+                if self._poll is None:
+                    self._processes.append(psutil.Process(pid))
+                else:
+                    self._handles.append(os.pidfd_open(pid))
+                    self._poll.register(self._handles[-1], select.POLLIN)
+            except (ProcessLookupError, psutil.NoSuchProcess):
+                self._is_one_gone = True
 
     def alive(self) -> bool:
         """Whether every watched process still runs. True when nothing is watched."""
-        if self._poll is not None:
-            return not self._dead_already and not self._poll.poll(0)
-        return all(map(_exists, self._pids))
+        ended = self._poll.poll(0) if self._poll else not all(process.is_running() for process in self._processes)
+        return not self._is_one_gone and not ended
 
     def close(self) -> None:
         """Release the handles."""
@@ -115,44 +100,31 @@ class Watch:
             os.close(self._handles.pop())
 
 
-def _exists(pid: int) -> bool:
-    if _SYSTEM == "Windows":
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-def kill_family(folder: Path, known_groups: frozenset[int]) -> list[Process]:
-    """Kill what belongs to the browser, browser before server so that the server reaps it. Returns who was killed."""
+def kill_family(folder: Path, known_groups: frozenset[int] = frozenset()) -> list[Process]:
+    """Kill what belongs to the browser, the browser before its server, which then reaps it. Returns the killed ones."""
     found = family(list_processes(), folder, known_groups=known_groups)
     for process in sorted(found, key=lambda process: is_server(process, folder)):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(process.pid, signal.SIGKILL)
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(process.pid).kill()
     return found
 
 
 async def end_family(folder: Path, known_groups: frozenset[int]) -> bool:
-    """Kill what belongs to the browser until nothing is left of it. False when something survives (after 2 s)."""
-    killed: dict[int, Process] = {}
+    """Kill what belongs to the browser until nothing of it is left. False when something survives over a second."""
+    orphans: set[int] = set()
     for _ in range(_END_TRIES):
         found = kill_family(folder, known_groups)
         if not found:
-            _reap(process for process in killed.values() if not is_server(process, folder))
+            _reap(orphans)
             return True
-        killed |= {process.pid: process for process in found}
+        # The server is asyncio's child, which reaps it itself.
+        orphans |= {process.pid for process in found if not is_server(process, folder)}
         await asyncio.sleep(_END_POLL_S)
     return False
 
 
-def _reap(processes: Iterable[Process]) -> None:
+def _reap(pids: Iterable[int]) -> None:
     """Orphans become children of a process that adopts them, which may be this one; nobody else would reap them."""
-    if _SYSTEM == "Windows":
-        return
-    for process in processes:
+    for pid in pids:
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(process.pid, os.WNOHANG)
+            os.waitpid(pid, os.WNOHANG)

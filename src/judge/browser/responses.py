@@ -1,26 +1,30 @@
 """Reads the text that Playwright's MCP server answers with. Pure.
 
 A response is a sequence of `### ` sections: Error, Result, Open tabs, Page, Modal state, Snapshot, Events. Titles,
-addresses, dialog messages and snapshots in it are the page's own words, so sections are read strictly in order and by
-line, never searched for: no page can forge another section. What holds this up: a document's title never has line
-breaks (the DOM collapses them), an address neither, and the server quotes them in snapshots.
+addresses, dialog messages and snapshots in it are written by the page, so sections are read strictly in order and by
+line, never searched for: no page can forge another section. This relies on two facts: neither a document's title (the
+DOM collapses line breaks) nor an address has line breaks, and the server quotes those in snapshots.
 """
 
 import re
 from collections.abc import Iterable
 
-from shared.models import Record, Tab
+from shared.models import Page, Tab
+from shared.text import clip
 
 MAX_RESULT_CHARS = 2_000
 MAX_DIALOG_CHARS = 2_000
 _MAX_TAB_CHARS = 8_000
+_MAX_EVENTS = 200
+_MAX_NAME_CHARS = 200
 
 _ERROR = "### Error"
 _TABS = "### Open tabs"
 _PAGE = "### Page"
 _MODAL = "### Modal state"
 _SNAPSHOT = "### Snapshot"
-_AFTER_SNAPSHOT = ("### Events", "### Paused")
+_EVENTS = "### Events"
+_AFTER_SNAPSHOT = (_EVENTS, "### Paused")
 _TAB_LINE = re.compile(
     r"- (\d+):( \(current\))? \[(.*)\)(?: \[crashed\])?(?: \[isolatedContext: [^\]]{0,200}+\])?", re.DOTALL
 )
@@ -38,38 +42,27 @@ _STACK_LINE = re.compile(r"^[ \t]++at .*(?:\n|$)", re.MULTILINE)
 
 
 class UnreadableResponse(ValueError):
-    """The server's answer does not have the form it is documented to have."""
+    """The server's answer does not have its documented form."""
 
 
-class PageText(Record):
-    """What one `browser_snapshot` answer says of the current page."""
-
-    url: str
-    title: str = ""
-    snapshot: str = ""
-    tabs: tuple[Tab, ...] = ()
-    crashed: bool = False
+class TabCrashed(UnreadableResponse):
+    """There is no page to read: its process crashed."""
 
 
-def parse_page(text: str) -> PageText:
+def parse_page(text: str) -> Page:
     """Read the answer of `browser_snapshot`. Raises `UnreadableResponse`.
 
-    Where there is a single tab the server lists none; one is made up from the page. A tab whose address cannot be told
-    from its title (both may hold `](`) gets an empty address rather than a forged one.
+    The server lists tabs only where there are several; a single one is made from the page. A tab whose address cannot
+    be separated from its title (both may contain `](`) gets an empty address rather than a forged one.
     """
     lines = text.split("\n")
-    listed: list[str] = []
-    at = 0
-    if lines[0] == _TABS:
-        at = _index(lines, _PAGE, 1)
-        listed = lines[1:at]
+    at = _index(lines, _PAGE, 1) if lines[0] == _TABS else 0
     if at >= len(lines) - 1 or lines[at] != _PAGE:
         raise UnreadableResponse("no page section")
     end = _index(lines, _SNAPSHOT, at)
-    url, title, crashed = _page_section(lines[at + 1 : end])
-    snapshot = _snapshot_section(lines[end + 1 :])
-    tabs = _tabs(listed, url) if listed else (Tab(index=0, title=title, url=url, current=True),)
-    return PageText(url=url, title=title, snapshot=snapshot, tabs=tabs, crashed=crashed)
+    url, title = _page_section(lines[at + 1 : end])
+    tabs = _tabs(lines[1:at], url) if at > 1 else (Tab(index=0, title=title, url=url, current=True),)
+    return Page(url=url, title=title, snapshot=_snapshot_section(lines[end + 1 :]), tabs=tabs)
 
 
 def _index(lines: list[str], wanted: str, start: int) -> int:
@@ -79,12 +72,14 @@ def _index(lines: list[str], wanted: str, start: int) -> int:
         raise UnreadableResponse(f"no line {wanted!r}") from None
 
 
-def _page_section(lines: list[str]) -> tuple[str, str, bool]:
-    url = lines[0].removeprefix("- Page URL: ") if lines else ""
-    if not lines or url == lines[0]:
+def _page_section(lines: list[str]) -> tuple[str, str]:
+    if not lines or not lines[0].startswith("- Page URL: "):
         raise UnreadableResponse("no page address")
-    title = lines[1].removeprefix("- Page Title: ") if lines[1:] and lines[1].startswith("- Page Title: ") else ""
-    return url, title, "- Page status: crashed" in lines[2 if title else 1 :]
+    rest = lines[1:]
+    has_title = bool(rest) and rest[0].startswith("- Page Title: ")
+    if "- Page status: crashed" in rest[has_title:]:
+        raise TabCrashed
+    return lines[0].removeprefix("- Page URL: "), rest[0].removeprefix("- Page Title: ") if has_title else ""
 
 
 def _snapshot_section(lines: list[str]) -> str:
@@ -115,14 +110,16 @@ def _tabs(lines: list[str], current_url: str | None) -> tuple[Tab, ...]:
         match = _TAB_LINE.fullmatch(line)
         if match is None or int(match[1]) != position:
             raise UnreadableResponse(f"no tab {position} in {line[:80]!r}")
-        current = match[2] is not None
-        title, url = _title_and_url(match[3], current_url if current else None)
-        tabs.append(Tab(index=position, title=title, url=url, current=current))
+        is_current = match[2] is not None
+        title, url = _title_and_url(match[3], current_url if is_current else None)
+        tabs.append(Tab(index=position, title=title, url=url, current=is_current))
     return tuple(tabs)
 
 
 def _title_and_url(text: str, known_url: str | None) -> tuple[str, str]:
-    """Split `title](url`, of which both halves may hold `](`."""
+    """Split `title](url`, where both parts may contain `](`."""
+    # A tab that never loaded has neither.
+    known_url = "" if text == "](" else known_url
     if known_url is not None and text.endswith(f"]({known_url}"):
         return text[: -len(known_url) - 2], known_url
     if len(text) > _MAX_TAB_CHARS:
@@ -138,9 +135,9 @@ def _title_and_url(text: str, known_url: str | None) -> tuple[str, str]:
 
 
 def modal_state(text: str) -> str | None:
-    """The modal state that kept a snapshot or screenshot from being taken, as the server words it.
+    """The modal state that prevented a snapshot or screenshot, in the server's words; `None` when there is none.
 
-    `None` when there is none. A dialog's message may hold anything; it is the last thing in such an answer.
+    A dialog's message may contain anything. It is the last thing in such an answer.
     """
     head, found, state = text.partition(f"\n{_MODAL}\n")
     if not found or f"\n{_SNAPSHOT}\n" in head or (head.startswith(_ERROR) and not _REFUSED.match(head)):
@@ -159,15 +156,14 @@ def is_file_chooser(state: str) -> bool:
     return _DIALOG.match(state) is None and _FILE_CHOOSER in state
 
 
-def downloads(text: str) -> tuple[str, ...]:
-    """Names of the files that an action began to download, bounded.
+def downloads(text: str) -> list[str]:
+    """Names of the files that pages began to download, bounded, from the events that end any answer.
 
-    From the answer's events, where a page's console messages stand as well: a page may name a file that is none.
+    A name is what the page or its server suggests, without a path.
     """
-    _, has_events, events = text.rpartition(f"{_AFTER_SNAPSHOT[0]}\n")
-    lines = events.split("\n", 200)[:200] if has_events else ()
-    found = (_DOWNLOAD.fullmatch(line) for line in lines)
-    return tuple(match[1][:200] for match in found if match)[:20]
+    _, has_events, events = text.rpartition(f"{_EVENTS}\n")
+    lines = events.split("\n", _MAX_EVENTS)[:_MAX_EVENTS] if has_events else ()
+    return [match[1][:_MAX_NAME_CHARS] for line in lines if (match := _DOWNLOAD.fullmatch(line))]
 
 
 def says_crashed(text: str) -> bool:
@@ -183,5 +179,4 @@ def clean_text(text: str, *, hide: Iterable[str] = (), limit: int = MAX_RESULT_C
         cleaned = _STACK_LINE.sub("", cleaned)
     for path in sorted(filter(None, hide), key=len, reverse=True):
         cleaned = cleaned.replace(path, "…")
-    cleaned = cleaned.strip()
-    return cleaned if len(cleaned) <= limit else f"{cleaned[: limit - 1]}…"
+    return clip(cleaned.strip(), limit)

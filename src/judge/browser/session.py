@@ -1,8 +1,9 @@
-"""The environment's protocol: what an episode needs of a browser, whoever drives it.
+"""What an episode needs from a browser, whatever drives it.
 
-Implemented by `judge.browser.playwright`; fakes of it stand in tests of the episode loop only.
+Implemented by `judge.browser.playwright`. Fakes implement it in tests of the episode loop only.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -10,10 +11,10 @@ from shared.models import Page, Record, ToolSpec
 
 
 class ToolResult(Record):
-    """What the browser's server answered to one tool call. `text` is its words, bounded; `ok` is false on an error.
+    """What the browser's server answered to one tool call: `text` is bounded, and `ok` is false on an error.
 
-    `refused` are network addresses that were asked for meanwhile and that the guard kept pages from; `downloads` are
-    names of files that the page began to download, which the browser refuses.
+    `refused` are network addresses requested in the meantime to which the guard refused the connection; `downloads` are
+    the names of files that the page began to download, which the browser refuses.
     """
 
     ok: bool
@@ -30,13 +31,13 @@ class Hop(Record):
 
 
 class Browser(Protocol):
-    """One open browser with one session. All methods raise `BrowserFault` when the browser or its server is gone,
-    hangs past `call_timeout_s`, or came back without its pages (a silent relaunch).
+    """One open browser with one session. All methods raise `BrowserFault` when the browser or its server has died,
+    takes longer than `call_timeout_s`, or came back without its pages (a silent relaunch).
     """
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """The tools a participant may use, `finish` and `browser_scroll` among them."""
+        """The tools a participant may use, including `finish` and `browser_scroll`."""
         ...
 
     @property
@@ -45,15 +46,18 @@ class Browser(Protocol):
         ...
 
     async def open(self, url: str) -> None:
-        """Open the task's website. Raises `SiteFault` when the site cannot be reached."""
+        """Open the task's website; a page with an HTTP error status is a page.
+
+        Raises `SiteFault` when the site cannot be reached.
+        """
         ...
 
     async def observe(self) -> Page:
-        """The current page: address, title, accessibility snapshot, screenshot, tabs, dialog. Follows a new tab."""
+        """The current page. Follows a new tab; with an open dialog there is neither snapshot nor screenshot."""
         ...
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
-        """Execute one action that `judge.browser.actions` has checked and normalised."""
+        """Execute one action that `judge.browser.tools` has checked and normalised."""
         ...
 
     def take_hops(self) -> tuple[Hop, ...]:
@@ -61,7 +65,5 @@ class Browser(Protocol):
         ...
 
 
-class BrowserFactory(Protocol):
-    """Opens browsers: `async with factory() as browser`. Closing leaves no process and no file behind."""
-
-    def __call__(self) -> AbstractAsyncContextManager[Browser]: ...
+BrowserFactory = Callable[[], AbstractAsyncContextManager[Browser]]
+"""Opens browsers: `async with factory() as browser`. Closing leaves no process and no file behind."""

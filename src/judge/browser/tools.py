@@ -1,42 +1,90 @@
-"""Which tools a participant may use, and how they are described to it. Pure.
+"""The tools that a participant may use, and the check of what it asks them to do. Pure.
 
-An allow-list, by tool and by parameter: what a newer server adds is not offered until it stands here. Left out on
-purpose, beside everything that runs code, reads or writes files or changes the browser's set-up: `filename` and
-`isolatedContext` everywhere, and `regex` of `browser_find`, because one expression can keep the server busy for ever
-and so turn a lost task into a fault that is not counted.
-Descriptions are short: they are sent with every message.
+The offer is an allow-list, by tool and by parameter: what a newer server adds is not offered until it is listed here.
+Left out on purpose, besides everything that runs code, reads or writes files or changes the browser's set-up:
+`filename` and `isolatedContext` everywhere, and `regex` of `browser_find`, because one expression can keep the server
+busy for ever and so turn a lost task into a fault that does not count.
+
+Elements are named by references of the judge's own snapshot, so that the record can say what was acted on. The older
+names (`ref`, `startRef`, `endRef`) and unambiguous spellings (`"1"` for 1, one value for a list of one) are understood.
+Every refusal is one sentence that says what was wrong and what to send instead, with foreign text quoted and bounded.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
-from shared.models import ToolSpec
-from shared.protocol import CLOSE, FINISH
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema.exceptions import ValidationError, best_match  # type: ignore[import-untyped]
+
+from shared.models import Action, Record, ToolSpec
+from shared.protocol import CLOSE, FINISH, MAX_URL_CHARS
+from shared.snapshot import REF, Snapshot
+from shared.text import clip, excerpt
 
 SCROLL = "browser_scroll"
-MAX_WAIT_S = 30
-MAX_SCROLL_PX = 10_000
 DEFAULT_SCROLL_PX = 600
+MAX_SCROLL_PX = 10_000
+MAX_WAIT_S = 30
+MAX_TEXT_CHARS = 10_000
+MAX_KEY_CHARS = 40
+MAX_PARAM_CHARS = 2_000
+MAX_ELEMENT_CHARS = 200
+MAX_ITEMS = 50
+MAX_OPEN_TABS = 20
 
 _KEPT_KEYWORDS = ("type", "enum", "items", "minimum", "maximum")
-_TARGET = {"type": "string", "description": "Element's ref, given in the snapshot as [ref=…]"}
-_ELEMENT = {"description": "The element in words"}
+_OLDER_NAMES = {"ref": "target", "startRef": "startTarget", "endRef": "endTarget"}
+_TARGETS = ("target", "startTarget", "endTarget")
+_DESCRIPTIONS = ("element", "startElement", "endElement", "name")
+_LIMITS = {"text": MAX_TEXT_CHARS, "answer": MAX_TEXT_CHARS, "url": MAX_URL_CHARS, "key": MAX_KEY_CHARS}
+# Longer ones would lose digits as floats.
+_NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
+# As the snapshot or other programs show a reference: `[ref=e12]`, `ref=e12`, `@e12`.
+_WRAPPED_REF = re.compile(r"\s*\[?(?:ref=|@)?([^\s\[\]]+)\]?\s*")
+# Digits after the colon are a port: `shop.example:8443`.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?![0-9])")
+_BARE_HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?(?:[/?#].*)?")
+# The backslash, which browsers read as a slash, controls, line separators, bidirectional controls and surrogates.
+_NOT_IN_URL = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 
 
 @dataclass(frozen=True)
 class ToolPolicy:
-    """How one server tool is offered: `params` names each allowed parameter with changes to its schema."""
+    """How one server tool is offered: each allowed parameter with its description, or with changes to its schema.
+
+    Descriptions are short: they are sent with every message.
+    """
 
     description: str
-    params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    params: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
     required: tuple[str, ...] = ()
 
 
+def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**schema, "required": list(required)} if required else schema
+
+
+def _integer(low: int, high: int | None = None) -> dict[str, Any]:
+    return {"type": "integer", "minimum": low, **({} if high is None else {"maximum": high})}
+
+
+_TARGET = {"type": "string", "description": "Element's ref, given in the snapshot as [ref=…]"}
+_ELEMENT = "The element in words"
+_FORM_FIELD = {
+    "target": _TARGET,
+    "name": {"type": "string", "description": "The field in words"},
+    "type": {"type": "string", "enum": ["textbox", "checkbox", "radio", "combobox", "slider"]},
+    "value": {"type": "string", "description": "true or false for a checkbox"},
+}
 TOOL_POLICY: Mapping[str, ToolPolicy] = MappingProxyType(
     {
-        "browser_navigate": ToolPolicy("Go to a web address", {"url": {"description": "http or https address"}}),
+        "browser_navigate": ToolPolicy("Go to a web address", {"url": "http or https address"}),
         "browser_navigate_back": ToolPolicy("Go back to the previous page"),
         "browser_click": ToolPolicy(
             "Click an element",
@@ -48,32 +96,17 @@ TOOL_POLICY: Mapping[str, ToolPolicy] = MappingProxyType(
                 "target": _TARGET,
                 "element": _ELEMENT,
                 "text": {},
-                "submit": {"description": "Press Enter afterwards"},
-                "slowly": {"description": "One key at a time, for pages that react to keys"},
+                "submit": "Press Enter afterwards",
+                "slowly": "One key at a time, for pages that react to keys",
             },
         ),
         "browser_fill_form": ToolPolicy(
-            "Fill several fields",
-            {
-                "fields": {
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "target": _TARGET,
-                            "name": {"type": "string", "description": "The field in words"},
-                            "type": {"type": "string", "enum": ["textbox", "checkbox", "radio", "combobox", "slider"]},
-                            "value": {"type": "string", "description": "true or false for a checkbox"},
-                        },
-                        "required": ["target", "name", "type", "value"],
-                        "additionalProperties": False,
-                    }
-                }
-            },
+            "Fill several fields", {"fields": {"items": _object(_FORM_FIELD, "target", "name", "type", "value")}}
         ),
         "browser_select_option": ToolPolicy(
             "Select options in a dropdown", {"target": _TARGET, "element": _ELEMENT, "values": {}}
         ),
-        "browser_press_key": ToolPolicy("Press a key", {"key": {"description": "Such as Enter, ArrowDown, Control+a"}}),
+        "browser_press_key": ToolPolicy("Press a key", {"key": "Such as Enter, ArrowDown, Control+a"}),
         "browser_hover": ToolPolicy("Move the mouse over an element", {"target": _TARGET, "element": _ELEMENT}),
         "browser_drag": ToolPolicy(
             "Drag one element onto another",
@@ -81,26 +114,21 @@ TOOL_POLICY: Mapping[str, ToolPolicy] = MappingProxyType(
         ),
         "browser_tabs": ToolPolicy(
             "List, open, close or select tabs",
-            {
-                "action": {},
-                "index": {"type": "integer", "minimum": 0, "description": "For select and close"},
-                "url": {"description": "For new"},
-            },
+            {"action": {}, "index": {**_integer(0), "description": "For select and close"}, "url": "For new"},
         ),
         "browser_wait_for": ToolPolicy(
             "Wait for a time, or for text to appear or go",
             {"time": {"minimum": 0, "maximum": MAX_WAIT_S, "description": "Seconds"}, "text": {}, "textGone": {}},
         ),
         "browser_handle_dialog": ToolPolicy(
-            "Answer the open dialog", {"accept": {}, "promptText": {"description": "Answer to a prompt"}}
+            "Answer the open dialog", {"accept": {}, "promptText": "Answer to a prompt"}
         ),
         "browser_snapshot": ToolPolicy(
-            "Get the snapshot of the page or of one element",
-            {"target": _TARGET, "depth": {"type": "integer", "minimum": 1, "maximum": 100}},
+            "Get the snapshot of the page or of one element", {"target": _TARGET, "depth": _integer(1, 100)}
         ),
         "browser_find": ToolPolicy(
             "Find text in the snapshot, also in what was left out",
-            {"text": {}, "maxResults": {"type": "integer", "minimum": 1, "maximum": 100}},
+            {"text": {}, "maxResults": _integer(1, 100)},
             required=("text",),
         ),
     }
@@ -110,47 +138,245 @@ TOOL_POLICY: Mapping[str, ToolPolicy] = MappingProxyType(
 def offered_tools(server_tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
     """The server's tools as participants see them, with our own: `browser_scroll`, `finish`, `browser_close`.
 
-    A tool that the policy does not name is left out, and so is one that demands a parameter the policy does not allow.
+    A tool that the policy does not name is left out, and so is one that requires a parameter the policy does not allow.
     """
-    return (*_allowed(server_tools), *_own_tools())
-
-
-def _allowed(server_tools: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
-    by_name = {tool.name: tool for tool in server_tools}
-    for name, policy in TOOL_POLICY.items():
-        tool = by_name.get(name)
-        if tool is None or not set(tool.parameters.get("required", ())) <= policy.params.keys():
-            continue
-        known = tool.parameters.get("properties", {})
-        properties = {key: _property(known[key], changes) for key, changes in policy.params.items() if key in known}
-        demanded = {*tool.parameters.get("required", ()), *policy.required}
-        parameters = _object(properties, [key for key in properties if key in demanded])
-        yield ToolSpec(name=name, description=policy.description, parameters=parameters)
-
-
-def _property(schema: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    return {**{key: schema[key] for key in _KEPT_KEYWORDS if key in schema}, **changes}
-
-
-def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    return {**schema, "required": required} if required else schema
-
-
-def _own_tools() -> tuple[ToolSpec, ...]:
-    scroll: dict[str, Any] = {
+    scroll = {
         "direction": {"type": "string", "enum": ["up", "down", "left", "right"]},
-        "amount": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": MAX_SCROLL_PX,
-            "description": f"Pixels, {DEFAULT_SCROLL_PX} if left out",
-        },
+        "amount": {**_integer(1, MAX_SCROLL_PX), "description": f"Pixels, {DEFAULT_SCROLL_PX} if left out"},
         "target": {**_TARGET, "description": "Ref of what to scroll, the page if left out"},
     }
     answer = {"answer": {"type": "string", "description": "What the task asks for, or what was done"}}
     return (
-        ToolSpec(name=SCROLL, description="Scroll", parameters=_object(scroll, ["direction"])),
-        ToolSpec(name=FINISH, description="End the task", parameters=_object(answer, [])),
-        ToolSpec(name=CLOSE, description="End the task without an answer", parameters=_object({}, [])),
+        *_allowed(server_tools),
+        ToolSpec(name=SCROLL, description="Scroll", parameters=_object(scroll, "direction")),
+        ToolSpec(name=FINISH, description="End the task", parameters=_object(answer)),
+        ToolSpec(name=CLOSE, description="End the task without an answer", parameters=_object({})),
     )
+
+
+def _allowed(server_tools: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
+    by_name = {tool.name: tool.parameters for tool in server_tools}
+    for name, policy in TOOL_POLICY.items():
+        schema = by_name.get(name)
+        if schema is None or not set(schema.get("required", ())) <= policy.params.keys():
+            continue
+        known = schema.get("properties", {})
+        properties = {key: _property(known[key], changes) for key, changes in policy.params.items() if key in known}
+        required = {*schema.get("required", ()), *policy.required}
+        parameters = _object(properties, *(key for key in properties if key in required))
+        yield ToolSpec(name=name, description=policy.description, parameters=parameters)
+
+
+def _property(schema: Mapping[str, Any], changes: str | Mapping[str, Any]) -> dict[str, Any]:
+    changes = {"description": changes} if isinstance(changes, str) else changes
+    return {**{key: schema[key] for key in _KEPT_KEYWORDS if key in schema}, **changes}
+
+
+class CheckedAction(Record):
+    """An action that may go to the browser: an offered tool, with parameters normalised to its schema."""
+
+    tool: str
+    params: dict[str, Any]
+
+
+class Complaint(Record):
+    """Why an action is refused, in one sentence for the participant."""
+
+    text: str
+
+
+class _Refused(ValueError):
+    """Carries the sentence of a `Complaint`."""
+
+
+def check_action(
+    action: Action, tools: Sequence[ToolSpec], snapshot: Snapshot | None, *, open_tabs: int | None = None
+) -> CheckedAction | Complaint:
+    """The action normalised for the browser, or why it is refused.
+
+    `tools` are the offered ones; `snapshot` is the judge's own of the current page, `None` when there is none. With
+    `open_tabs` given, closing the only tab is refused: an episode without a page would look like a browser fault.
+    """
+    try:
+        params = _checked(action, tools, snapshot)
+        _check_meaning(action.tool, params)
+        if open_tabs is not None and action.tool == "browser_tabs":
+            _check_tabs(params["action"], open_tabs)
+    except _Refused as refused:
+        return Complaint(text=str(refused))
+    return CheckedAction(tool=action.tool, params=params)
+
+
+def _checked(action: Action, tools: Sequence[ToolSpec], snapshot: Snapshot | None) -> dict[str, Any]:
+    name = action.tool
+    spec = next((tool for tool in tools if tool.name == name), None)
+    if spec is None:
+        raise _Refused(f"There is no tool {excerpt(name)}; use one of {', '.join(tool.name for tool in tools)}.")
+    params = _renamed(action.params)
+    if isinstance(fields := params.get("fields"), list | dict):
+        fields = fields if isinstance(fields, list) else [fields]
+        params["fields"] = [_renamed_field(item) if isinstance(item, dict) else item for item in fields]
+    # Before the schema, which takes its time for each item that it objects to.
+    for key, value in params.items():
+        if isinstance(value, list) and len(value) > MAX_ITEMS:
+            raise _Refused(f"{name}: {excerpt(key, 40)} has {len(value)} items; send at most {MAX_ITEMS}.")
+    params = _coerced_object(params, spec.parameters)
+    error = best_match(Draft202012Validator(spec.parameters).iter_errors(params))
+    if error is not None:
+        raise _Refused(f"{name}: {_sentence(error)}")
+    for part in (params, *params.get("fields", ())):
+        _bound(part, name)
+        _resolve_targets(part, name, snapshot)
+    return params
+
+
+def _renamed(params: Mapping[str, Any]) -> dict[str, Any]:
+    renamed = dict(params)
+    for older, name in _OLDER_NAMES.items():
+        if older in renamed:
+            value = renamed.pop(older)
+            if renamed.setdefault(name, value) != value:
+                raise _Refused(f'"{older}" and "{name}" name different elements; send "{name}" only.')
+    return renamed
+
+
+def _renamed_field(item: Mapping[str, Any]) -> dict[str, Any]:
+    """A form field. The server's schema has `element` for it as well, which stands in for a missing name."""
+    renamed = _renamed(item)
+    element = renamed.pop("element", None)
+    return renamed if element is None else {"name": element, **renamed}
+
+
+def _coerced_object(params: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with unambiguous spellings brought to the schema's types, and optional nulls left out."""
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    return {
+        key: _coerced(value, properties.get(key, {}))
+        for key, value in params.items()
+        if value is not None or key in required or key not in properties
+    }
+
+
+def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
+    wanted = schema.get("type")
+    match value:
+        case str() if wanted in ("number", "integer") and _NUMBER.fullmatch(value.strip()):
+            number = float(value)
+            return int(number) if number.is_integer() else number
+        case str() if wanted == "boolean" and value.strip().lower() in ("true", "false"):
+            return value.strip().lower() == "true"
+        case bool() if wanted == "string":
+            return "true" if value else "false"
+        case int() | float() if wanted == "string":
+            return str(value)
+        case float() if wanted == "integer" and value.is_integer():
+            return int(value)
+        case str() | int() | float() | dict() | list() if wanted == "array":
+            items = value if isinstance(value, list) else [value]
+            return [_coerced(item, schema.get("items", {})) for item in items]
+        case dict() if wanted == "object":
+            return _coerced_object(value, schema)
+    return value
+
+
+def _sentence(error: ValidationError) -> str:
+    """The schema's objection in our words: the library's own would repeat the participant's text without a bound."""
+    where = ".".join(str(part) for part in error.absolute_path)
+    allowed = error.validator_value
+    value = _TYPES.get(type(error.instance)) or f"the number {error.instance}"
+    match error.validator:
+        case "required":
+            missing = next(name for name in allowed if name not in error.instance)
+            return f'the parameter "{missing}" is missing{f" in {where}" if where else ""}.'
+        case "additionalProperties":
+            known = error.schema.get("properties", {})
+            unknown = next(name for name in error.instance if name not in known)
+            return f"there is no parameter {excerpt(unknown, 40)}; known are: {', '.join(known) or 'none'}."
+        case "type":
+            return f'"{where}" must be of type {allowed}, not {value}.'
+        case "enum":
+            shown = excerpt(error.instance, 40) if isinstance(error.instance, str) else value
+            return f'"{where}" must be one of {", ".join(map(str, allowed))}, not {shown}.'
+        case "minimum" | "maximum":
+            return f'"{where}" must be at {"least" if error.validator == "minimum" else "most"} {allowed}, not {value}.'
+    return f'"{where}" does not fit the tool\'s parameters.'
+
+
+def _bound(params: dict[str, Any], tool: str) -> None:
+    for key, value in params.items():
+        if isinstance(value, str) and key in _DESCRIPTIONS:
+            params[key] = clip(value, MAX_ELEMENT_CHARS)
+            continue
+        limit = _LIMITS.get(key, MAX_PARAM_CHARS)
+        items = value if isinstance(value, list) else [value]
+        longest = max((len(item) for item in items if isinstance(item, str)), default=0)
+        if longest > limit:
+            raise _Refused(f'{tool}: "{key}" has {longest} characters; send at most {limit}.')
+
+
+def _resolve_targets(params: dict[str, Any], tool: str, snapshot: Snapshot | None) -> None:
+    for key in filter(params.__contains__, _TARGETS):
+        wrapped = _WRAPPED_REF.fullmatch(params[key])
+        ref = wrapped[1] if wrapped else params[key]
+        if REF.fullmatch(ref) is None:
+            raise _Refused(
+                f'{tool}: {excerpt(params[key])} as "{key}" is not an element reference; '
+                "send the ref of an element, which the snapshot gives as [ref=…] (selectors are not accepted)."
+            )
+        if snapshot is None or snapshot.by_ref(ref) is None:
+            raise _Refused(f'{tool}: there is no element {ref} in the current snapshot; send a ref as "{key}" that is.')
+        params[key] = ref
+
+
+def _check_meaning(tool: str, params: dict[str, Any]) -> None:
+    """What the schemas do not say."""
+    match tool:
+        case "browser_tabs":
+            action = params["action"]
+            if action == "select" and "index" not in params:
+                raise _Refused('browser_tabs: "select" needs the "index" of a tab.')
+            if action != "new":
+                params.pop("url", None)
+            if action not in ("select", "close"):
+                params.pop("index", None)
+        case "browser_wait_for" if not params.keys() & {"time", "text", "textGone"}:
+            raise _Refused('browser_wait_for: send "time", "text" or "textGone".')
+        case "browser_press_key" if not params["key"]:
+            raise _Refused('browser_press_key: "key" is empty; send a key such as Enter.')
+        case "browser_find" if not params["text"].strip():
+            raise _Refused('browser_find: "text" is empty; send the text to look for.')
+        case "browser_fill_form" if not params["fields"]:
+            raise _Refused('browser_fill_form: "fields" is empty; send at least one field.')
+        case "browser_scroll":
+            params.setdefault("amount", DEFAULT_SCROLL_PX)
+    if "url" in params:
+        params["url"] = _address(tool, params["url"])
+
+
+def _check_tabs(action: str, open_tabs: int) -> None:
+    if action == "close" and open_tabs < 2:
+        raise _Refused("The only tab cannot be closed; call finish to end the task.")
+    if action == "new" and open_tabs >= MAX_OPEN_TABS:
+        raise _Refused(f"There are {open_tabs} open tabs; close one before you open another.")
+
+
+def _address(tool: str, url: str) -> str:
+    """The http(s) address; a bare host gets `https://`."""
+    address = url.strip()
+    scheme = _SCHEME.match(address)
+    if scheme and scheme[1].lower() not in ("http", "https"):
+        raise _Refused(
+            f"{tool}: addresses of kind {excerpt(scheme[1], 20)} are not allowed; send an http or https one."
+        )
+    if not scheme and (address.startswith("//") or _BARE_HOST.fullmatch(address)):
+        address = f"https://{address.removeprefix('//')}"
+    try:
+        parts = urlsplit(address)
+        fits = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits or _NOT_IN_URL.search(address) or re.search(r"\s", parts.netloc):
+        raise _Refused(f"{tool}: {excerpt(url)} is not a web address; send a whole one, such as https://example.com/.")
+    if "@" in parts.netloc:
+        raise _Refused(f"{tool}: an address must not hold a user name; send {excerpt('https://host/path')} only.")
+    return address

@@ -2,20 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from judge.events import one_line
-from judge.results.agreement import Agreement, Rates
+from judge.commands import AsJson, OutputDir
+from judge.results.agreement import Agreement, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
-from judge.results.agreement_files import Labels, read_labels, read_pairs, read_verdicts
 from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
 from shared.settings import Settings
+from shared.text import one_line
 
 _PIPED_WIDTH = 140
 _COLUMNS = {
@@ -26,11 +26,13 @@ _COLUMNS = {
     "false_positive_rate": "FPR",
     "kappa": "Kappa",
 }
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    app.command()(agreement)
+_EXCLUDED = {
+    "unscored": "unscored by the judge",
+    "not_executable": "labelled not executable",
+    "unlabelled": "without a label",
+    "no_verdict": "without a verdict of this judge",
+}
+_INTERVALS = "In brackets: 95 % intervals (Wilson; F1 from Wilson's of the Jaccard share; kappa large-sample)"
 
 
 def agreement(
@@ -41,72 +43,49 @@ def agreement(
     labels: Annotated[
         Path | None, typer.Option(help="Labels: CSV task_id,human[,group…] or JSON.", metavar="FILE")
     ] = None,
-    label_column: Annotated[str, typer.Option(help="The labels' column, when it is not called human.")] = "human",
+    label_column: Annotated[str, typer.Option(help="The labels' column, if its name is not human.")] = "human",
     method: Annotated[str | None, typer.Option(help="Compare this judge method only.")] = None,
-    output_dir: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    output_dir: OutputDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compare verdicts with human labels: rates with 95 % intervals, over all and by group."""
-    if (file is None) == (verdicts is None) or (verdicts is None) != (labels is None):
-        raise ConfigError("agreement needs one source", remedy="give FILE.csv, or --verdicts RUN with --labels FILE")
-    if file is not None:
+    if file is not None and verdicts is None and labels is None:
         if method is not None:
             raise ConfigError("--method goes with --verdicts", remedy="leave it out")
         found = {"": compare(read_pairs(file))}
+    elif file is None and verdicts is not None and labels is not None:
+        folder = Path(verdicts)
+        if not folder.is_dir():
+            folder = resolve_run(verdicts, output_folder(output_dir, Settings.from_environ())).folder
+        results = folder / "results" if (folder / "results").is_dir() else folder
+        known = read_labels(labels, label_column)
+        pairs = read_verdicts(results, known, labels_path=labels, method=method)
+        found = {judge_id: compare(compared) for judge_id, compared in pairs.items()}
     else:
-        runs = output_folder(output_dir, Settings.from_environ())
-        path = labels or Path()
-        found = _compare_verdicts(verdicts or "", read_labels(path, label_column), path, method, runs)
+        raise ConfigError("agreement needs one source", remedy="give FILE.csv, or --verdicts RUN with --labels FILE")
     if as_json:
-        typer.echo(json.dumps(_as_json(found), indent=2, allow_nan=False))
+        typer.echo(_as_json(found))
         return
     console = Console()
+    # Rich assumes 80 columns for a pipe, which would wrap the intervals.
     if not console.is_terminal:
         console = Console(width=_PIPED_WIDTH)
     for judge_id, compared in found.items():
-        _show(console, judge_id, compared)
+        title = f"Agreement with human labels{f': {judge_id}' if judge_id else ''}"
+        console.print(_table(title, "", {"overall": compared.overall}))
+        for column, by_value in compared.groups.items():
+            console.print(_table(f"By {column}", column, by_value))
+        excluded = [f"Left out: {count} {_EXCLUDED[why]}" for why, count in compared.overall.excluded.items()]
+        for note in (*compared.notes, *excluded, _INTERVALS):
+            console.print(Text(one_line(note)), style="dim", soft_wrap=True)
 
 
-def _compare_verdicts(
-    run: str, labels: Labels, labels_path: Path, method: str | None, output_dir: Path
-) -> dict[str, Agreement]:
-    folder = Path(run)
-    if not folder.is_dir():
-        folder = resolve_run(run, output_dir).folder
-    results = folder / "results" if (folder / "results").is_dir() else folder
-    pairs = read_verdicts(results, labels, labels_path=labels_path, method=method)
-    return {judge_id: compare(compared) for judge_id, compared in pairs.items()}
-
-
-def _as_json(found: dict[str, Agreement]) -> dict[str, Any]:
-    """One comparison as the contract has it; several as `{"judges": {id: …}}`."""
+def _as_json(found: dict[str, Agreement]) -> str:
+    """One comparison as such; several as `{"judges": {id: …}}`."""
     plain = {judge_id: compared.model_dump(mode="json") for judge_id, compared in found.items()}
-    if len(plain) > 1:
-        return {"judges": plain}
-    ((judge_id, only),) = plain.items()
-    return {**only, "judge": judge_id} if judge_id else only
-
-
-def _show(console: Console, judge_id: str, compared: Agreement) -> None:
-    console.print(
-        _table(f"Agreement with people{f': {judge_id}' if judge_id else ''}", "", {"overall": compared.overall})
-    )
-    for column, by_value in compared.groups.items():
-        console.print(_table(f"By {column}", column, by_value))
-    notes = [*compared.notes, *_excluded(compared.overall)]
-    notes.append("In brackets: 95 % intervals (Wilson; F1 from Wilson's of the Jaccard share; kappa large-sample)")
-    for note in notes:
-        console.print(Text(one_line(note)), style="dim", soft_wrap=True)
-
-
-def _excluded(overall: Rates) -> list[str]:
-    words = {
-        "unscored": "unscored by the judge",
-        "not_executable": "labelled not executable",
-        "unlabelled": "without a label",
-        "no_verdict": "without a verdict of this judge",
-    }
-    return [f"Left out: {count} {words[reason]}" for reason, count in overall.excluded.items()]
+    ((judge_id, first), *others) = plain.items()
+    only = {**first, "judge": judge_id} if judge_id else first
+    return json.dumps({"judges": plain} if others else only, indent=2, allow_nan=False)
 
 
 def _table(title: str, first: str, by_value: dict[str, Rates]) -> Table:
@@ -124,6 +103,7 @@ def _cell(rates: Rates, name: str) -> Text:
     value, interval = getattr(rates, name), rates.intervals_95[name]
     if value is None or interval is None:
         return Text("-")
+    # Kappa runs from -1 to 1, the others are shares.
     if name == "kappa":
-        return Text(f"{value:.2f}\n[{interval[0]:.2f}, {interval[1]:.2f}]")
-    return Text(f"{100 * value:.1f} %\n[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]")
+        return Text("{:.2f}\n[{:.2f}, {:.2f}]".format(value, *interval))
+    return Text("{:.1f} %\n[{:.1f}, {:.1f}]".format(*(100 * number for number in (value, *interval))))

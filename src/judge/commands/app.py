@@ -1,73 +1,67 @@
-"""The command line of `wabe`: the composition root that wires every command group."""
+"""The command lines of `wabe` and `agentbeats-run`: the composition root that knows every command."""
 
 import importlib
+import itertools
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
 
 from judge.runner.boundary import run_command
 from shared.imports import collector_paused
+from shared.settings import Settings
 
-# Which module registers a command. It is imported when its command is asked for: nobody who scores one trajectory
-# should wait for what a server, a leaderboard or a report is made of.
+# The module of each command. It is imported only when the command is used, so that scoring one trajectory does not wait
+# for the libraries of a server, a leaderboard or a report.
 MODULES: Mapping[str, str] = MappingProxyType(
     {
+        "run": "judge.commands.run",
         "serve": "judge.commands.serve",
         "participant": "participants.command",
         "score": "judge.commands.score",
         "agreement": "judge.commands.agreement",
         "leaderboard": "judge.commands.leaderboard",
-        "merge": "judge.commands.leaderboard",
         "report": "judge.commands.report",
         "export": "judge.commands.export",
-        "verify": "judge.commands.verify",
+        "runs": "judge.commands.runs",
+        "merge": "judge.commands.merge",
         "tasks": "judge.commands.tasks",
+        "verify": "judge.commands.verify",
         "doctor": "judge.commands.doctor",
     }
 )
 
 
-class _Commands(MutableMapping[str, Any]):
-    """The commands by name, each imported when it is looked up."""
-
-    def __getitem__(self, name: str) -> Any:
-        holder = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-        # With a callback it stays a group, however few commands register.
-        holder.callback()(lambda: None)
-        with collector_paused():
-            importlib.import_module(MODULES[name]).register(holder)
-        return get_group(holder).commands[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(MODULES)
-
-    def __len__(self) -> int:
-        return len(MODULES)
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        raise TypeError(f"{name}: commands are named in MODULES")
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError(f"{name}: commands are named in MODULES")
+def command_app(name: str) -> typer.Typer:
+    """The command of that name alone, as an app of its own."""
+    # A fifth of an import's time would go to garbage collection that finds nothing.
+    with collector_paused():
+        command = getattr(importlib.import_module(MODULES[name]), name)
+    if isinstance(command, typer.Typer):
+        return command
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    single.command(name)(command)
+    return single
 
 
-class _Group(TyperGroup):
-    """A group whose commands are imported when they are asked for."""
+class _LazyGroup(TyperGroup):
+    """Imports a command when it is looked up."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _Commands()
+        # Only the names are used: for the help and for suggestions.
+        self.commands = cast("dict[str, Any]", dict.fromkeys(MODULES))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return typer.main.get_command(command_app(cmd_name)) if cmd_name in MODULES else None
 
 
 app = typer.Typer(
     name="wabe",
-    cls=_Group,
-    help="Agent-to-agent assessment of web agents.",
+    cls=_LazyGroup,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -80,6 +74,23 @@ def wabe() -> None:
     """Agent-to-agent assessment of web agents."""
 
 
+def expand_resume(arguments: list[str]) -> list[str]:
+    """`--resume` may stand without a run id, but the option parser requires one, so `latest` is inserted."""
+    expanded: list[str] = []
+    bundled = Settings.from_environ().bundled_scenarios if "--resume" in arguments else ()
+    for argument, following in itertools.pairwise([*arguments, "--"]):
+        expanded.append(argument)
+        is_value = not following.startswith("-") and not following.endswith(".toml") and following not in bundled
+        if argument == "--resume" and not is_value:
+            expanded.append("latest")
+    return expanded
+
+
 def main() -> None:
-    """Entry point."""
-    run_command(app, sys.argv[1:], name="wabe")
+    """`wabe`, with the arguments of this process."""
+    run_command(app, expand_resume(sys.argv[1:]), name="wabe")
+
+
+def agentbeats_run() -> None:
+    """`agentbeats-run`, with the arguments of this process: the same as `wabe run`."""
+    run_command(command_app("run"), expand_resume(sys.argv[1:]), name="agentbeats-run")

@@ -1,45 +1,135 @@
-"""`wabe doctor`."""
+"""`wabe doctor`: what is missing to run here, and how to get it."""
 
 import asyncio
+import os
+import shutil
+import socket
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from judge.runner.doctor import check_agent, check_browser, examine
+from judge.browser.chromium import find_browser
+from judge.commands import OutputDir
+from judge.config import RunConfig
+from judge.judges.factory import check_judge_model
+from judge.runner.boundary import EXIT_LOST
 from judge.store import output_folder
+from shared.a2a.client import fetch_card
+from shared.errors import ConfigError, ParticipantUnreachable, WabeError
 from shared.settings import Settings
+from shared.text import excerpt, one_line
 
+_MIN_FREE_BYTES = 1_000_000_000
+_PORTS = (9009, 9019)
+_CARD_TIMEOUT_S = 5.0
+_POLL_S = 0.2
+# An agent that answers without a usable card may still be starting, but not for longer than this.
+_ANSWERING_S = 10.0
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "missing": ("MISSING", "bold red")}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+class Finding(NamedTuple):
+    """The result of one check. `missing` prevents a run, `note` may."""
 
-    @app.command()
-    def doctor(
-        browser: Annotated[bool, typer.Option("--browser", help="Check the browser only.")] = False,
-        quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing, only exit with 0 or 1.")] = False,
-        agent: Annotated[
-            str | None, typer.Option(help="Check only the agent card at this address.", metavar="URL")
-        ] = None,
-        wait: Annotated[float, typer.Option(help="With --agent: keep asking for this many seconds.", min=0)] = 0.0,
-        output_dir: Annotated[Path | None, typer.Option(help="Where results would go.")] = None,
-    ) -> None:
-        """Say what is missing to run (browser, keys, ports, disk) and how to get it."""
-        settings = Settings.from_environ()
-        if agent is not None:
-            findings = [asyncio.run(check_agent(agent, wait))]
+    state: Literal["ok", "note", "missing"]
+    subject: str
+    text: str
+
+
+def doctor(
+    browser: Annotated[bool, typer.Option("--browser", help="Check the browser only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing, only exit with 0 or 1.")] = False,
+    agent: Annotated[str | None, typer.Option(help="Check only the agent card at this address.", metavar="URL")] = None,
+    wait: Annotated[float, typer.Option(help="With --agent: retry for this many seconds.", min=0)] = 0.0,
+    output_dir: OutputDir = None,
+) -> None:
+    """Report what is missing to run (browser, keys, ports, disk) and how to get it."""
+    settings = Settings.from_environ()
+    if agent is not None:
+        findings = [asyncio.run(check_agent(agent, wait))]
+    elif browser:
+        findings = [check_browser(settings)]
+    else:
+        findings = examine(settings, output_folder(output_dir, settings))
+    if not quiet:
+        for state, subject, text in findings:
+            mark, style = _MARKS[state]
+            line = Text.assemble((f"{mark:>8}  ", style), (f"{subject:<12}  ", "bold"), text)
+            Console().print(line, soft_wrap=True)
+    if any(finding.state == "missing" for finding in findings):
+        raise typer.Exit(EXIT_LOST)
+
+
+def examine(settings: Settings, output_dir: Path) -> list[Finding]:
+    """All checks, in the order in which a user would fix their findings."""
+    ports = [check_port(port) for port in _PORTS]
+    return [check_browser(settings), check_model(settings), *ports, check_disk(output_dir)]
+
+
+def check_browser(settings: Settings) -> Finding:
+    """Whether a browser is found, where, and whether its sandbox is on."""
+    try:
+        found = find_browser(None, settings)
+    except ConfigError as error:
+        return Finding("missing", "browser", str(error))
+    sandbox = "sandbox on" if found.sandbox else f"sandbox off: {found.sandbox_reason}"
+    return Finding("ok", "browser", f"{found.path} ({found.source}; {sandbox})")
+
+
+def check_model(settings: Settings) -> Finding:
+    """Whether the key of the default judge model is set. The demo needs none."""
+    model = settings.judge_model or RunConfig().judge_model
+    try:
+        check_judge_model(RunConfig().model_copy(update={"judge_model": model}), settings)
+    except ConfigError as error:
+        # Not missing, because tasks with checks need no model.
+        return Finding("note", "judge model", f"{error}; the demo needs none")
+    return Finding("ok", "judge model", f"{model}: its key is set")
+
+
+def check_port(port: int) -> Finding:
+    """Whether a port that the bundled scenarios use is free."""
+    with socket.socket() as probe:
+        # As servers do: a connection that was closed a moment ago does not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            text = "taken; stop what listens there or change the scenario's endpoint and cmd"
+            return Finding("note", f"port {port}", text)
+    return Finding("ok", f"port {port}", "free")
+
+
+def check_disk(output_dir: Path) -> Finding:
+    """Whether results can be written and there is room for them (about 2 MB a task)."""
+    # The folder may not exist yet; then its nearest parent decides.
+    existing = next(path for path in (output_dir, *output_dir.absolute().parents) if os.path.lexists(path))
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        return Finding("missing", "disk", f"{existing} is not a writable folder; choose another --output-dir")
+    free = shutil.disk_usage(existing).free
+    text = f"{free / 1e9:.1f} GB free for {output_dir}"
+    if free < _MIN_FREE_BYTES:
+        return Finding("missing", "disk", f"{text}: too little; free some or choose --output-dir")
+    return Finding("ok", "disk", text)
+
+
+async def check_agent(url: str, wait_s: float) -> Finding:
+    """Whether the agent at `url` serves a usable card; retried for up to `wait_s` seconds."""
+    clock = asyncio.get_running_loop().time
+    deadline, answered = clock() + wait_s, False
+    while True:
+        try:
+            card = await fetch_card(url, timeout_s=_CARD_TIMEOUT_S)
+        except WabeError as error:
+            reason = str(error)
+            # Waiting helps while nothing listens there; a wrong answer seldom becomes a right one.
+            if not answered and not isinstance(error, ParticipantUnreachable):
+                answered, deadline = True, min(deadline, clock() + _ANSWERING_S)
         else:
-            folder = output_folder(output_dir, settings)
-            findings = [check_browser(settings)] if browser else examine(settings, folder)
-        if not quiet:
-            console = Console()
-            for finding in findings:
-                mark, style = _MARKS[finding.state]
-                line = Text.assemble((f"{mark:>8}  ", style), (f"{finding.subject:<12}  ", "bold"), finding.text)
-                console.print(line, soft_wrap=True)
-        if any(finding.state == "missing" for finding in findings):
-            raise typer.Exit(1)
+            return Finding("ok", "agent", f"{url}: {excerpt(card.name)}, A2A {card.protocol}")
+        if clock() >= deadline:
+            return Finding("missing", "agent", f"{url}: {one_line(reason)}")
+        await asyncio.sleep(_POLL_S)

@@ -6,16 +6,13 @@ from typing import Annotated
 
 import typer
 
-from judge.events import one_line
+from judge.commands import OutputDir
+from judge.results.export import FORMATS, export_tasks, read_reference_lengths, validate_folder
+from judge.runner.boundary import EXIT_LOST
 from judge.store import output_folder, resolve_run
-from judge.trajectory.export import FORMATS, Exported, export_tasks, read_reference_lengths, validate_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(export)
+from shared.text import one_line
 
 
 def export(
@@ -28,34 +25,30 @@ def export(
     dataset: Annotated[
         Path | None, typer.Option(help="Dataset file (JSON) with the human reference lengths.", metavar="FILE")
     ] = None,
-    output_dir: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
+    output_dir: OutputDir = None,
 ) -> None:
     """Write a run as a submission folder in the schema of Online-Mind2Web, or check such a folder."""
     if format_ not in FORMATS:
-        raise ConfigError(f"--format {one_line(format_)[:40]!r} is not known", remedy=f"one of: {', '.join(FORMATS)}")
+        raise ConfigError(f"unknown --format {one_line(format_)[:40]!r}", remedy=f"one of: {', '.join(FORMATS)}")
     if (run is None) == (validate is None):
         raise ConfigError("give either a RUN to export or --validate DIR", remedy="such as: wabe export latest")
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
     if validate is not None:
         _report_problems(validate, lengths)
-    else:
-        runs = output_folder(output_dir, Settings.from_environ())
-        _export_run(run or "latest", runs, output, lengths)
-
-
-def _export_run(run: str, runs: Path, output: Path | None, lengths: Mapping[str, int]) -> None:
-    store = resolve_run(run, runs)
-    target = output or store.folder / "export" / FORMATS[0]
-    results: list[Exported] = list(export_tasks((task.folder for task in store.tasks()), target, lengths))
-    for result in results:
-        if result.reason is not None:
-            typer.echo(f"left out {result.task_id}: {one_line(result.reason)}")
-    written = sum(result.folder is not None for result in results)
+        return
+    store = resolve_run(run or "latest", output_folder(output_dir, Settings.from_environ()))
+    target = output or store.folder / "export" / format_
+    results = list(export_tasks((task.folder for task in store.tasks()), target, lengths))
+    left_out = [result for result in results if result.reason is not None]
+    for result in left_out:
+        typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
+    written = len(results) - len(left_out)
     typer.echo(f"{target}: {written} of {len(results)} tasks written")
+    # What was written is checked at once: the user should not learn of mistakes from the benchmark's server.
     if written:
         _report_problems(target, lengths)
-    if written < len(results) or not results:
-        raise typer.Exit(1)
+    if left_out or not results:
+        raise typer.Exit(EXIT_LOST)
 
 
 def _report_problems(folder: Path, lengths: Mapping[str, int]) -> None:
@@ -66,4 +59,4 @@ def _report_problems(folder: Path, lengths: Mapping[str, int]) -> None:
     bad = sum(any(not problem.note for problem in problems) for problems in found.values())
     typer.echo(f"{folder}: {len(found) - bad} of {len(found)} submissions are valid")
     if bad:
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_LOST)

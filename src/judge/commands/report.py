@@ -1,35 +1,29 @@
-"""`wabe report`."""
+"""`wabe report`: the HTML report of a run, or of several side by side."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from judge.commands import OutputDir
 from judge.report.build import make_report, open_page
 from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
 from shared.settings import Settings
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-
-    @app.command()
-    def report(
-        runs: Annotated[
-            list[str], typer.Argument(metavar="RUN [RUN_B …]", help="Run ids, their folders, or `latest`.")
-        ],
-        output: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the report goes.")] = None,
-        output_dir: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
-        open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
-    ) -> None:
-        """Make the HTML report of a run, or of several side by side: one folder that can be sent."""
-        folder = output_folder(output_dir, Settings.from_environ())
-        stores = [resolve_run(run, folder) for run in runs]
-        if len({store.folder.resolve() for store in stores}) < len(stores):
-            raise ConfigError("a run is named twice", remedy="name different runs")
-        page = make_report(stores, output)
-        Console().print(f"Report: {page}", markup=False, highlight=False, soft_wrap=True)
-        if open_:
-            open_page(page)
+def report(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN [RUN_B …]", help="Run ids, their folders, or `latest`.")],
+    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the report goes.")] = None,
+    output_dir: OutputDir = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+) -> None:
+    """Make the HTML report of a run, or of several side by side: one self-contained folder."""
+    folder = output_folder(output_dir, Settings.from_environ())
+    stores = [resolve_run(run, folder) for run in runs]
+    if len({store.folder.resolve() for store in stores}) < len(stores):
+        raise ConfigError("a run is named twice", remedy="name different runs")
+    page = make_report(stores, output)
+    typer.echo(f"Report: {page}")
+    if open_:
+        open_page(page)

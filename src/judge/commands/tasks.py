@@ -1,8 +1,7 @@
-"""`wabe tasks`: draw, check and import tasks."""
+"""`wabe tasks`: sample, validate and import tasks."""
 
 import asyncio
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -10,68 +9,81 @@ from urllib.parse import urlsplit
 import typer
 
 from judge.episode.preflight import check_config
-from judge.events import one_line
-from judge.files import write_atomic
-from judge.scenario.checks import contradictions_of, warnings_of
-from judge.scenario.dataset_hub import hub_tasks
-from judge.scenario.site_check import unreachable
-from judge.scenario.sources import problems_of, read_dataset, repeated, scenario_toml, statistics, tasks_toml
+from judge.runner.boundary import EXIT_USAGE
+from judge.runner.try_checks import try_checks
+from judge.scenario.checks import contradictions_of, repeated, warnings_of
+from judge.scenario.models import Scenario
+from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
-from judge.scenario.toml import Scenario, load_scenario, read_scenario_bytes, select
+from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
+from shared.files import write_atomic
 from shared.models import Task
 from shared.settings import Settings
+from shared.text import one_line
+
+tasks = typer.Typer(
+    help="Sample, validate and import tasks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group to `app`."""
-    group = typer.Typer(help="Draw, check and import tasks.", no_args_is_help=True, rich_markup_mode=None)
-    group.command()(sample)
-    group.command()(validate)
-    group.command("import")(import_tasks)
-    app.add_typer(group, name="tasks")
-
-
+@tasks.command()
 def sample(
     source: Annotated[
         Path | None,
         typer.Option("--from", help="A scenario or a dataset's JSON; without it, the dataset hub.", metavar="FILE"),
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="Tasks of each level.")] = 3,
-    seed: Annotated[int | None, typer.Option(help="The same seed draws the same tasks.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same tasks.")] = None,
 ) -> None:
-    """Draw random tasks of each level and print them as TOML."""
+    """Sample random tasks of each level and print them as TOML."""
+    # Printed with the tasks, so that any sample can be repeated.
     used = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     drawn = draw(_tasks_from(source), count=count, seed=used)
     typer.echo(f"# {len(drawn)} tasks, {count} of each level where there are as many; seed {used}\n")
     typer.echo(tasks_toml(drawn), nl=False)
 
 
+@tasks.command()
 def validate(
     files: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE…")],
-    check: Annotated[bool, typer.Option("--check", help="Ask every website whether it is there.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check that every website can be reached.")] = False,
+    try_: Annotated[bool, typer.Option("--try", help="Report checks that pass when nothing is done.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show statistics.")] = False,
 ) -> None:
-    """Check scenario files: all mistakes, repeated tasks, unreachable hosts. Exit code 2 when something is wrong."""
+    """Validate scenario files: mistakes, repeated tasks, unreachable hosts, checks that prove nothing.
+
+    Exit code 2 if something is wrong.
+    """
     bad = 0
     for path in files:
         scenario, problems = _examine(path, check=check)
+        passing: list[str] = []
+        if try_ and scenario is not None and not problems:
+            problems, passing = asyncio.run(try_checks(scenario, Settings.from_environ()))
+            problems = [f"{path}: {one_line(problem, 500)}" for problem in problems]
+        # All files are examined, so that one call shows every mistake.
         bad += bool(problems)
         for problem in problems:
             typer.echo(problem, err=True)
         if scenario is None:
             continue
-        for warning in (*repeated(scenario.tasks), *_doubts(scenario)):
+        for warning in (*_warnings(scenario), *passing):
             typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
-            typer.echo(f"{path}: fine, {len(scenario.tasks)} tasks")
+            typer.echo(f"{path}: valid, {len(scenario.tasks)} tasks")
         for line in statistics(scenario.tasks) if verbose else ():
-            typer.echo(f"  {one_line(line)}" if not line.startswith(" ") else f"    {one_line(line)}")
+            typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:
-        raise typer.Exit(2)
+        raise typer.Exit(EXIT_USAGE)
 
 
+@tasks.command("import")
 def import_tasks(
     file: Annotated[
         Path | None, typer.Argument(help="The dataset's JSON; without it, the dataset hub.", metavar="FILE")
@@ -84,9 +96,9 @@ def import_tasks(
     participant: Annotated[str, typer.Option(help="The bundled participant that plays.")] = "gemini",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
-    """Turn the Online-Mind2Web dataset into a scenario."""
-    tasks = select(_tasks_from(file), level=level, limit=limit)
-    text = scenario_toml(tasks, participant=participant)
+    """Create a scenario from the Online-Mind2Web dataset."""
+    selected = select(_tasks_from(file), level=level, limit=limit)
+    text = scenario_toml(selected, participant=participant)
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -96,7 +108,7 @@ def import_tasks(
         write_atomic(output, text.encode())
     except OSError as error:
         raise ConfigError(f"{output}: {error.strerror or error}", remedy="choose another --output") from None
-    typer.echo(f"{output}: {len(tasks)} tasks")
+    typer.echo(f"{output}: {len(selected)} tasks")
 
 
 def _tasks_from(path: Path | None) -> tuple[Task, ...]:
@@ -107,46 +119,43 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
     return read_dataset(read_scenario_bytes(path, what="the dataset's JSON file"), str(path))
 
 
-def _doubts(scenario: Scenario) -> Iterator[str]:
+def _warnings(scenario: Scenario) -> list[str]:
+    found = [*repeated(scenario.tasks)]
     for task in scenario.tasks:
-        for warning in warnings_of(task, scenario.config.allowed_sites):
-            yield f"task {task.task_id}, {warning}"
-    without = sum(not task.checks for task in scenario.tasks)
-    if without and scenario.config.judge_model == "offline":
-        yield f"{without} of {len(scenario.tasks)} tasks will be unscored: {NO_CHECKS}"
+        found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.allowed_sites)]
+    unchecked = sum(not task.checks for task in scenario.tasks)
+    if unchecked and scenario.config.judge_model == "offline":
+        found.append(f"{unchecked} of {len(scenario.tasks)} tasks will be unscored: {NO_CHECKS}")
+    return found
 
 
 def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
+    """The scenario, if it can be parsed, and its mistakes."""
     try:
         content = read_scenario_bytes(path)
     except ConfigError as error:
         return None, [str(error)]
     scenario, problems = problems_of(content, path)
     if scenario is None:
-        return scenario, problems
+        return None, problems
     for task in scenario.tasks:
         problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in contradictions_of(task)]
-    try:
-        _check_config(scenario)
-    except ConfigError as error:
-        problems.append(f"{path}: {error}")
-    if not check:
-        return scenario, problems
-    # Sites with a cmd run only during an assessment.
-    local = {urlsplit(site.endpoint).netloc for site in scenario.sites if site.cmd}
-    websites = [task.website for task in scenario.tasks if urlsplit(task.website).netloc not in local]
-    lost = asyncio.run(unreachable(websites))
-    return scenario, problems + [
-        f"{path}: {host} cannot be reached: {one_line(reason)}" for host, reason in lost.items()
-    ]
-
-
-def _check_config(scenario: Scenario) -> None:
-    """Check what the settings name; a judge that runs elsewhere may have files that are not here."""
     config = scenario.config
     if scenario.green_agent.cmd is None:
+        # A judge that runs elsewhere may have files that are not here.
         paths = {name: getattr(config, name) for name in ("browser_path", "prompts")}
         config = config.model_copy(
-            update={name: None for name, path in paths.items() if path and not Path(path).exists()}
+            update={name: None for name, value in paths.items() if value and not Path(value).exists()}
         )
-    check_config(config, Settings.from_environ(), with_key=False)
+    # Without the model's key: a scenario is often written on another machine than it is run on.
+    try:
+        check_config(config, Settings.from_environ(), with_key=False)
+    except ConfigError as error:
+        problems.append(f"{path}: {error}")
+    if check:
+        # Sites with a cmd run only during an assessment.
+        local = {urlsplit(site.endpoint).netloc for site in scenario.sites if site.cmd}
+        websites = [task.website for task in scenario.tasks if urlsplit(task.website).netloc not in local]
+        failures = asyncio.run(unreachable(websites))
+        problems += [f"{path}: {host} cannot be reached: {one_line(reason)}" for host, reason in failures.items()]
+    return scenario, problems

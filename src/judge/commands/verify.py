@@ -1,72 +1,33 @@
-"""`wabe verify`: whether a stored run still adds up."""
+"""`wabe verify`: whether the files of a stored run are consistent."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from judge.files import read_json
-from judge.results.run_record import judge_id_of
-from judge.results.verify import Findings, StoredRun, read_task, verify_run
+from judge.commands import OutputDir
+from judge.results.verify import verify_run
 from judge.runner.boundary import EXIT_LOST
-from judge.store import RunStore, output_folder, resolve_run
-from shared.errors import ConfigError
+from judge.store import output_folder, resolve_run
 from shared.settings import Settings
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+def verify(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, or `latest`.")] = "latest",
+    output_dir: OutputDir = None,
+) -> None:
+    """Recompute a run's checksums, digests, counts and rates from its files, and report what does not match.
 
-    @app.command()
-    def verify(
-        run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, or `latest`.")] = "latest",
-        output_dir: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
-    ) -> None:
-        """Recompute a run's checksums, digests, counts and rates from its files, and report what does not match.
-
-        Digests are recomputed from the screenshots, snapshots and steps, and each verdict is compared with the
-        trajectory that it names. They carry no key: they find corruption and files that were mixed up, and cannot find
-        what an owner of the folder changed who rewrote all of it.
-        """
-        store = resolve_run(run, output_folder(output_dir, Settings.from_environ()))
-        findings = verify_run(load_run(store))
-        _tell(store, findings)
-        if findings.mismatches:
-            raise typer.Exit(EXIT_LOST)
-
-
-def load_run(store: RunStore) -> StoredRun:
-    """Everything of a run that is verified. Raises `ConfigError` when there is no `run.json`."""
-    record = store.read_run()
-    if record is None:
-        raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
-    listed = record.get("task_ids")
-    ids = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-    try:
-        submission = read_json(store.folder / "results.json")
-    except (OSError, ValueError):
-        submission = None
-    return StoredRun(
-        run=record,
-        submission=submission if isinstance(submission, dict) else None,
-        # One at a time: the largest task takes a few hundred megabytes while it is looked at.
-        tasks=(read_task(store.task(name), judge_id_of(record, name)) for name in dict.fromkeys(ids)),
-        strays=tuple(task.folder.name for task in store.tasks() if task.folder.name not in ids),
-    )
-
-
-def _tell(store: RunStore, findings: Findings) -> None:
-    console = Console()
-
-    def say(line: str) -> None:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-
+    Digests are recomputed from the screenshots, snapshots and steps, and each verdict is compared with the
+    trajectory that it names. They carry no key: they reveal corruption and mixed-up files, but not changes by someone
+    who rewrote the whole folder.
+    """
+    store = resolve_run(run, output_folder(output_dir, Settings.from_environ()))
+    findings = verify_run(store)
     for mismatch in findings.mismatches:
-        say(f"does not match: {mismatch}")
+        typer.echo(f"does not match: {mismatch}")
     for note in findings.notes:
-        say(f"note: {note}")
+        typer.echo(f"note: {note}")
     if findings.mismatches:
-        say(f"Run {store.run_id}: {len(findings.mismatches)} of what was made again do not match.")
-    else:
-        say(f"Run {store.run_id}: {findings.tasks} tasks, checksums, counts and rates match.")
+        typer.echo(f"Run {store.run_id}: {len(findings.mismatches)} recomputed values do not match.")
+        raise typer.Exit(EXIT_LOST)
+    typer.echo(f"Run {store.run_id}: {findings.tasks} tasks, checksums, counts and rates match.")

@@ -1,8 +1,8 @@
-"""Who led the browser where: whether a page elsewhere that breaks the browser is the participant's own doing.
+"""Who caused the browser to go where: the participant or the task's website.
 
 A fault of browser or site aborts an attempt and keeps its task out of the rates. A participant that could send the
-browser to a page of its choice could therefore get rid of any task it is about to lose. So what counts is where every
-navigation went (`judge.browser.guard.navigation_log`), whether or not a page arrived, and who chose to go there.
+browser to a page of its choice could thus get rid of any task it is about to lose. So each navigation is attributed
+(`judge.browser.navigations`), whether or not a page arrived.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,8 +10,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from judge.browser.session import Hop
-from judge.off_site import off_site_flag, site_of, sites_linked_in, sites_named_in
-from judge.sites import Site
+from judge.sites import Site, is_off_site, site_of, sites_linked_in, sites_named_in
 from shared.models import Navigation, Page
 
 Party = Literal["participant", "site"]
@@ -27,7 +26,7 @@ _MAX_NAVIGATIONS = 20
 
 
 class Lead(Enum):
-    """What led the browser on last. Looking, waiting, scrolling and changing tabs lead nowhere."""
+    """What made the browser navigate last. Looking, waiting, scrolling and changing tabs do not."""
 
     WEBSITE = "the website's own address, before any action"
     ADDRESS = "an address that the participant typed"
@@ -35,17 +34,17 @@ class Lead(Enum):
 
 
 def chosen_by(lead: Lead, *, is_named: bool = False, is_astray: bool = False) -> Party:
-    """Whose choice a navigation is.
+    """Who caused a navigation.
 
-    | what led there last                              | back on the task's site, or never left it       | astray      |
+    | what led there last                              | on the task's site                              | astray      |
     |--------------------------------------------------|-------------------------------------------------|-------------|
     | the website's own address                        | site                                            | -           |
     | an address the participant typed, its redirects  | participant                                     | participant |
     | an action on the page                            | site; participant if it typed that site's       | participant |
     |                                                  | address, into a field or inside another address |             |
 
-    Astray: the participant itself has chosen to go to another site, or back to one, and its pages have not all been
-    seen on the task's site since.
+    Astray: the participant chose to go to another site, or back to one, and has not been seen with all of its pages on
+    the task's site since.
     """
     return "participant" if lead is Lead.ADDRESS or is_named or is_astray else "site"
 
@@ -61,21 +60,20 @@ class Route:
         self._named: frozenset[str] = frozenset()
         self._has_typed = self._has_strayed = False
         self._is_elsewhere = False
+        # The participant itself led the browser to another site, and not all tabs have returned.
         self.is_astray = False
-        """Whether the participant itself led the browser to another site, and it has not come back whole."""
 
     @property
     def is_off_site(self) -> bool:
-        """Whether the browser is on its way to another site or shows one, whoever led it there."""
+        """Whether the browser shows another site or is on its way there, whoever caused it."""
         return self._is_elsewhere or self.is_astray
 
     def is_elsewhere(self, url: str) -> bool:
-        """Whether an address lies on another site than the task's and those that belong to the task."""
-        is_off = off_site_flag(self._website, url, landed=self._landed) is not None
-        return is_off and not self._allowed.holds(url)
+        """Whether an address is on a site that does not belong to the task."""
+        return is_off_site(self._website, url, landed=self._landed) and not self._allowed.holds(url)
 
     def landed(self, page: Page) -> None:
-        """Where the website's own address led, before anybody did anything: the task's site as well."""
+        """The website's own address led to this page before any action, so it is the task's site as well."""
         self._landed = page.url
 
     def saw(self, page: Page) -> None:
@@ -86,14 +84,14 @@ class Route:
             self.is_astray = False
 
     def acts(self, tool: str, params: Mapping[str, Any]) -> None:
-        """The participant is about to act: noted before it is done, as a page may break the browser at once."""
+        """The participant is about to act. To be called before the action: a page may break the browser at once."""
         if url := params.get("url"):
             self._lead = Lead.ADDRESS
             self._has_typed = True
             self._named |= sites_named_in(url)
             self._strays(url)
         elif tool == _BACK and self._has_typed:
-            # Back may lead to any page that it came through, those behind an address it typed among them.
+            # Back may lead to any earlier page, including those behind an address it typed.
             self._lead = Lead.ADDRESS
         elif tool in _PAGE_TOOLS:
             self._lead = Lead.PAGE
@@ -101,32 +99,31 @@ class Route:
         self.is_astray |= self._has_strayed and tool in _BACK_TOOLS
 
     def went(self, hops: Iterable[Hop]) -> tuple[Navigation, ...]:
-        """The navigations that hops since the last action amount to, each with whose choice it was."""
-        return tuple(self._navigation(hop) for hop in hops)
-
-    def _navigation(self, hop: Hop) -> Navigation:
-        self._is_elsewhere = self.is_elsewhere(hop.url)
-        is_named = self._is_elsewhere and site_of(hop.url) in self._named
-        by = chosen_by(self._lead, is_named=is_named, is_astray=self.is_astray)
-        if by == "participant":
-            self._strays(hop.url)
-        return Navigation(url=hop.url, is_redirect=hop.is_redirect, by=by)
+        """The navigations since the last action, each with who caused it."""
+        navigations = []
+        for hop in hops:
+            self._is_elsewhere = self.is_elsewhere(hop.url)
+            is_named = self._is_elsewhere and site_of(hop.url) in self._named
+            by = chosen_by(self._lead, is_named=is_named, is_astray=self.is_astray)
+            if by == "participant":
+                self._strays(hop.url)
+            navigations.append(Navigation(url=hop.url, is_redirect=hop.is_redirect, by=by))
+        return tuple(navigations)
 
     def _strays(self, url: str) -> None:
         if self.is_elsewhere(url):
             self.is_astray = self._has_strayed = True
 
     def left_site(self, navigations: Sequence[Navigation]) -> bool:
-        """Whether navigations are off-site play, also where no page arrived.
+        """Whether navigations left the task's site, even if no page arrived.
 
-        What a participant chose counts at every hop. Where the site leads, only the end does: a site may pass visitors
-        through another one, to log in for example.
+        Navigations caused by the participant count at every hop, those caused by the site only at the end: a site may
+        pass visitors through another one, to log in for example.
         """
-        elsewhere = [self.is_elsewhere(navigation.url) for navigation in navigations]
-        if self._lead is Lead.WEBSITE or not any(elsewhere):
+        if self._lead is Lead.WEBSITE or not navigations:
             return False
-        chosen = (navigation.by == "participant" for navigation in navigations)
-        return elsewhere[-1] or any(map(all, zip(elsewhere, chosen, strict=True)))
+        counted = [each.url for each in navigations if each.by == "participant"] + [navigations[-1].url]
+        return any(map(self.is_elsewhere, counted))
 
 
 def _typed_texts(params: Mapping[str, Any]) -> list[str]:
@@ -134,8 +131,8 @@ def _typed_texts(params: Mapping[str, Any]) -> list[str]:
     return [text for text in (params.get("text"), params.get("promptText"), *fields) if isinstance(text, str)]
 
 
-def recorded(navigations: Sequence[Navigation]) -> tuple[Navigation, ...]:
-    """What of them a step records: the first and the last, because a page can navigate without end."""
+def shortened(navigations: Sequence[Navigation]) -> tuple[Navigation, ...]:
+    """The first and the last navigations: a page can navigate without end."""
     if len(navigations) <= _MAX_NAVIGATIONS:
         return tuple(navigations)
     half = _MAX_NAVIGATIONS // 2

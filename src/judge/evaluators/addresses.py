@@ -4,7 +4,7 @@ Relative ones belong to the website's origin. A trailing slash, encoding, defaul
 not matter; a fragment does only if it is written. `*` stands for anything.
 """
 
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from judge.evaluators.evidence import Look
 from judge.sites import Site, origin_of
@@ -16,63 +16,52 @@ def is_at(look: Look, written: str, *, extra_query: bool = False) -> bool:
     if not look.is_own:
         return False
     url = look.step.url
-    if written.startswith(("http://", "https://")):
-        head, rest = _split(written)
-        if not _same_origin(head, url):
-            return False
-    elif written.startswith("*"):
+    if written.startswith("*"):
         return glob(_plain(written)).fullmatch(_plain(url))
+    wanted, seen = _split(written), _split(url)
+    if wanted is None or seen is None:
+        return False
+    if not _is_absolute(written):
+        is_same_origin = look.is_home
+    elif "*" in wanted.netloc:
+        is_same_origin = glob(f"{wanted.scheme}://{wanted.netloc}".lower()).fullmatch(
+            f"{seen.scheme}://{seen.netloc}".lower()
+        )
     else:
-        if not look.is_home:
-            return False
-        rest = written
-    return _same_rest(rest, _split(url)[1], extra_query=extra_query)
+        is_same_origin = origin_of(written) == origin_of(url)
+    if not is_same_origin or not glob(_path(wanted.path)).fullmatch(_path(seen.path)):
+        return False
+    if "#" in written and not glob(unquote(wanted.fragment)).fullmatch(unquote(seen.fragment)):
+        return False
+    # Without a query of its own, a star at the end stands for the parameters too.
+    is_open = extra_query or ("?" not in written and wanted.path.endswith("*"))
+    return _has_query(wanted.query, seen.query, is_open=is_open)
 
 
 def is_reachable(written: str, site: Site) -> bool:
-    """Whether a page of the task's site can have the address, as far as the site is known before the task is played."""
-    if not written.startswith(("http://", "https://")) or "*" in _split(written)[0]:
+    """Whether a page of the task's site can have the address, as far as the site is known before the task is run."""
+    if not _is_absolute(written):
         return True
-    return site.holds(written)
+    parts = _split(written)
+    return parts is not None and ("*" in parts.netloc or site.holds(written))
 
 
-def _split(url: str) -> tuple[str, str]:
-    """The origin as written, and the rest."""
-    scheme, _, tail = url.partition("://")
-    ends = [place for mark in "/?#" if (place := tail.find(mark)) >= 0]
-    end = min(ends, default=len(tail))
-    return f"{scheme}://{tail[:end]}", tail[end:]
+def _is_absolute(written: str) -> bool:
+    return written.startswith(("http://", "https://"))
 
 
-def _same_origin(head: str, url: str) -> bool:
-    if "*" not in head:
-        return origin_of(head) == origin_of(url)
-    return glob(head.lower()).fullmatch(_split(url)[0].lower())
-
-
-def _same_rest(written: str, actual: str, *, extra_query: bool) -> bool:
-    path, query, fragment = _parts(written)
-    seen_path, seen_query, seen_fragment = _parts(actual)
-    if fragment is not None and not glob(unquote(fragment)).fullmatch(unquote(seen_fragment or "")):
-        return False
-    if not glob(_path(path)).fullmatch(_path(seen_path)):
-        return False
-    # Without a query of its own, a star at the end stands for the parameters too.
-    is_open = extra_query or (query is None and path.endswith("*"))
-    return _same_query(query or "", seen_query or "", is_open=is_open)
-
-
-def _parts(rest: str) -> tuple[str, str | None, str | None]:
-    rest, hash_mark, fragment = rest.partition("#")
-    path, question, query = rest.partition("?")
-    return path, query if question else None, fragment if hash_mark else None
+def _split(written: str) -> SplitResult | None:
+    try:
+        return urlsplit(written if _is_absolute(written) else f"http://site{written}")
+    except ValueError:
+        return None
 
 
 def _path(path: str) -> str:
     return "/" + unquote(path).strip("/")
 
 
-def _same_query(written: str, actual: str, *, is_open: bool) -> bool:
+def _has_query(written: str, actual: str, *, is_open: bool) -> bool:
     try:
         wanted = parse_qsl(written, keep_blank_values=True, max_num_fields=1_000)
         left = parse_qsl(actual, keep_blank_values=True, max_num_fields=1_000)
@@ -92,4 +81,4 @@ def _same_query(written: str, actual: str, *, is_open: bool) -> bool:
 
 
 def _plain(url: str) -> str:
-    return unquote(url.partition("#")[0] if "#" in url else url).rstrip("/")
+    return unquote(url.partition("#")[0]).rstrip("/")

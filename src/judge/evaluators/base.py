@@ -1,4 +1,4 @@
-"""What every evaluator gives: assertions. Actual, normalised, expected, compared, and what was found instead."""
+"""What every evaluator returns: assertions with what was expected, what was found, and how it was compared."""
 
 from typing import Protocol
 
@@ -9,9 +9,9 @@ MAX_FOUND_CHARS = 500
 
 
 class Assertion(Record):
-    """One expectation with what became of it.
+    """One expectation and its result.
 
-    `passed` is `None` where the recording needed to tell is missing or damaged; `found` then says what is missing.
+    `passed` is `None` where the necessary recording is missing or damaged; `found` then names what is missing.
     `normalised` is the form that was compared, where it differs from what was found. `step` is the index of the step at
     which the expectation was met first.
     """
@@ -26,6 +26,6 @@ class Assertion(Record):
 
 
 class Evaluator(Protocol):
-    """Decides on the evidence of one trajectory. Raises nothing: what cannot be told is an assertion that says so."""
+    """Decides on the evidence of one trajectory. Raises nothing: missing evidence is an undecided assertion."""
 
     def evaluate(self, trajectory: Trajectory) -> tuple[Assertion, ...]: ...

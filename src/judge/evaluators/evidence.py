@@ -1,24 +1,24 @@
 """A recording as evidence for checks: what the judge itself saw and did on the task's own site, and nothing else.
 
 A participant writes its replies, thoughts and answer; of these only the answer is evidence, and only for checks of the
-answer. It cannot add a page: what lies on another origin counts for nothing, whatever is shown there.
+answer. It cannot add a page: pages of another origin are no evidence, whatever they show.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from judge.files import read_text, reason_of
 from judge.sites import Site, origin_of
 from judge.trajectory.record import Trajectory
+from shared.files import read_text, reason_of
 from shared.models import Step
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 
 _TYPING = frozenset({"browser_type", "browser_fill_form"})
 _PASTING = ("control+v", "meta+v", "controlormeta+v", "shift+insert")
 _VIEW_SHARE = 0.5
-# What has the focus and takes keys, but holds no text.
+# Roles that take the focus and keys, but contain no typed text.
 _PRESSED = frozenset(
     """button checkbox radio switch link menuitem menuitemcheckbox menuitemradio option tab treeitem iframe listbox menu
     menubar radiogroup tablist grid tree treegrid dialog alertdialog document main region""".split()  # noqa: SIM905
@@ -52,12 +52,12 @@ class Look:
 
     @cached_property
     def hidden(self) -> frozenset[int]:
-        """Places of elements that hold what the participant typed, though they are no fields (`contenteditable`)."""
+        """Places of elements with text that the participant typed, though they are not fields (`contenteditable`)."""
         nodes = self.snapshot.nodes if self.snapshot else ()
         return frozenset(node.position for node in nodes if (node.ref, node.role) in self.typed_into)
 
     def texts(self, roots: Iterable[Node] | None, in_view: bool) -> str:
-        """What a reader sees inside `roots` (of the whole page without any), white space as single blanks."""
+        """What a reader sees inside `roots` (`None`: on the whole page), white space as single blanks."""
         page = self.snapshot
         if page is None:
             return ""
@@ -89,46 +89,39 @@ class Look:
         return across * down >= _VIEW_SHARE * min(width * height, wide * high)
 
     def _box(self, node: Node) -> tuple[float, float, float, float] | None:
-        page = self.snapshot
-        around = [] if page is None else [node, *page.parents(node)]
-        found = next(((place, each) for place, each in enumerate(around) if each.box is not None), None)
-        if found is None or found[1].box is None:
-            return None
-        x, y, width, height = found[1].box
-        for frame in around[found[0] + 1 :]:
-            if frame.role == "iframe" and frame.box is not None:
-                x, y = x + frame.box[0], y + frame.box[1]
-        return x, y, width, height
+        around = [node, *self.snapshot.parents(node)] if self.snapshot else []
+        box = None
+        for each in around:
+            if box is None:
+                box = each.box
+            elif each.role == "iframe" and each.box is not None:
+                box = (box[0] + each.box[0], box[1] + each.box[1], *box[2:])
+        return box
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A trajectory as evidence."""
+    """A trajectory as evidence. `looks` is empty where no steps are on record, as in folders of other programs."""
 
-    site: Site
     looks: tuple[Look, ...]
     answer: str | None
-    has_steps: bool
-    """Whether the steps are on record; folders of other programs have none."""
 
     @classmethod
     def of(cls, trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> "Recording":
-        """Read nothing yet but what the trajectory holds; snapshots are read when a check needs them."""
-        steps = trajectory.steps
+        """Most snapshots are read only when a check needs them."""
         task = trajectory.task
-        starts = [task.website, *(step.url for step in steps[:1])]
+        starts = [task.website, *(step.url for step in trajectory.steps[:1])]
         home = frozenset(origin for url in starts if (origin := origin_of(url)) is not None)
         site = Site(home, (*allowed_sites, *task.allowed_sites))
         looks: list[Look] = []
-        typed: set[tuple[str, str]] = set()
-        for step in steps:
+        typed: frozenset[tuple[str, str]] = frozenset()
+        for step in trajectory.steps:
             path = trajectory.folder / step.snapshot if step.snapshot else None
-            look = Look(step, path, site.holds(step.url), site.is_home(step.url), frozenset(typed))
+            look = Look(step, path, site.holds(step.url), site.is_home(step.url))
             if looks and looks[-1].is_own and _types(looks[-1].step):
-                typed.update(_typed_into(looks[-1], look))
-                look = Look(step, path, look.is_own, look.is_home, frozenset(typed))
-            looks.append(look)
-        return cls(site, tuple(looks), trajectory.final_answer, bool(steps))
+                typed |= set(_typed_into(looks[-1], look))
+            looks.append(replace(look, typed_into=typed))
+        return cls(tuple(looks), trajectory.final_answer)
 
     def actions(self, looks: Iterable[Look]) -> Iterator[tuple[int, str]]:
         """Step index and line of every action that was executed on the task's own site."""
@@ -155,12 +148,9 @@ def _typed_into(before: Look, after: Look) -> Iterator[tuple[str, str]]:
     gets another reference with another content.
     """
     params = before.step.action.params if before.step.action else {}
-    named = [params.get("target"), params.get("ref")]
     fields = params.get("fields")
-    for entry in fields if isinstance(fields, list) else ():
-        if isinstance(entry, dict):
-            named += [entry.get("target"), entry.get("ref")]
-    refs = {ref for ref in named if isinstance(ref, str)}
+    entries = [params, *(entry for entry in (fields if isinstance(fields, list) else ()) if isinstance(entry, dict))]
+    refs = {entry.get(key) for entry in entries for key in ("target", "ref") if isinstance(entry.get(key), str)}
     for look in (before, after):
         for node in look.snapshot.nodes if look.snapshot else ():
             is_target = node.ref in refs or (look is after and "active" in node.states and node.parent is not None)

@@ -1,1 +1,1 @@
-"""Judge methods: one file each behind the protocol in `judge.judges.base`."""
+"""Judge methods behind the interface in `judge.judges.base`."""

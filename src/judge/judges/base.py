@@ -1,45 +1,55 @@
-"""The judge's protocol: a trajectory in, a verdict out.
+"""A judge takes a trajectory and returns a verdict.
 
-Judging live and judging again are one function. A streaming judge is the same method on a model with a single-flight
-cache: `prefetch` sends ahead the very requests that `judge` will make, so `judge` finds them answered.
+Live judging and re-scoring are one function. Judging during an episode is the same method on a single-flight cache:
+`prefetch` sends the very requests that `judge` will make, so `judge` finds them answered.
 """
 
-from typing import Protocol
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
 
 from judge.trajectory.record import Trajectory
-from shared.models import JudgeInfo, Step, Task, Verdict
+from shared.models import JudgeInfo, Task, Verdict
 
 
-class Judge(Protocol):
-    """One judge method, bound to its model, prompt set and settings."""
+class Judge(ABC):
+    """One judge method, bound to its model, prompt set and settings.
 
-    @property
-    def id(self) -> str:
-        """`<method>-<digest>`: the name of the verdict file; the digest covers method, model, prompt set and settings.
+    `id` is `<method>-<digest>`, the name of the verdict file. The digest covers method, model, prompt set and settings;
+    the judging code is named in `info`, the `judge` block of every verdict, including those that needed no judge.
+    """
 
-        The code that judged is told by the verdict's own `judge` block.
-        """
-        ...
-
-    @property
-    def info(self) -> JudgeInfo:
-        """Who judges: the `judge` block of every result, also of one that needed no judge to say."""
-        ...
+    id: str
+    info: JudgeInfo
 
     def judges_of(self, task: Task) -> tuple["Judge", ...]:
-        """Who decides the task: first the one whose verdict counts, then those whose verdicts lie beside it."""
-        ...
+        """The judges of a task: first the one whose verdict counts, then those whose verdicts are kept beside it."""
+        return (self,)
 
-    async def prefetch_task(self, task: Task) -> None:
-        """Ask ahead what depends on the task alone (key points). Never raises."""
-        ...
+    def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
+        """Send the requests that depend on the task alone, or on the task and one screenshot. Never raises."""
+        return
 
-    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
-        """Ask ahead what depends on one step's evidence (its screenshot's score). Never raises."""
-        ...
-
+    @abstractmethod
     async def judge(self, trajectory: Trajectory) -> Verdict:
-        """Decide. Model faults come back as an `unscored` verdict that names them; nothing is raised for them."""
-        ...
+        """The verdict. Faults of the model make it `unscored` and are named in its reason; they are not raised."""
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Release what the judge holds."""
+        return
+
+
+def judge_id(method: str, *settings: object) -> str:
+    """The id of a judge with these settings."""
+    canonical = json.dumps([method, *settings], sort_keys=True)
+    return f"{method}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
+
+
+def files_checksum(files: Mapping[str, bytes]) -> str:
+    """SHA-256 over names and contents."""
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(f"{name}\0{len(files[name])}\0".encode() + files[name])
+    return digest.hexdigest()

@@ -1,17 +1,15 @@
-"""Judging by a task's declared checks: no model, no network; the same trajectory gives the same verdict, always."""
+"""Judging by a task's declared checks: no model, no network; the same trajectory always gives the same verdict."""
 
 import asyncio
-import hashlib
-import json
+from pathlib import Path
 
 from judge.config import RunConfig
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import CheckEvaluator
-from judge.judges.base import Judge
+from judge.judges.base import Judge, judge_id
 from judge.trajectory.record import Trajectory
 from shared.checks import NO_CHECKS
-from shared.errors import ConfigError
-from shared.models import ImageScore, JudgeInfo, Step, Task, Verdict, VerdictOutcome
+from shared.models import ImageScore, JudgeInfo, Task, Verdict, VerdictOutcome
 
 METHOD = "checks"
 OFFLINE = "offline"
@@ -19,49 +17,34 @@ RULES_VERSION = "1"
 _SCORE_OF_PASS, _SCORE_OF_REST = 5, 1
 
 
-class ChecksJudge:
+class ChecksJudge(Judge):
     """Decides by the checks that the trajectory's own task declares.
 
-    The checks themselves are no part of `id`: they are part of the task, so the trajectory's digest covers them, and a
-    verdict counts for that digest only.
+    The checks are not part of `id`: they belong to the task, so the trajectory's digest covers them, and a verdict is
+    valid for that digest only.
     """
 
     def __init__(self, config: RunConfig, *, package_version: str, code_checksum: str) -> None:
         self._evaluator = CheckEvaluator(config.allowed_sites)
-        self._settings = {"allowed_sites": list(config.allowed_sites)}
+        settings = {"allowed_sites": list(config.allowed_sites)}
+        self.id = judge_id(METHOD, RULES_VERSION, code_checksum, settings)
         self.info = JudgeInfo(
             method=METHOD,
             model=OFFLINE,
             prompt_set="none",
             prompt_version=RULES_VERSION,
-            # Checks have no prompts: the code that evaluates them stands in their place.
+            # Checks have no prompts; the code that evaluates them takes their place.
             prompt_checksum=code_checksum,
             threshold=config.score_threshold,
             package_version=package_version,
             code_checksum=code_checksum,
         )
 
-    @property
-    def id(self) -> str:
-        """`checks-<digest>` over the code and settings that evaluate checks."""
-        canonical = json.dumps([METHOD, RULES_VERSION, self.info.code_checksum, self._settings], sort_keys=True)
-        return f"{METHOD}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
-
-    def judges_of(self, task: Task) -> tuple[Judge, ...]:
-        """This judge alone."""
-        return (self,)
-
-    async def prefetch_task(self, task: Task) -> None:
-        """Nothing to ask ahead."""
-
-    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
-        """Nothing to ask ahead."""
-
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """Success if every check passes; unscored if there are none, or if what one needs was not recorded."""
         if not trajectory.task.checks:
             return Verdict(outcome="unscored", reason=NO_CHECKS, judge=self.info, cost_usd=0.0)
-        # Snapshots of megabytes take seconds to read.
+        # Reading snapshots of several megabytes takes seconds.
         assertions = await asyncio.to_thread(self._evaluator.evaluate, trajectory)
         return Verdict(
             outcome=_outcome(assertions),
@@ -73,49 +56,34 @@ class ChecksJudge:
             cost_usd=0.0,
         )
 
-    async def aclose(self) -> None:
-        """Nothing to close."""
 
-
-class CheckedJudge:
+class CheckedJudge(Judge):
     """A model's judge beside declared checks: tasks with checks are decided by them without a model call.
 
-    With `judge_checked_tasks` the model judges those too, and `truth` says which of the two verdicts counts.
+    With `judge_checked_tasks` the model judges those as well, and `truth` says which of the two verdicts counts.
     """
 
     def __init__(self, checks: ChecksJudge, model: Judge, config: RunConfig) -> None:
+        # The model judge names the run's judge; a task with checks has the verdict file of its checks.
+        self.id = model.id
+        self.info = model.info
         self._checks = checks
         self._model = model
         self._judges_both = config.judge_checked_tasks
         self._truth = config.truth
 
-    @property
-    def id(self) -> str:
-        """The model judge's, which names the run's judge; a task with checks has the verdict file of its checks."""
-        return self._model.id
-
-    @property
-    def info(self) -> JudgeInfo:
-        """The model judge's."""
-        return self._model.info
-
     def judges_of(self, task: Task) -> tuple[Judge, ...]:
-        """Who decides the task: first the one whose verdict counts, then those whose verdicts lie beside it."""
+        """The judges of a task: first the one whose verdict counts, then those whose verdicts are kept beside it."""
         if not task.checks:
             return (self._model,)
         if not self._judges_both:
             return (self._checks,)
         return (self._model, self._checks) if self._truth == "judge" else (self._checks, self._model)
 
-    async def prefetch_task(self, task: Task) -> None:
-        """Ask ahead where the model judges at all."""
+    def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
+        """Prefetch where the model judges at all."""
         for judge in self.judges_of(task):
-            await judge.prefetch_task(task)
-
-    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
-        """Ask ahead where the model judges at all."""
-        for judge in self.judges_of(task):
-            await judge.prefetch_step(task, step, trajectory_dir)
+            judge.prefetch(task, screenshot)
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict that counts."""
@@ -126,17 +94,8 @@ class CheckedJudge:
         await self._model.aclose()
 
 
-def refuse_methods(config: RunConfig) -> None:
-    """Raises `ConfigError` for a method that needs a judge model, which `judge_model = "offline"` leaves out."""
-    if config.judge_method != "webjudge":
-        raise ConfigError(
-            f"config.judge_method: {config.judge_method!r} needs a judge model, not 'offline'",
-            remedy="leave judge_method out, or set judge_model to a model",
-        )
-
-
 def reason_of(assertions: tuple[Assertion, ...]) -> str:
-    """The checks that did not pass with what was found instead; with none, that all passed."""
+    """The checks that did not pass, with what was found instead."""
     unknown = [each for each in assertions if each.passed is None]
     failed = [each for each in assertions if each.passed is False]
     if unknown:

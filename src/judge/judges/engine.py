@@ -1,30 +1,29 @@
-"""What all judge methods on a model share: asking, asking once more, keeping the record, working ahead.
+"""What all judge methods on a model share: questions, retries of unusable replies, the record, and prefetching.
 
-A reply that cannot be used is asked for once more with a stricter reminder. If that fails too, both replies are dropped
-from the cache, so that a later scoring gets a new chance, and the method decides what the missing answer means.
+An unusable reply is asked for once more with a stricter reminder. If that fails too, both replies are dropped from the
+cache, so that a later scoring gets a new chance, and the method decides what the missing answer means.
 """
 
 import asyncio
-import hashlib
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+import contextlib
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from judge.config import RunConfig
-from judge.judges.base import Judge
-from judge.judges.evidence import answer_block, image_part
+from judge.judges.base import Judge, judge_id
+from judge.judges.evidence import actions_block, answer_block, image_part, task_block
 from judge.judges.prompt_set import PromptSet
+from judge.parsing import Status, parse_status
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelError, ModelMalformed, ModelTruncated, TrajectoryError
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ModelRequest
-from shared.models import ImageScore, JudgeInfo, Record, Step, Task, TokenUsage, Verdict, VerdictOutcome
+from shared.models import JudgeInfo, Record, Task, TokenUsage, Verdict, VerdictOutcome
 
 T = TypeVar("T")
-U = TypeVar("U")
 MAX_REASON_CHARS = 2_000
 
 
@@ -40,19 +39,19 @@ class JudgeParts:
 
 
 class Question(Record):
-    """One question to the judge model. `order` places it in the record, whenever its answer arrives."""
+    """One question to the judge model. `order` is its place in the record, whenever its answer arrives."""
 
-    order: tuple[int, ...]
     prompt: str
     values: Mapping[str, Any]
-    reminder: str
+    order: tuple[int, ...] = (0,)
+    reminder: str = "status"
     images: tuple[Path, ...] = ()
     temperature: float = 0.0
     seed: int | None = None
 
 
 class Session:
-    """The conversation about one trajectory: asks, and records every prompt and reply with tokens and cost."""
+    """The questions about one trajectory; records every prompt and reply with tokens and cost."""
 
     def __init__(self, parts: JudgeParts) -> None:
         self._parts = parts
@@ -62,34 +61,41 @@ class Session:
         self._costs: list[float | None] = []
 
     async def ask(self, question: Question, parse: Callable[[str], T | None]) -> tuple[T | None, str]:
-        """The parsed reply and its text; `None` when two replies could not be used. Raises `ModelError`."""
-        # Made when it is sent: a request holds its images' bytes.
+        """The parsed reply and its text; `None` when two replies were unusable. Raises `ModelError`."""
         requests: list[ModelRequest] = []
         text = ""
         for attempt in range(2):
-            request = _request(self._parts.prompts, question, remind=attempt > 0)
+            # Built only now: a request holds its images' bytes.
+            request = self._request(question, remind=attempt > 0)
             requests.append(request)
             try:
                 completion = await self._parts.model.complete(request)
             except ModelError as error:
                 self._note(question, attempt, request, f"({error.message})", "error", error)
-                # Where no usable text came, it is the same as a reply that cannot be read, once.
+                # An answer without usable text counts as an unusable reply, once.
                 if attempt or not isinstance(error, (ModelTruncated, ModelMalformed)):
                     raise
                 continue
             text = completion.text
             self._note(question, attempt, request, text, completion.finish_reason, completion)
-            # What stands in a reply that was cut off is not its conclusion.
+            # The end of a reply that was cut off is not its conclusion.
             value = parse(text) if completion.finish_reason != "length" else None
             if value is not None:
                 return value, text
+        # A later scoring must not get the unusable replies from the cache.
         for request in requests:
             self._parts.model.discard(request)
         return None, text
 
+    async def ask_status(self, question: Question) -> tuple[Status | None, str]:
+        """The decision that a reply states, and the reply."""
+        reply: tuple[Status | None, str] = await self.ask(question, parse_status)
+        return reply
+
     def verdict(self, outcome: VerdictOutcome, reason: str, **fields: Any) -> Verdict:
-        """A verdict with the record of this conversation as evidence."""
+        """A verdict with the record of this session as evidence."""
         extra = fields.pop("evidence", {})
+        # Concurrent answers arrive in any order; the record has the order of the questions.
         calls = [entry for _, entry in sorted(self._record, key=lambda item: item[0])]
         known = [cost for cost in self._costs if cost is not None]
         return Verdict(
@@ -97,8 +103,24 @@ class Session:
             reason=" ".join(reason.split())[:MAX_REASON_CHARS],
             evidence={**extra, "systems": dict(sorted(self._systems.items())), "calls": calls},
             token_usage=self._usage,
+            # One call of unknown cost makes the total unknown.
             cost_usd=sum(known) if len(known) == len(self._costs) else None,
             **fields,
+        )
+
+    def decision(self, status: VerdictOutcome | None, text: str, **fields: Any) -> Verdict:
+        """The verdict of an outcome reply: its status, or unscored when two replies had none."""
+        if status is None:
+            return self.verdict("unscored", "the judge model's replies contained no status", **fields)
+        return self.verdict(status, text, **fields)
+
+    def _request(self, question: Question, *, remind: bool) -> ModelRequest:
+        prompts = self._parts.prompts
+        prompt = prompts.render(question.prompt, question.values)
+        text = f"{prompt.user}\n\n{prompts.reminder(question.reminder)}" if remind else prompt.user
+        images = tuple(image_part(path) for path in question.images)
+        return ModelRequest(
+            system=prompt.system, parts=(text, *images), temperature=question.temperature, seed=question.seed
         )
 
     def _note(
@@ -125,68 +147,48 @@ class Session:
             self._costs.append(paid.cost_usd)
 
 
-def _request(prompts: PromptSet, question: Question, *, remind: bool = False) -> ModelRequest:
-    prompt = prompts.render(question.prompt, question.values)
-    text = f"{prompt.user}\n\n{prompts.reminder(question.reminder)}" if remind else prompt.user
-    images = tuple(image_part(path) for path in question.images)
-    return ModelRequest(
-        system=prompt.system, parts=(text, *images), temperature=question.temperature, seed=question.seed
-    )
-
-
-class ModelJudge(ABC):
-    """A judge method on a model. Subclasses say what they ask and how they decide."""
+class ModelJudge(Judge):
+    """A judge method on a model. Subclasses define the questions and the decision."""
 
     method: ClassVar[str]
     prompts: ClassVar[tuple[str, ...]]
     reminders: ClassVar[tuple[str, ...]] = ("status",)
+    # The settings besides `score_threshold` and `off_site` that can change this method's verdicts.
     options: ClassVar[tuple[str, ...]] = ("judge_sees_answer",)
 
     def __init__(self, parts: JudgeParts) -> None:
         parts.prompts.check(self.prompts, self.reminders)
         self.parts = parts
-        self.config = parts.config
-        self._ahead: set[asyncio.Task[None]] = set()
-
-    @property
-    def id(self) -> str:
-        """`<method>-<digest>` over method, model, prompt set, threshold and every option that can change a verdict."""
-        options = {name: getattr(self.config, name) for name in (*self.options, "off_site")}
-        said = [self.method, self.parts.model.name, self.parts.prompts.checksum, self.config.score_threshold, options]
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-        return f"{self.method}-{digest[:12]}"
-
-    @property
-    def info(self) -> JudgeInfo:
-        """Who judges, for every verdict."""
-        prompts = self.parts.prompts
-        return JudgeInfo(
+        self.config = config = parts.config
+        prompts, model = parts.prompts, parts.model.name
+        options = {name: getattr(config, name) for name in (*self.options, "off_site")}
+        self.id = judge_id(self.method, model, prompts.checksum, config.score_threshold, options)
+        self.info = JudgeInfo(
             method=self.method,
-            model=self.parts.model.name,
+            model=model,
             prompt_set=prompts.name,
             prompt_version=prompts.version,
             prompt_checksum=prompts.checksum,
-            threshold=self.config.score_threshold,
-            package_version=self.parts.package_version,
-            code_checksum=self.parts.code_checksum,
+            threshold=config.score_threshold,
+            package_version=parts.package_version,
+            code_checksum=parts.code_checksum,
         )
+        self._prefetching: set[asyncio.Task[None]] = set()
 
-    def judges_of(self, task: Task) -> tuple[Judge, ...]:
-        """This judge alone."""
-        return (self,)
+    def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
+        """Send the requests that depend on the task alone, or on the task and one screenshot."""
 
-    async def prefetch_task(self, task: Task) -> None:
-        """Ask ahead what depends on the task alone."""
-        self._work_ahead(self.ahead_of_task(Session(self.parts), task))
+        async def quietly() -> None:
+            # `judge` asks again and reports the result.
+            with contextlib.suppress(ModelError, TrajectoryError):
+                await self.ask_ahead(Session(self.parts), task, screenshot)
 
-    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
-        """Ask ahead what depends on one screenshot."""
-        if step.screenshot is not None:
-            path = Path(trajectory_dir) / step.screenshot
-            self._work_ahead(self.ahead_of_shot(Session(self.parts), task, path))
+        work = asyncio.create_task(quietly())
+        self._prefetching.add(work)
+        work.add_done_callback(self._prefetching.discard)
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
-        """Decide; what the model or a file fails at makes the verdict `unscored`."""
+        """The verdict; a fault of the model or an unreadable file makes it `unscored`."""
         session = Session(self.parts)
         try:
             if not trajectory.screenshots:
@@ -198,67 +200,44 @@ class ModelJudge(ABC):
         return verdict.model_copy(update={"judge": self.info})
 
     async def aclose(self) -> None:
-        """End what is asked ahead and close the model."""
-        for task in self._ahead:
-            task.cancel()
-        await asyncio.gather(*self._ahead, return_exceptions=True)
+        """Cancel prefetching and close the model."""
+        for work in self._prefetching:
+            work.cancel()
+        await asyncio.gather(*self._prefetching, return_exceptions=True)
         await self.parts.model.aclose()
 
     @abstractmethod
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
-        """The method: questions in, verdict out. `ModelError` and `TrajectoryError` may be raised."""
+        """The method itself. `ModelError` and `TrajectoryError` may be raised."""
 
-    async def ahead_of_task(self, session: Session, task: Task) -> None:
-        """The questions of `decide` that need the task only. None by default."""
+    async def ask_ahead(self, session: Session, task: Task, screenshot: Path | None) -> None:
+        """The questions of `decide` that need the task only, or one screenshot as well."""
         return
 
-    async def ahead_of_shot(self, session: Session, task: Task, path: Path) -> None:
-        """The questions of `decide` that need the task and one screenshot only. None by default."""
-        return
+    def question(
+        self, prompt: str, trajectory: Trajectory, images: Iterable[Path], blocks: Mapping[str, str], **options: Any
+    ) -> Question:
+        """A question about the whole attempt, with the blocks that most prompts show and those of the method.
 
-    def answer(self, trajectory: Trajectory) -> str:
-        """The answer's block when the configuration lets the judge see it, else empty text."""
-        return answer_block(trajectory) if self.config.judge_sees_answer else ""
-
-    def _work_ahead(self, work: Coroutine[Any, Any, None]) -> None:
-        async def quietly() -> None:
-            try:
-                await work
-            except (ModelError, TrajectoryError):
-                return  # `judge` asks again and reports what comes of it.
-
-        task = asyncio.create_task(quietly())
-        self._ahead.add(task)
-        task.add_done_callback(self._ahead.discard)
+        `options` are fields of `Question`.
+        """
+        shown = tuple(images)
+        values = {
+            "task_block": task_block(trajectory.task),
+            "actions_block": actions_block(trajectory),
+            "answer_block": answer_block(trajectory) if self.config.judge_sees_answer else "",
+            "image_count": len(shown),
+            **blocks,
+        }
+        return Question(prompt=prompt, values=values, images=shown, **options)
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all of `work`, done at once. When one fails the others end, and its error is raised."""
+    """The results of concurrent work, in order. When one fails the others are cancelled, and its error is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
     except ExceptionGroup as errors:
+        # Callers handle single errors; those after the first are usually its consequences.
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]
-
-
-async def both(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, U]) -> tuple[T, U]:
-    """The results of two different pieces of work, done at once; errors as in `together`."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            one, other = group.create_task(first), group.create_task(second)
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    return one.result(), other.result()
-
-
-def decided(session: Session, status: VerdictOutcome | None, text: str, **fields: Any) -> Verdict:
-    """The verdict of an outcome reply: its status, or unscored with the reply kept."""
-    if status is None:
-        return session.verdict("unscored", "the judge model's replies held no status", **fields)
-    return session.verdict(status, text, **fields)
-
-
-def as_records(scores: Sequence[tuple[int | None, str]]) -> tuple[ImageScore, ...]:
-    """Scores with their replies, in the official evaluator's shape."""
-    return tuple(ImageScore(Response=text, Score=score) for score, text in scores)

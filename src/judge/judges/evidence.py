@@ -1,20 +1,21 @@
-"""What a judge model is shown of an attempt: fenced blocks of single, bounded lines, and screenshots.
+"""The evidence of an attempt that a judge model sees: fenced blocks of single, bounded lines, and screenshots.
 
-Everything that a task or an attempt can influence is data. Each block stands between two lines that name it and carry a
-tag computed from its content, so no content can close its own fence; each entry is one escaped line.
+Everything that a task or an attempt can influence is data. Each block is between two lines that name it and carry a tag
+computed from its content, so no content can close its own fence; each entry is one escaped line.
 """
 
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from judge.files import read_file, reason_of
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
+from shared.files import read_file, reason_of
 from shared.llm.model import ImagePart
 from shared.models import Record, Task
-from shared.text import clip, escape_line
+from shared.text import bounded_line
 
+# Bounds, so that nothing a task or a participant writes can crowd the rest out of the judge model's context.
 MAX_TASK_CHARS = 4_000
 MAX_ANSWER_CHARS = 4_000
 MAX_ACTION_CHARS = 500
@@ -26,27 +27,27 @@ _MEDIA_TYPES = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG", "image/png"), (b"R
 
 
 class Shot(Record):
-    """A screenshot of a trajectory: its place in the order (from 1), its file, and a hash of its bytes.
+    """A screenshot of a trajectory: its place in the order (from 1) and its file.
 
-    `same_as` is the place of the screenshot before it when both are the same image.
+    `same_as` is the place of the first of a row of identical screenshots, `None` for that one itself.
     """
 
     place: int
     path: Path
-    digest: str
     same_as: int | None = None
 
 
 def block(title: str, lines: Iterable[str]) -> str:
-    """A fenced block of ready lines."""
+    """A fenced block of lines that are already escaped."""
     body = "\n".join(lines)
+    # Content would have to contain its own hash to close the fence.
     tag = hashlib.sha256(f"{title}\0{body}".encode()).hexdigest()[:10]
     return f"[[begin {title} {tag}]]\n{body}\n[[end {title} {tag}]]"
 
 
 def numbered(lines: Sequence[str], limit: int) -> list[str]:
     """`1. …` for each text, escaped and bounded; of very many, the first few and the last ones with a note between."""
-    texts = [f"{number}. {one_line(text, limit)}" for number, text in enumerate(lines, 1)]
+    texts = [f"{number}. {bounded_line(text, limit)}" for number, text in enumerate(lines, 1)]
     if len(texts) <= MAX_LINES:
         return texts
     head = MAX_LINES // 10
@@ -54,16 +55,11 @@ def numbered(lines: Sequence[str], limit: int) -> list[str]:
     return [*texts[:head], f"({left_out} left out here)", *texts[head + left_out :]]
 
 
-def one_line(text: str, limit: int = MAX_LINE_CHARS) -> str:
-    """Foreign text as one bounded line."""
-    return clip(escape_line(clip(text, limit)), limit)
-
-
 def task_block(task: Task) -> str:
     """The task in its own words, and the website it is about."""
-    lines = [f"Task: {one_line(task.task, MAX_TASK_CHARS)}"]
+    lines = [f"Task: {bounded_line(task.task, MAX_TASK_CHARS)}"]
     if task.website:
-        lines.append(f"Website: {one_line(task.website)}")
+        lines.append(f"Website: {bounded_line(task.website, MAX_LINE_CHARS)}")
     return block("task", lines)
 
 
@@ -81,12 +77,12 @@ def actions_block(trajectory: Trajectory) -> str:
 def answer_block(trajectory: Trajectory) -> str:
     """The participant's final answer, marked as a claim."""
     answer = trajectory.final_answer
-    said = one_line(answer, MAX_ANSWER_CHARS) if answer and answer.strip() else "(no answer was given)"
+    said = bounded_line(answer, MAX_ANSWER_CHARS) if answer and answer.strip() else "(no answer was given)"
     return block("answer handed in by the one being judged, a claim and no evidence", [said])
 
 
 def thoughts_block(trajectory: Trajectory) -> str:
-    """What the participant said it was thinking, marked as claims."""
+    """The participant's stated thoughts, marked as claims."""
     lines = numbered(trajectory.thoughts, MAX_THOUGHT_CHARS)
     return block("thoughts stated by the one being judged, claims and no evidence", lines or ["(none)"])
 
@@ -94,12 +90,12 @@ def thoughts_block(trajectory: Trajectory) -> str:
 def read_shots(trajectory: Trajectory) -> tuple[Shot, ...]:
     """The screenshots in order. Raises `TrajectoryError` when one cannot be read."""
     shots: list[Shot] = []
+    before = ""
     for place, path in enumerate(trajectory.screenshots, 1):
         digest = hashlib.sha256(_read(path)).hexdigest()
-        before = shots[-1] if shots else None
-        same = before is not None and before.digest == digest
-        same_as = (before.same_as or before.place) if before is not None and same else None
-        shots.append(Shot(place=place, path=path, digest=digest, same_as=same_as))
+        same_as = (shots[-1].same_as or shots[-1].place) if digest == before else None
+        shots.append(Shot(place=place, path=path, same_as=same_as))
+        before = digest
     return tuple(shots)
 
 

@@ -1,6 +1,5 @@
-"""A judge's prompts: data files with a version and a checksum, the bundled set or a folder of the user's own."""
+"""A judge's prompts: data files with a version and a checksum, either bundled or from the user's own folder."""
 
-import hashlib
 from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -10,13 +9,16 @@ from types import MappingProxyType
 import jinja2
 import jinja2.meta
 import jinja2.sandbox
+from pydantic import Field, ValidationError
 
-from judge.files import decode, parse_toml, read_file, reason_of
+from judge.judges.base import files_checksum
 from shared.errors import ConfigError
+from shared.files import decode, parse_toml, read_file, reason_of
 from shared.models import Record
+from shared.validation import problems_of
 
 MANIFEST = "prompts.toml"
-# What each template must make use of: a prompt that leaves evidence out would judge something else.
+# The blocks that each template must use: a prompt that leaves evidence out would judge something else.
 REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "key_points": frozenset({"task_block"}),
@@ -32,7 +34,7 @@ REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
         "rubric_outcome": frozenset({"task_block", "criteria_block", "actions_block", "answer_block"}),
     }
 )
-# What a template may use besides.
+# The blocks that a template may use as well.
 OPTIONAL: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "image": frozenset({"key_points_block"}),
@@ -44,99 +46,107 @@ _MAX_FILE_BYTES = 200_000
 
 
 class Prompt(Record):
-    """One question: the system prompt and the template of the user's turn."""
+    """One question: the system prompt and the user's turn."""
 
     system: str
     user: str
 
 
-class PromptSet:
-    """The prompts that one judge method needs. `checksum` is SHA-256 over every file of the set."""
+class _Manifest(Record):
+    name: str = Field(pattern=r"\S")
+    version: str = Field(pattern=r"\S")
 
-    def __init__(self, name: str, version: str, checksum: str, files: Mapping[str, str]) -> None:
+
+class PromptSet:
+    """The prompts of a folder. `checksum` is SHA-256 over all of its files."""
+
+    def __init__(self, name: str, version: str, files: Mapping[str, str]) -> None:
         self.name = name
         self.version = version
-        self.checksum = checksum
+        self.checksum = files_checksum({name: text.encode() for name, text in files.items()})
         self._files = files
         self._templates: dict[str, jinja2.Template] = {}
+        # Sandboxed: a prompt set from somewhere else must not run code here.
         self._jinja = jinja2.sandbox.SandboxedEnvironment(
             undefined=jinja2.StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
         )
 
     def render(self, name: str, values: Mapping[str, object]) -> Prompt:
-        """The two texts of prompt `name`. Names of `REQUIRED` and `OPTIONAL` that have no value count as empty."""
-        known = dict.fromkeys(REQUIRED[name] | OPTIONAL.get(name, frozenset()), "")
+        """The two texts of prompt `name`. Known blocks without a value count as empty."""
+        known = dict.fromkeys(_known_blocks(name), "")
         if name not in self._templates:
             self._templates[name] = self._jinja.from_string(self._files[f"{name}.user.j2"])
         user = self._templates[name].render({**known, **values})
         return Prompt(system=self._files[f"{name}.system.txt"].strip(), user=user.strip())
 
     def reminder(self, kind: str) -> str:
-        """The sentence that is added when a reply could not be used; kinds are list, score, status and json."""
+        """The sentence that is added when a reply was unusable; kinds are list, score, status and json."""
         return self._files[f"reminder_{kind}.txt"].strip()
 
     def check(self, names: tuple[str, ...], reminders: tuple[str, ...]) -> None:
-        """Whether the set has everything that a method needs. Raises `ConfigError` naming what is missing."""
+        """Raises `ConfigError` naming a file that a method needs and that is missing or unusable."""
+        files = [f"{name}{suffix}" for name in names for suffix in (".system.txt", ".user.j2")]
+        for file in (*files, *(f"reminder_{kind}.txt" for kind in reminders)):
+            if not self._files.get(file, "").strip():
+                raise self._error(
+                    f"file {file} is missing or empty",
+                    "copy it from the bundled set, judge/judges/prompts/default",
+                )
         for name in names:
-            self._need(f"{name}.system.txt")
-            self._check_template(name, self._need(f"{name}.user.j2"))
-        for kind in reminders:
-            self._need(f"reminder_{kind}.txt")
+            self._check_template(name)
 
-    def _need(self, file: str) -> str:
-        if not self._files.get(file, "").strip():
-            raise ConfigError(
-                f"prompt set {self.name!r}: file {file} is missing or empty",
-                remedy="start from a copy of the bundled set (src/judge/judges/prompts/default)",
-            )
-        return self._files[file]
-
-    def _check_template(self, name: str, source: str) -> None:
+    def _check_template(self, name: str) -> None:
         file = f"{name}.user.j2"
         try:
-            used = jinja2.meta.find_undeclared_variables(self._jinja.parse(source))
-            missing = REQUIRED[name] - used
-            unknown = used - REQUIRED[name] - OPTIONAL.get(name, frozenset())
+            used = jinja2.meta.find_undeclared_variables(self._jinja.parse(self._files[file]))
+            missing, unknown = sorted(REQUIRED[name] - used), sorted(used - _known_blocks(name))
+            # Some errors appear only when a template is rendered.
             if not missing and not unknown:
                 self.render(name, {})
         except jinja2.TemplateError as error:
             line = getattr(error, "lineno", None)
             where = f" line {line}" if line else ""
-            raise ConfigError(
-                f"prompt set {self.name!r}: {file}{where}: {error}", remedy="correct the template"
-            ) from None
+            raise self._error(f"{file}{where}: {error}", "correct the template") from None
         if missing:
-            raise ConfigError(
-                f"prompt set {self.name!r}: {file} does not use {{{{ {sorted(missing)[0]} }}}}",
-                remedy="every prompt must show the judge model its evidence",
+            raise self._error(
+                f"{file} does not use {{{{ {missing[0]} }}}}", "every prompt must show the judge model its evidence"
             )
         if unknown:
-            raise ConfigError(
-                f"prompt set {self.name!r}: {file} uses {{{{ {sorted(unknown)[0]} }}}}, which does not exist",
-                remedy=f"use {', '.join(sorted(REQUIRED[name] | OPTIONAL.get(name, frozenset())))}",
+            raise self._error(
+                f"{file} uses {{{{ {unknown[0]} }}}}, which does not exist",
+                f"use {', '.join(sorted(_known_blocks(name)))}",
             )
+
+    def _error(self, problem: str, remedy: str) -> ConfigError:
+        return ConfigError(f"prompt set {self.name!r}: {problem}", remedy=remedy)
 
 
 def load_prompts(folder: str | Path | None) -> PromptSet:
-    """The bundled set (`None`) or a folder of the user's own. Raises `ConfigError` naming the file and the key."""
+    """The bundled set (`None`) or one of the user's own. Raises `ConfigError` naming the file and the key."""
     source: Traversable = (
         resources.files("judge.judges").joinpath("prompts", "default") if folder is None else Path(folder)
     )
     if not source.is_dir():
-        raise ConfigError(f"config.prompts: no folder {folder}", remedy="give a folder with a prompts.toml in it")
+        raise ConfigError(f"config.prompts: no folder {folder}", remedy="give a folder that contains a prompts.toml")
     files = {entry.name: _read(entry) for entry in source.iterdir() if _is_prompt_file(entry)}
     if MANIFEST not in files:
         raise ConfigError(f"config.prompts: {folder} has no {MANIFEST}", remedy="it gives the set's name and version")
     try:
-        manifest = parse_toml(files[MANIFEST])
+        manifest = _Manifest.model_validate(parse_toml(files[MANIFEST]))
+    except ValidationError as error:
+        path, problem, _ = problems_of(error)[0]
+        key = ".".join(map(str, path))
+        raise ConfigError(
+            f"{folder}/{MANIFEST}: key {key!r}: {problem}",
+            remedy="give the two texts name and version, nothing else",
+        ) from None
     except ValueError as error:
         raise ConfigError(f"{folder}/{MANIFEST}: {error}", remedy="correct the TOML") from None
-    for key in ("name", "version"):
-        if not isinstance(manifest.get(key), str) or not manifest[key].strip():
-            raise ConfigError(f"{folder}/{MANIFEST}: key {key!r} is missing or no text", remedy=f'add {key} = "…"')
-    for key in manifest.keys() - {"name", "version"}:
-        raise ConfigError(f"{folder}/{MANIFEST}: unknown key {key!r}", remedy="known are name and version")
-    return PromptSet(manifest["name"], manifest["version"], _checksum(files), files)
+    return PromptSet(manifest.name, manifest.version, files)
+
+
+def _known_blocks(name: str) -> frozenset[str]:
+    return REQUIRED[name] | OPTIONAL.get(name, frozenset())
 
 
 def _is_prompt_file(entry: Traversable) -> bool:
@@ -145,17 +155,9 @@ def _is_prompt_file(entry: Traversable) -> bool:
 
 def _read(entry: Traversable) -> str:
     try:
-        # A resource of the package may lie in an archive; a user's prompts are files.
+        # A resource of the package may be in an archive; a user's prompts are files.
         data = read_file(entry, max_bytes=_MAX_FILE_BYTES) if isinstance(entry, Path) else entry.read_bytes()
-        # Line ends are not content: a checkout on another system must give the same checksum.
+        # A checkout with other line ends must have the same checksum.
         return decode(data).replace("\r\n", "\n")
     except (OSError, ValueError) as error:
         raise ConfigError(f"{entry}: {reason_of(error)}", remedy="prompts are short UTF-8 texts") from None
-
-
-def _checksum(files: Mapping[str, str]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(files):
-        data = files[name].encode()
-        digest.update(f"{name}\0{len(data)}\0".encode() + data)
-    return digest.hexdigest()

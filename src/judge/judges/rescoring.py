@@ -1,32 +1,43 @@
-"""Judging stored trajectories: the one function behind live judging, resuming and `wabe score`; and many at once.
+"""Judging stored trajectories: `judge_stored` is behind live judging, resuming and `wabe score`.
 
-A verdict counts only for the trajectory whose digest it names, and that digest is made again from the files each time.
+A verdict is valid only for the trajectory whose digest it names, and that digest is recomputed from the files.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from judge.judges.base import Judge
-from judge.judges.without_judge import verdict_without_judge
-from judge.record_limits import bounded
-from judge.store import TaskStore
+from judge.sites import OFF_SITE
+from judge.store import TaskStore, bounded
+from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
-from shared.models import Record, Verdict
+from shared.models import Record, StopReason, Verdict
 
 _log = logging.getLogger(__name__)
 
 ScoreOutcome = Literal["success", "failure", "unscored", "aborted", "broken"]
+# Ends of an attempt that settle its score without a judge (contract, "Outcomes").
+WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
+    {
+        "max_steps": "over the step budget, no answer",
+        "task_timeout": "over the time budget, no answer",
+        "participant_error": "the participant failed",
+        "unreadable_replies": "the participant kept sending replies that could not be read",
+    }
+)
 _PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "verdicts", "attempts", "scores")
+# Deeper than any layout; bounds the search where a file system does not.
 _MAX_DEPTH = 32
 
 
 class Scored(Record):
-    """What became of one folder. `kept`: the verdict was there already; `verdict` is missing without one."""
+    """The result for one folder. `kept`: an earlier verdict was kept. Aborted and broken folders have no `verdict`."""
 
     folder: Path
     outcome: ScoreOutcome
@@ -38,8 +49,8 @@ class Scored(Record):
 def find_trajectories(path: Path) -> tuple[Path, ...]:
     """The trajectory folders at and under `path`, at any depth, in name order; a run's are those of its tasks.
 
-    A folder that neither is a trajectory nor holds one is listed as well, so that judging it reports it. A folder that
-    links lead to again counts once. Raises `ConfigError` when there is none.
+    A folder that neither is a trajectory nor holds one is listed as well, so that judging it reports it. A folder
+    reached again through a link counts once. Raises `ConfigError` when there is none.
     """
     if not path.is_dir():
         raise ConfigError(f"{path}: no such folder", remedy="give a run, or a folder with trajectories in it")
@@ -50,7 +61,7 @@ def find_trajectories(path: Path) -> tuple[Path, ...]:
 
 
 def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[list[Path], bool]:
-    """What is listed at and under a folder, and whether a trajectory is among it; no folder of `seen` again."""
+    """What is listed at and under a folder, and whether it contains a trajectory; `seen` folders are skipped."""
     if depth > _MAX_DEPTH:
         return [folder], False
     is_trajectory = os.path.lexists(folder / "result.json")
@@ -74,8 +85,8 @@ def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[li
 
 
 def _identity(folder: Path) -> tuple[int, int]:
-    place = folder.stat()
-    return place.st_dev, place.st_ino
+    status = folder.stat()
+    return status.st_dev, status.st_ino
 
 
 async def score_all(
@@ -87,14 +98,14 @@ async def score_all(
     again: bool = False,
     done: Callable[[Scored], None],
 ) -> None:
-    """Judge every folder, at most `max_parallel` at once; `done` hears of each as it ends.
+    """Judge every folder, at most `max_parallel` at once, and call `done` for each once its verdict is on disk.
 
-    `again` judges also what has a verdict already. The verdict is on disk before `done` is called.
+    `again` judges also what has a verdict already.
     """
     todo = iter(folders)
 
     async def work() -> None:
-        # Workers draw from one iterator: nothing of a trajectory is held before its turn or after it.
+        # Workers share one iterator, so that memory holds only the trajectories being judged.
         for folder in todo:
             done(await judge_stored(TaskStore(folder), judge, off_site=off_site, again=again))
 
@@ -114,62 +125,61 @@ async def judge_stored(
     """The verdict on the trajectory in a task's folder, written beside it. Never raises but for cancellation.
 
     In this order: an aborted attempt is not judged; an end that settles the score needs no judge; a verdict of this
-    judge on this very trajectory is kept, unless it is unscored or `again` is set; otherwise the judge is asked
-    (`asking` is called first). Where several judges decide a task, each verdict is written and the first one's counts.
+    judge on this very trajectory is kept, unless it is unscored or `again` is set; otherwise `asking` is called and
+    the judge decides. Where several judges decide a task, each verdict is written and the first one's counts.
     """
+    folder = store.folder
     try:
         trajectory = await asyncio.to_thread(_load, store)
     except TrajectoryError as error:
-        return Scored(folder=store.folder, outcome="broken", reason=str(error))
+        return Scored(folder=folder, outcome="broken", reason=str(error))
     # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.
     except Exception as error:  # noqa: BLE001
-        return Scored(folder=store.folder, outcome="unscored", reason=_internal(store, error))
+        return Scored(folder=folder, outcome="unscored", reason=_internal(store, error))
     if trajectory.is_aborted:
         reason = f"aborted, so not judged: {trajectory.error or trajectory.stop_reason or 'no cause recorded'}"
-        return Scored(folder=store.folder, outcome="aborted", reason=reason)
-    scored = [
-        await _judged(store, trajectory, one, off_site=off_site, again=again, asking=asking)
-        for one in judge.judges_of(trajectory.task)
-    ]
+        return Scored(folder=folder, outcome="aborted", reason=reason)
+
+    async def judged(one: Judge) -> Scored:
+        before = None
+        try:
+            before = verdict_on_file(store, one.id, trajectory)
+            settled = _why_settled(trajectory, off_site)
+            if settled is not None:
+                verdict = Verdict(outcome="failure", reason=settled, judge=one.info)
+            elif before is not None and before.outcome != "unscored" and not again:
+                return Scored(folder=folder, outcome=before.outcome, reason=before.reason, kept=True, verdict=before)
+            else:
+                asking()
+                verdict = await one.judge(trajectory)
+        except TrajectoryError as error:
+            return Scored(folder=folder, outcome="broken", reason=str(error))
+        # Isolation boundary, as above.
+        except Exception as error:  # noqa: BLE001
+            verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=one.info)
+        verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
+        # A judge that fails today must not replace the verdict that it gave before.
+        is_worse = verdict.outcome == "unscored" and before is not None and before.outcome != "unscored"
+        try:
+            if not is_worse:
+                await asyncio.to_thread(store.write_verdict, one.id, verdict)
+        except OSError as error:
+            reason = f"{folder / 'verdicts'}: cannot be written: {error.strerror or error}"
+            return Scored(folder=folder, outcome="broken", reason=reason)
+        return Scored(folder=folder, outcome=verdict.outcome, reason=verdict.reason, verdict=verdict)
+
+    scored = [await judged(one) for one in judge.judges_of(trajectory.task)]
     return scored[0]
 
 
-async def _judged(
-    store: TaskStore,
-    trajectory: Trajectory,
-    judge: Judge,
-    *,
-    off_site: str,
-    again: bool,
-    asking: Callable[[], None],
-) -> Scored:
-    """One judge's verdict on a trajectory that can be judged."""
-    folder, before = store.folder, None
-    try:
-        before = verdict_on_file(store, judge.id, trajectory)
-        verdict = verdict_without_judge(trajectory.stop_reason, trajectory.error, trajectory.steps, off_site)
-        if verdict is not None:
-            verdict = verdict.model_copy(update={"judge": judge.info})
-        elif before is not None and before.outcome != "unscored" and not again:
-            return Scored(folder=folder, outcome=before.outcome, reason=before.reason, kept=True, verdict=before)
-        else:
-            asking()
-            verdict = await judge.judge(trajectory)
-    except TrajectoryError as error:
-        return Scored(folder=folder, outcome="broken", reason=str(error))
-    # Isolation boundary, as above.
-    except Exception as error:  # noqa: BLE001
-        verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=judge.info)
-    verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
-    # A judge that fails today takes no verdict away that it gave before.
-    is_worse = verdict.outcome == "unscored" and before is not None and before.outcome != "unscored"
-    try:
-        if not is_worse:
-            await asyncio.to_thread(store.write_verdict, judge.id, verdict)
-    except OSError as error:
-        reason = f"{folder / 'verdicts'}: cannot be written: {error.strerror or error}"
-        return Scored(folder=folder, outcome="broken", reason=reason)
-    return Scored(folder=folder, outcome=verdict.outcome, reason=verdict.reason, verdict=verdict)
+def _why_settled(trajectory: Trajectory, off_site: str) -> str | None:
+    """Why the attempt failed, where its end settles that, or `None` when a judge must decide."""
+    why = WHY_ZERO.get(trajectory.stop_reason) if trajectory.stop_reason else None
+    if why is not None:
+        return f"{why}: {trajectory.error}" if trajectory.error else why
+    if off_site == "fail" and any(OFF_SITE in step.flags for step in trajectory.steps):
+        return "off-site play: a page outside the task's website was visited"
+    return None
 
 
 def _internal(store: TaskStore, error: Exception) -> str:
@@ -189,9 +199,9 @@ def verdict_on_file(store: TaskStore, judge_id: str, trajectory: Trajectory) -> 
 
 
 def _load(store: TaskStore) -> Trajectory:
-    """The trajectory; a missing image is a broken folder, to be told apart from a judge model that failed."""
+    """The trajectory. A missing image makes the folder broken, which is not a fault of the judge model."""
     try:
-        trajectory = store.trajectory()
+        trajectory = load_trajectory(store.folder)
         missing = next((path for path in trajectory.screenshots if not path.is_file()), None)
     except OSError as error:
         raise TrajectoryError(f"{store.folder}: {error}") from None

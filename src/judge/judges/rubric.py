@@ -1,43 +1,175 @@
-"""The rubric method: criteria written before the attempt is seen, every screenshot related to every criterion, process
-and outcome scored apart, and what stood in the way told from what went wrong.
+"""The rubric method: criteria written before the attempt is seen, and every screenshot related to every criterion.
 
-Success needs both: the outcome decided as success, and no outcome criterion marked as missed. Two judgements that must
-agree make false positives rare. The process score (share of criteria met) and the first point of failure are reported
-beside the verdict. With `judge_votes` > 1 the last stage runs that often and more than half must agree.
+Process and outcome are scored separately, and blockers are kept apart from mistakes. Success needs both judgements: the
+outcome decided as success, and no outcome criterion marked as missed. Two judgements that must agree make false
+positives rare. The process score (share of criteria met) and the first point of failure are reported beside the
+verdict. With `judge_votes` > 1 the last stage runs that often and more than half must agree.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from judge.judges.engine import ModelJudge, Question, Session, both, together
-from judge.judges.evidence import Shot, actions_block, block, distinct, one_line, read_shots, task_block
-from judge.judges.rubric_records import (
-    Criterion,
-    ProcessMarks,
-    ShotReading,
-    parse_criteria,
-    parse_marks,
-    parse_reading,
-)
-from judge.judges.stages import ask_status
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from judge.judges.engine import ModelJudge, Question, Session, together
+from judge.judges.evidence import MAX_LINE_CHARS, Shot, block, distinct, read_shots, task_block
 from judge.parsing import Status
+from judge.parsing.key_points import last_json_object
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelMalformed
 from shared.models import Record, Task, Verdict, VerdictOutcome
+from shared.text import bounded_line
 
 FINAL_SHOTS = 3
 VOTE_TEMPERATURE = 1.0
+MAX_CRITERIA = 12
+BLOCKERS = frozenset({"captcha", "login_wall", "out_of_stock", "site_down", "other"})
 
 
-class Vote(Record):
-    """One run of the last stage."""
+def _spelled(value: Any) -> Any:
+    """A word as it was asked for: "Not_Met" becomes "not met"."""
+    return value.strip().lower().replace("_", " ").replace("-", " ") if isinstance(value, str) else value
+
+
+def _blocker(value: str | None) -> str | None:
+    """One of `BLOCKERS`, as it was asked for: "Login wall" becomes "login_wall"; `None` when none is named."""
+    named = _spelled(value or "").replace(" ", "_")
+    return None if named in ("", "null", "none") else named if named in BLOCKERS else "other"
+
+
+Kind = Literal["outcome", "process"]
+CriterionId = Annotated[str, BeforeValidator(_spelled)]
+Remark = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+
+
+class Criterion(Record):
+    """One requirement of the task. A `process` criterion is about the way, an `outcome` criterion about the end."""
+
+    id: str
+    requirement: str
+    kind: Kind = "outcome"
+
+
+class _Answer(BaseModel):
+    """What a model wrote: unknown keys are ignored, the requested ones are checked."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+A = TypeVar("A", bound=_Answer)
+
+
+class _NewCriterion(_Answer):
+    requirement: str = Field(min_length=1)
+    kind: Annotated[Kind, BeforeValidator(_spelled)] = "outcome"
+
+
+class _NewCriteria(_Answer):
+    criteria: list[_NewCriterion] = Field(min_length=1)
+
+
+class ShotRelation(_Answer):
+    """What one screenshot says about one criterion."""
+
+    criterion: CriterionId
+    relation: Annotated[Literal["supports", "contradicts", "unrelated"], BeforeValidator(_spelled)]
+    seen: Remark = ""
+
+
+class ShotReading(_Answer):
+    """What one screenshot says about every criterion, and the blocker that it shows."""
+
+    relations: list[ShotRelation]
+    blocker: Annotated[str | None, AfterValidator(_blocker)] = None
+
+    @property
+    def is_related(self) -> bool:
+        """Whether the screenshot says anything about a criterion or shows a blocker."""
+        return self.blocker is not None or any(item.relation != "unrelated" for item in self.relations)
+
+
+class CriterionMark(_Answer):
+    """The verdict on one criterion."""
+
+    criterion: CriterionId
+    verdict: Annotated[Literal["met", "not met", "blocked"], BeforeValidator(_spelled)]
+    reason: Remark = ""
+
+
+class FirstFailure(_Answer):
+    """Where the attempt went wrong for good: the number of the action, from 1."""
+
+    action: int | None = None
+    criterion: str | None = None
+    why: Remark = ""
+
+
+class Blocker(_Answer):
+    """An obstacle; `avoidable` when the participant could have got around it, `None` when unknown."""
+
+    kind: Annotated[str, AfterValidator(lambda value: _blocker(value) or "other")]
+    avoidable: bool | None = None
+    seen: Remark = ""
+
+
+class ProcessMarks(_Answer):
+    """The marks of an attempt, criterion by criterion."""
+
+    criteria: list[CriterionMark]
+    first_failure: FirstFailure | None = None
+    blockers: Annotated[list[Blocker], BeforeValidator(lambda value: value or [])] = Field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        """The share of criteria met, from 0 to 1."""
+        return sum(mark.verdict == "met" for mark in self.criteria) / len(self.criteria)
+
+
+def parse_criteria(text: str) -> tuple[Criterion, ...] | None:
+    """The criteria of a rubric reply, numbered from c1; `None` when it holds none."""
+    answer = _parse(_NewCriteria, text)
+    if answer is None:
+        return None
+    # A repeated criterion must not count twice.
+    kinds = {" ".join(item.requirement.split()): item.kind for item in reversed(answer.criteria)}
+    texts = dict.fromkeys(" ".join(item.requirement.split()) for item in answer.criteria)
+    return tuple(
+        Criterion(id=f"c{number}", requirement=text, kind=kinds[text])
+        for number, text in enumerate([*texts][:MAX_CRITERIA], 1)
+    )
+
+
+def parse_reading(text: str, criteria: Sequence[Criterion]) -> ShotReading | None:
+    """A screenshot's reading; `None` unless it covers every criterion exactly once."""
+    reading = _parse(ShotReading, text)
+    return reading if reading and _covers(reading.relations, criteria) else None
+
+
+def parse_marks(text: str, criteria: Sequence[Criterion]) -> ProcessMarks | None:
+    """The marks of an attempt; `None` unless they cover every criterion exactly once."""
+    marks = _parse(ProcessMarks, text)
+    return marks if marks and _covers(marks.criteria, criteria) else None
+
+
+def _parse(kind: type[A], text: str) -> A | None:
+    try:
+        return kind.model_validate(last_json_object(text))
+    except ValidationError:
+        return None
+
+
+def _covers(items: Sequence[ShotRelation | CriterionMark], criteria: Sequence[Criterion]) -> bool:
+    return sorted(item.criterion for item in items) == sorted(criterion.id for criterion in criteria)
+
+
+class Vote(NamedTuple):
+    """One run of the last stage: its outcome and why, and the two judgements as they are recorded."""
 
     outcome: VerdictOutcome
-    status: Status | None
     reason: str
-    marks: ProcessMarks | None
+    evidence: dict[str, object]
 
 
 class RubricJudge(ModelJudge):
@@ -48,100 +180,108 @@ class RubricJudge(ModelJudge):
     reminders: ClassVar[tuple[str, ...]] = ("json", "status")
     options: ClassVar[tuple[str, ...]] = ("judge_sees_answer", "max_images", "judge_votes")
 
-    async def ahead_of_task(self, session: Session, task: Task) -> None:
-        """Criteria need the task only."""
-        await self._criteria(session, task)
-
-    async def ahead_of_shot(self, session: Session, task: Task, path: Path) -> None:
-        """A screenshot's reading needs the criteria and the screenshot."""
-        await self._read(session, task, await self._criteria(session, task), path, place=0)
+    async def ask_ahead(self, session: Session, task: Task, screenshot: Path | None) -> None:
+        """Criteria need the task only, a screenshot's reading needs the criteria and the screenshot."""
+        criteria = await _ask_criteria(session, task)
+        if screenshot is not None:
+            await _ask_reading(session, task, criteria, screenshot, place=0)
 
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
-        """Criteria, then all screenshots at once, then process and outcome at once, as often as there are votes."""
-        criteria = await self._criteria(session, trajectory.task)
-        shots = distinct(read_shots(trajectory))
-        readings = await together(
-            self._read(session, trajectory.task, criteria, shot.path, shot.place) for shot in shots
-        )
+        """Criteria, then all screenshots concurrently, then all votes concurrently."""
+        task, shots = trajectory.task, distinct(read_shots(trajectory))
+        criteria = await _ask_criteria(session, task)
+        readings = await together(_ask_reading(session, task, criteria, shot.path, shot.place) for shot in shots)
+        read = list(zip(shots, readings, strict=True))
         votes = await together(
-            self._vote(session, trajectory, criteria, shots, readings, run) for run in range(self.config.judge_votes)
+            self._vote(session, trajectory, criteria, read, run) for run in range(self.config.judge_votes)
         )
-        return _verdict(session, criteria, dict(zip((shot.place for shot in shots), readings, strict=True)), votes)
-
-    async def _criteria(self, session: Session, task: Task) -> tuple[Criterion, ...]:
-        if task.key_points:
-            return tuple(
-                Criterion(id=f"c{number}", requirement=point) for number, point in enumerate(task.key_points, 1)
-            )
-        question = Question(
-            order=(0,), prompt="rubric_criteria", values={"task_block": task_block(task)}, reminder="json"
+        counts = Counter(vote.outcome for vote in votes)
+        winner = next((outcome for outcome, count in counts.items() if count * 2 > len(votes)), None)
+        shown = next((vote for vote in votes if vote.outcome == (winner or "unscored")), votes[0])
+        rubric = {
+            "criteria": [criterion.model_dump() for criterion in criteria],
+            "readings": {str(shot.place): reading.model_dump() for shot, reading in read},
+            "votes": [vote.evidence for vote in votes],
+            **shown.evidence,
+        }
+        return session.verdict(
+            winner or "unscored",
+            shown.reason if winner else f"no majority in {len(votes)} votes: {dict(counts)}",
+            key_points=tuple(criterion.requirement for criterion in criteria),
+            evidence={"rubric": rubric},
         )
-        criteria, _ = await session.ask(question, parse_criteria)
-        if criteria is None:
-            raise ModelMalformed("the judge model's replies held no rubric")
-        return criteria
-
-    async def _read(
-        self, session: Session, task: Task, criteria: tuple[Criterion, ...], path: Path, place: int
-    ) -> ShotReading:
-        question = Question(
-            order=(1, place),
-            prompt="rubric_image",
-            values={"task_block": task_block(task), "criteria_block": _criteria_block(criteria)},
-            reminder="json",
-            images=(path,),
-        )
-        reading, _ = await session.ask(question, lambda text: parse_reading(text, criteria))
-        if reading is None:
-            raise ModelMalformed(f"the judge model's replies did not relate screenshot {place} to every criterion")
-        return reading
 
     async def _vote(
         self,
         session: Session,
         trajectory: Trajectory,
         criteria: tuple[Criterion, ...],
-        shots: tuple[Shot, ...],
-        readings: list[ShotReading],
+        read: list[tuple[Shot, ShotReading]],
         run: int,
     ) -> Vote:
-        related = [shot for shot, reading in zip(shots, readings, strict=True) if reading.related]
-        shown = related[-self.config.max_images :]
-        at_end = with_the_end(related, shots, self.config.max_images)
-        values = {
-            "task_block": task_block(trajectory.task),
-            "criteria_block": _criteria_block(criteria),
-            "actions_block": actions_block(trajectory),
-            # Both stages see it or neither: marks that miss an answer would veto every task that asks for one.
-            "answer_block": self.answer(trajectory),
-        }
-        several = self.config.judge_votes > 1
-        sampling = {"temperature": VOTE_TEMPERATURE if several else 0.0, "seed": run + 1 if several else None}
-        process = Question(
+        most = self.config.max_images
+        related = [shot for shot, reading in read if reading.is_related]
+        # Both stages see the answer or neither: marks that miss it would veto every task that asks for one.
+        # Votes must differ, and each must be cached separately, so each has its own seed.
+        sampling = {"temperature": VOTE_TEMPERATURE, "seed": run + 1} if self.config.judge_votes > 1 else {}
+        blocks = {"criteria_block": _criteria_block(criteria)}
+        process = self.question(
+            "rubric_process",
+            trajectory,
+            (shot.path for shot in related[-most:]),
+            {**blocks, "notes_block": _notes_block(read)},
             order=(2, run, 0),
-            prompt="rubric_process",
-            values={**values, "notes_block": _notes_block(shots, readings), "image_count": len(shown)},
             reminder="json",
-            images=tuple(shot.path for shot in shown),
             **sampling,
         )
-        outcome = Question(
-            order=(2, run, 1),
-            prompt="rubric_outcome",
-            values={**values, "image_count": len(at_end)},
-            reminder="status",
-            images=tuple(shot.path for shot in at_end),
-            **sampling,
+        at_end = with_the_end(related, [shot for shot, _ in read], most)
+        outcome = self.question(
+            "rubric_outcome", trajectory, (shot.path for shot in at_end), blocks, order=(2, run, 1), **sampling
         )
-        (marks, _), (status, text) = await both(
-            session.ask(process, lambda said: parse_marks(said, criteria)), ask_status(session, outcome)
+        replies: list[Any] = await together(
+            [session.ask(process, lambda text: parse_marks(text, criteria)), session.ask_status(outcome)]
         )
+        (marks, _), (status, text) = replies
         decided, reason = _decide(criteria, marks, status, text)
-        return Vote(outcome=decided, status=status, reason=reason, marks=marks)
+        evidence = {
+            "outcome": decided,
+            "outcome_status": status,
+            "process_score": marks.score if marks else None,
+            "marks": [mark.model_dump() for mark in marks.criteria] if marks else [],
+            "first_failure": marks.first_failure.model_dump() if marks and marks.first_failure else None,
+            "blockers": [blocker.model_dump() for blocker in marks.blockers] if marks else [],
+        }
+        return Vote(decided, reason, evidence)
+
+
+async def _ask_criteria(session: Session, task: Task) -> tuple[Criterion, ...]:
+    if task.key_points:
+        return tuple(Criterion(id=f"c{number}", requirement=point) for number, point in enumerate(task.key_points, 1))
+    question = Question(prompt="rubric_criteria", values={"task_block": task_block(task)}, reminder="json")
+    criteria, _ = await session.ask(question, parse_criteria)
+    if criteria is None:
+        raise ModelMalformed("the judge model's replies contained no rubric")
+    return criteria
+
+
+async def _ask_reading(
+    session: Session, task: Task, criteria: tuple[Criterion, ...], path: Path, place: int
+) -> ShotReading:
+    question = Question(
+        order=(1, place),
+        prompt="rubric_image",
+        values={"task_block": task_block(task), "criteria_block": _criteria_block(criteria)},
+        reminder="json",
+        images=(path,),
+    )
+    reading, _ = await session.ask(question, lambda text: parse_reading(text, criteria))
+    if reading is None:
+        raise ModelMalformed(f"the judge model's replies did not relate screenshot {place} to every criterion")
+    return reading
 
 
 def with_the_end(related: Sequence[Shot], shots: Sequence[Shot], most: int) -> tuple[Shot, ...]:
-    """The last few screenshots and, before them, the latest that have to do with a criterion; at most `most`."""
+    """The last few screenshots and, before them, the latest that say anything about a criterion; at most `most`."""
     end = shots[-min(FINAL_SHOTS, most) :]
     before = [shot for shot in related if shot.place < end[0].place]
     return (*before[max(len(before) - (most - len(end)), 0) :], *end)
@@ -156,63 +296,30 @@ def _decide(
     ends = {criterion.id: criterion.requirement for criterion in criteria if criterion.kind == "outcome"}
     missed = [mark for mark in marks.criteria if mark.criterion in ends and mark.verdict != "met"] if marks else []
     if missed:
-        said = "; ".join(f"{ends[mark.criterion]}: {mark.verdict} ({mark.reason})" for mark in missed)
-        return "failure", f"outcome criteria not met: {said}"
+        listed = "; ".join(f"{ends[mark.criterion]}: {mark.verdict} ({mark.reason})" for mark in missed)
+        return "failure", f"outcome criteria not met: {listed}"
     if status is None or marks is None:
-        return "unscored", "the judge model's replies held no usable marks or no status"
+        return "unscored", "the judge model's replies contained no usable marks or no status"
     return "success", text
 
 
-def _verdict(
-    session: Session, criteria: tuple[Criterion, ...], readings: dict[int, ShotReading], votes: list[Vote]
-) -> Verdict:
-    counts = Counter(vote.outcome for vote in votes)
-    winner = next((outcome for outcome, count in counts.items() if count * 2 > len(votes)), None)
-    outcome: VerdictOutcome = winner or "unscored"
-    shown = next((vote for vote in votes if vote.outcome == outcome), votes[0])
-    reason = shown.reason if winner else f"no majority in {len(votes)} votes: {dict(counts)}"
-    rubric = {
-        "criteria": [criterion.model_dump() for criterion in criteria],
-        "readings": {str(place): reading.model_dump() for place, reading in readings.items()},
-        "votes": [_vote_record(vote) for vote in votes],
-    }
-    return session.verdict(
-        outcome,
-        reason,
-        key_points=tuple(criterion.requirement for criterion in criteria),
-        evidence={"rubric": {**rubric, **_vote_record(shown)}},
+def _criteria_block(criteria: tuple[Criterion, ...]) -> str:
+    return block(
+        "criteria", [f"{item.id} ({item.kind}): {bounded_line(item.requirement, MAX_LINE_CHARS)}" for item in criteria]
     )
 
 
-def _vote_record(vote: Vote) -> dict[str, object]:
-    marks = vote.marks
-    return {
-        "outcome": vote.outcome,
-        "outcome_status": vote.status,
-        "process_score": marks.score if marks else None,
-        "marks": [mark.model_dump() for mark in marks.criteria] if marks else [],
-        "first_failure": marks.first_failure.model_dump() if marks and marks.first_failure else None,
-        "blockers": [blocker.model_dump() for blocker in marks.blockers] if marks else [],
-    }
-
-
-def _criteria_block(criteria: tuple[Criterion, ...]) -> str:
-    return block("criteria", [f"{item.id} ({item.kind}): {one_line(item.requirement)}" for item in criteria])
-
-
-def _notes_block(shots: tuple[Shot, ...], readings: list[ShotReading]) -> str:
-    """What the screenshots showed, criterion by criterion; the judge model's own notes, yet still only data."""
+def _notes_block(read: list[tuple[Shot, ShotReading]]) -> str:
+    """What the screenshots showed, criterion by criterion: the judge model's own notes, yet still only data."""
     notes = [
-        (item.criterion, f"{item.criterion}, screenshot {shot.place} {item.relation}: {one_line(item.seen, 300)}")
-        for shot, reading in zip(shots, readings, strict=True)
+        (item.criterion, f"{item.criterion}, screenshot {shot.place} {item.relation}: {bounded_line(item.seen, 300)}")
+        for shot, reading in read
         for item in reading.relations
         if item.relation != "unrelated"
     ]
-    # By criterion, c2 before c10, and within it in the screenshots' order, which sorting leaves as it is.
+    # By criterion, c2 before c10; the sort is stable, so the screenshots' order stays within a criterion.
     lines = [line for _, line in sorted(notes, key=lambda note: (len(note[0]), note[0]))]
     lines += [
-        f"screenshot {shot.place} shows a blocker: {reading.blocker}"
-        for shot, reading in zip(shots, readings, strict=True)
-        if reading.blocker
+        f"screenshot {shot.place} shows a blocker: {reading.blocker}" for shot, reading in read if reading.blocker
     ]
     return block("notes on the screenshots", lines or ["(no screenshot has to do with a criterion)"])

@@ -1,16 +1,15 @@
-"""Writes a report's folder: pages and images; complete, so that it can be sent."""
+"""Writes a report's folder: pages and images, complete, so that it can be sent."""
 
 import os
 import shutil
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from judge.report.compare import compare
-from judge.report.data import read_run, read_tasks
-from judge.report.images import place_image
-from judge.report.render import Renderer
-from judge.report.totals import Totals, totals_of
-from judge.report.views import RunView, TaskRow, TaskView
+from judge.report.data import RunView, TaskRow, TaskView, read_run, read_task
+from judge.report.pages import Renderer
+from judge.report.totals import Totals, compare, totals_of
 from judge.store import RunStore
 from shared.errors import ConfigError
 
@@ -21,13 +20,10 @@ _GENERATOR = '<meta name="generator" content="wabe report">'
 def write_report(store: RunStore, target: Path) -> Path:
     """Write the report of one run; returns its `index.html`. An earlier report there is replaced.
 
-    Raises `ConfigError` when the folder holds something else, or cannot be written.
+    Raises `ConfigError` if the folder holds something else, or cannot be written.
     """
-    try:
-        _make_room(target)
+    with _report_folder(target):
         _write_run(store, target, Renderer())
-    except OSError as error:
-        raise _unwritable(target, error) from None
     return target / "index.html"
 
 
@@ -36,19 +32,15 @@ def write_comparison(stores: list[RunStore], target: Path) -> Path:
     if not 2 <= len(stores) <= MAX_RUNS:
         raise ConfigError(f"{len(stores)} runs to compare", remedy=f"give 2 to {MAX_RUNS} runs")
     renderer = Renderer()
-    folders = tuple(chr(ord("a") + place) for place in range(len(stores)))
-    try:
-        _make_room(target)
-        made = [
+    folders = [chr(ord("a") + place) for place in range(len(stores))]
+    with _report_folder(target):
+        runs = [
             _write_run(store, target / name, renderer, up="../index.html")
             for store, name in zip(stores, folders, strict=True)
         ]
-        first = made[0][2]
-        comparisons = [compare(first, rows) for _, _, rows in made[1:]]
-        page = renderer.comparison([(view, totals) for view, totals, _ in made], comparisons, folders)
+        comparisons = [compare(runs[0][2], rows) for _, _, rows in runs[1:]]
+        page = renderer.comparison([(view, totals) for view, totals, _ in runs], comparisons, folders)
         _write(target / "index.html", page)
-    except OSError as error:
-        raise _unwritable(target, error) from None
     return target / "index.html"
 
 
@@ -64,12 +56,35 @@ def make_report(stores: list[RunStore], output: Path | None = None) -> Path:
 
 
 def open_page(page: Path) -> bool:
-    """Open a page in the user's browser; false when there is none."""
+    """Open a page in the user's browser; false if there is none."""
     return webbrowser.open(page.resolve().as_uri())
 
 
-def is_report(folder: Path) -> bool:
-    """Whether the folder's `index.html` says that this program made it."""
+@contextmanager
+def _report_folder(target: Path) -> Iterator[None]:
+    """An empty folder at `target`. An earlier report is removed; a folder that holds anything else is refused."""
+    try:
+        if target.is_dir() and any(target.iterdir()):
+            if not _is_report(target):
+                raise ConfigError(
+                    f"{target} holds something that is not a report", remedy="choose another --output folder"
+                )
+            shutil.rmtree(target)
+        target.mkdir(parents=True, exist_ok=True)
+        # Marked from the start, so that an interrupted report can be replaced.
+        _write(target / "index.html", f"<!doctype html>{_GENERATOR}<title>Report</title><p>This report is incomplete.")
+        yield
+    except OSError as error:
+        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else target
+        why = error.strerror or str(error)
+        if not named.is_relative_to(target):
+            raise ConfigError(f"{named}: {why}", remedy="check the permissions of the run's folder") from None
+        raise ConfigError(
+            f"cannot write the report to {target}: {why}", remedy="choose another --output folder"
+        ) from None
+
+
+def _is_report(folder: Path) -> bool:
     try:
         with (folder / "index.html").open("rb") as stream:
             return _GENERATOR.encode() in stream.read(4096)
@@ -84,11 +99,12 @@ def _write_run(
     (target / "tasks").mkdir(parents=True, exist_ok=True)
     rows: list[TaskRow] = []
     judged: list[dict[str, str]] = []
-    for place, task in enumerate(read_tasks(store, run)):
-        before = run.task_ids[place - 1] if place else ""
-        after = run.task_ids[place + 1] if place + 1 < len(run.task_ids) else ""
+    neighbours = ["", *run.task_ids, ""]
+    for place, task_id in enumerate(run.task_ids):
+        task = read_task(store.task(task_id))
         _place_images(store, task, target)
-        _write(target / "tasks" / f"{task.row.task_id}.html", renderer.task(task, before=before, after=after))
+        page = renderer.task(task, before=neighbours[place], after=neighbours[place + 2])
+        _write(target / "tasks" / f"{task_id}.html", page)
         rows.append(task.row)
         judged.append(task.judged)
     totals = totals_of(rows, judged)
@@ -105,25 +121,17 @@ def _place_images(store: RunStore, task: TaskView, target: Path) -> None:
             place_image(source / step.image, folder / step.image)
 
 
-def _make_room(target: Path) -> None:
-    """Remove an earlier report of ours; refuse a folder that holds anything else."""
-    if target.is_dir() and any(target.iterdir()):
-        if not is_report(target):
-            raise ConfigError(f"{target} holds something that is no report", remedy="choose another --output folder")
-        shutil.rmtree(target)
-    target.mkdir(parents=True, exist_ok=True)
-    # From the first moment on the folder says whose it is, so that a report that was interrupted can be made again.
-    _write(target / "index.html", f"<!doctype html>{_GENERATOR}<title>Report</title><p>This report is not complete.")
+def place_image(source: Path, target: Path) -> None:
+    """Put `source`, if it is there, at `target`: a hard link where the file system allows it, else a copy."""
+    if source.is_symlink() or not source.is_file():
+        return
+    try:
+        os.link(source, target)
+    except OSError:
+        # Another file system, or one without hard links.
+        with suppress(OSError):
+            shutil.copyfile(source, target)
 
 
 def _write(path: Path, text: str) -> None:
     path.write_bytes(text.encode("utf-8", "backslashreplace"))
-
-
-def _unwritable(target: Path, error: OSError) -> ConfigError:
-    named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else target
-    if not named.is_relative_to(target):
-        return ConfigError(f"{named}: {error.strerror or error}", remedy="check the permissions of the run's folder")
-    return ConfigError(
-        f"cannot write the report to {target}: {error.strerror or error}", remedy="choose another --output folder"
-    )

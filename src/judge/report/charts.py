@@ -1,32 +1,35 @@
-"""Charts as shapes: pure functions from totals to what an SVG holds. A template draws them; colours are CSS classes.
+"""Charts as shapes: pure functions from totals to the content of an SVG. A template draws them; CSS sets the colours.
 
-Each chart answers one question, says its answer in words, and carries its numbers as a table.
+Each chart answers one question, gives the answer in words, and carries its numbers as a table.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from judge.report.data import OUTCOMES, RowOutcome, TaskRow
 from judge.report.totals import Rate, Totals
-from judge.report.views import OUTCOMES, TaskRow
 
 Attrs = dict[str, str | int | float]
 WIDTH = 460
 _LEFT, _RIGHT = 104, 96
 _PLOT = WIDTH - _LEFT - _RIGHT
+_ROW_HEIGHT = 34
 _MARKS = {
     "success": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
     "failure": "M-3.5 -3.5L3.5 3.5M-3.5 3.5L3.5 -3.5",
     "unscored": "M0 -5L5 0L0 5L-5 0z",
     "aborted": "M-4 -4H4V4H-4z",
 }
-_ASIDE = {"success": -5.0, "failure": 5.0, "unscored": -1.0, "aborted": 1.0}
-_WORDS = {
+# Marks at the same point are drawn side by side, so that none hides another.
+_MARK_SHIFTS = {"success": -5.0, "failure": 5.0, "unscored": -1.0, "aborted": 1.0}
+_ENDS = {
     "finished": "ended by the participant",
-    "max_steps": "step budget spent",
-    "task_timeout": "time budget spent",
+    "max_steps": "out of steps",
+    "task_timeout": "out of time",
     "participant_error": "participant failed",
-    "unreadable_replies": "replies not readable",
+    "unreadable_replies": "unreadable replies",
     "environment_fault": "browser or site fault",
     "cancelled": "run was stopped",
     "unfinished": "no result on disk",
@@ -55,23 +58,23 @@ class Chart:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     outcomes: tuple[str, ...] = ()
-    width: int = field(default=WIDTH)
+    width: int = WIDTH
 
 
 def charts_of(totals: Totals, rows: Sequence[TaskRow]) -> tuple[Chart, ...]:
     """Every chart that the run has numbers for."""
-    made = (
+    charts = (
         rates_chart("level", "How does success change with difficulty?", totals.by_level),
         steps_chart(rows),
         phases_chart(totals),
         scores_chart(totals),
         ends_chart(rows),
     )
-    return tuple(chart for chart in made if chart is not None)
+    return tuple(chart for chart in charts if chart is not None)
 
 
 def rates_chart(name: str, question: str, rates: dict[str, Rate]) -> Chart | None:
-    """Success rate with its interval per group, and below each what became of every task of the group."""
+    """Success rate with its interval per group, and below it the outcomes of all tasks of the group."""
     if not rates:
         return None
     shapes: list[Shape] = []
@@ -80,34 +83,29 @@ def rates_chart(name: str, question: str, rates: dict[str, Rate]) -> Chart | Non
         x = _LEFT + _PLOT * percent / 100
         shapes.append(_line(x, 8, x, bottom, "grid"))
         shapes.append(_text(x, bottom + 16, f"{percent} %", "tick", anchor="middle"))
+    rows = []
     for place, (label, rate) in enumerate(rates.items()):
-        top = 14 + 50 * place
-        shapes += _rate_row(label, rate, top)
-    scored = [(label, rate) for label, rate in rates.items() if rate.rate is not None]
-    answer = ", ".join(f"{label} {rate.rate:.0f} %" for label, rate in scored) or "Nothing was scored yet"
+        shapes += _rate_shapes(label, rate, 14 + 50 * place)
+        percents = ("no score", "none")
+        if rate.rate is not None:
+            percents = (f"{rate.rate:.1f} %", f"{rate.low:.1f} % to {rate.high:.1f} %")
+        rows.append((label, *percents, f"{rate.rate_of_all:.1f} %", *(str(rate.counts[each]) for each in OUTCOMES)))
+    scored = [f"{label} {rate.rate:.0f} %" for label, rate in rates.items() if rate.rate is not None]
     return Chart(
         name=name,
         question=question,
-        answer=f"{answer}. The line through each dot is the 95 % interval; the bar below holds every task.",
+        answer=f"{', '.join(scored) or 'Nothing was scored yet'}. The line through each dot is the 95 % interval; the"
+        " bar below shows all tasks.",
         height=bottom + 24,
         shapes=tuple(shapes),
-        columns=(
-            name.capitalize(),
-            "Success rate",
-            "95 % interval",
-            "Of all tasks",
-            *(o.capitalize() for o in OUTCOMES),
-        ),
-        rows=tuple(
-            (label, *_rate_words(rate), f"{rate.rate_of_all:.1f} %", *(str(rate.counts[o]) for o in OUTCOMES))
-            for label, rate in rates.items()
-        ),
-        outcomes=tuple(o for o in OUTCOMES if any(rate.counts[o] for rate in rates.values())),
+        columns=(name.capitalize(), "Success rate", "95 % interval", "Of all tasks", *map(str.capitalize, OUTCOMES)),
+        rows=tuple(rows),
+        outcomes=tuple(each for each in OUTCOMES if any(rate.counts[each] for rate in rates.values())),
     )
 
 
 def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
-    """Steps used against the human reference length, one mark per task (bigger where several coincide)."""
+    """Steps used against the human reference length, one mark per task (larger where several coincide)."""
     pairs = Counter(
         (row.reference_length, row.steps, row.outcome)
         for row in rows
@@ -115,77 +113,68 @@ def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
     )
     if not pairs:
         return None
-    reach = max(5, *(length for length, _, _ in pairs), *(steps for _, steps, _ in pairs))
-    left, top, side, tall = 48, 12, WIDTH - 64, 220
+    reach = max(5, *(max(length, steps) for length, steps, _ in pairs))
+    left, top, wide, tall = 48, 12, WIDTH - 64, 220
 
     def at(length: float, steps: float) -> tuple[float, float]:
-        return round(left + side * length / reach, 1), round(top + tall - tall * steps / reach, 1)
+        return left + wide * length / reach, top + tall - tall * steps / reach
 
-    step = next(size for size in (1, 2, 5, 10, 20, 50, 100, 200, 500) if reach / size <= 8 or size == 500)
+    tick = next(size for size in (1, 2, 5, 10, 20, 50, 100, 200, 500) if reach / size <= 8 or size == 500)
     shapes = []
-    for value in range(0, reach + 1, step):
+    for value in range(0, reach + 1, tick):
         x, y = at(value, value)
-        shapes += [_line(left, y, left + side, y, "grid"), _text(left - 8, y + 4, str(value), "tick", anchor="end")]
+        shapes += [_line(left, y, left + wide, y, "grid"), _text(left - 8, y + 4, str(value), "tick", anchor="end")]
         shapes.append(_text(x, top + tall + 18, str(value), "tick", anchor="middle"))
     shapes.append(_line(*at(0, 0), *at(reach, reach), "even"))
-    shapes.append(_text(left + side / 2, top + tall + 38, "human reference length (steps)", "tick", anchor="middle"))
+    shapes.append(_text(left + wide / 2, top + tall + 38, "human reference length (steps)", "tick", anchor="middle"))
     shapes.append(_text(left + 4, top + 10, "steps used", "tick"))
-    for (length, steps, outcome), count in sorted(pairs.items(), key=lambda item: -item[1]):
+    for (length, steps, outcome), count in pairs.most_common():
         x, y = at(length, steps)
-        scale = round(min(2.5, count**0.5), 2)
-        # Outcomes of the same cell stand beside each other, none hides another.
-        x = round(x + _ASIDE[outcome], 1)
-        attrs: Attrs = {
-            "d": _MARKS[outcome],
-            "class": f"mark o-{outcome}",
-            "transform": f"translate({x} {y}) scale({scale})",
-        }
-        title = f"{count} {outcome}: {steps} steps, reference {length}"
-        shapes.append(Shape("path", attrs, title=title))
-    known = [row for row in rows if row.reference_length and row.outcome == "success"]
-    ratio = sum(row.steps for row in known) / sum(row.reference_length or 0 for row in known) if known else None
-    answer = "No success has a reference length" if ratio is None else f"Successes took {ratio:.1f} × the human steps"
+        place = f"translate({x + _MARK_SHIFTS[outcome]:.1f} {y:.1f}) scale({min(2.5, math.sqrt(count)):.2f})"
+        attrs: Attrs = {"d": _MARKS[outcome], "class": f"mark o-{outcome}", "transform": place}
+        shapes.append(Shape("path", attrs, title=f"{count} {outcome}: {steps} steps, reference {length}"))
+    known = [(row.steps, row.reference_length) for row in rows if row.reference_length and row.outcome == "success"]
+    answer = "No successful task has a reference length"
+    if known:
+        ratio = sum(steps for steps, _ in known) / sum(length for _, length in known)
+        answer = f"Successes took {ratio:.1f} × the human steps"
     return Chart(
         name="steps",
-        question="How many steps are used, against a human's?",
+        question="How many steps were used compared with a human?",
         answer=f"{answer}. On the dashed line the participant used as many steps as the human.",
         height=top + tall + 46,
         shapes=tuple(shapes),
         columns=("Reference length", "Steps used", "Outcome", "Tasks"),
-        rows=tuple((str(a), str(b), c, str(n)) for (a, b, c), n in sorted(pairs.items())),
-        outcomes=tuple(o for o in OUTCOMES if any(key[2] == o for key in pairs)),
+        rows=tuple((str(length), str(steps), outcome, str(n)) for (length, steps, outcome), n in sorted(pairs.items())),
+        outcomes=tuple(each for each in OUTCOMES if any(outcome == each for _, _, outcome in pairs)),
     )
 
 
 def phases_chart(totals: Totals) -> Chart | None:
-    """Where the wall time of all tasks went."""
+    """How the wall time of all tasks was spent."""
     phases = totals.phases
     parts = [
         ("participant", phases.reply_s, "waiting for replies"),
-        ("look", phases.observe_s, "reading the page"),
-        ("act", phases.act_s, "carrying out actions"),
-        ("open, close", phases.other_s, "starting and ending episodes"),
+        ("observe", phases.observe_s, "reading the page"),
+        ("act", phases.act_s, "executing actions"),
+        ("open, close", phases.other_s, "opening and closing the browser"),
         ("judge", phases.judge_s, "waiting for verdicts after the last step"),
     ]
     whole = sum(seconds for _, seconds, _ in parts)
     if whole <= 0:
         return None
     bars = [(name, seconds, f"{duration(seconds)} · {100 * seconds / whole:.0f} %") for name, seconds, _ in parts]
-    most = max(parts, key=lambda part: part[1])
+    _, most, what = max(parts, key=lambda part: part[1])
+    steps = totals.steps
     return Chart(
         name="phases",
         question="Where does the time go?",
-        answer=f"The largest part, {100 * most[1] / whole:.0f} %, is {most[2]}. Tasks that ran at once are added up.",
-        height=20 + 34 * len(bars),
-        shapes=tuple(_bars(bars, "phase")),
+        answer=f"The largest part, {100 * most / whole:.0f} %, is {what}. Times of parallel tasks are added up.",
+        height=20 + _ROW_HEIGHT * len(bars),
+        shapes=_bars(bars, "phase"),
         columns=("Phase", "Time", "Share", "Per step"),
         rows=tuple(
-            (
-                f"{name}: {what}",
-                duration(s),
-                f"{100 * s / whole:.1f} %",
-                duration(s / totals.steps) if totals.steps else "",
-            )
+            (f"{name}: {what}", duration(s), f"{100 * s / whole:.1f} %", duration(s / steps) if steps else "")
             for name, s, what in parts
         ),
     )
@@ -195,10 +184,9 @@ def scores_chart(totals: Totals) -> Chart | None:
     """How often the judge gave each screenshot score."""
     if not totals.scores:
         return None
-    count = sum(totals.scores.values())
+    count, most = sum(totals.scores.values()), max(totals.scores.values())
     tall, base = 150, 174
     wide = (WIDTH - 40) / len(totals.scores)
-    most = max(totals.scores.values())
     shapes = [_line(20, base, WIDTH - 20, base, "axis")]
     for place, (score, times) in enumerate(totals.scores.items()):
         x, height = 20 + wide * place, tall * times / most
@@ -207,11 +195,11 @@ def scores_chart(totals: Totals) -> Chart | None:
         shapes.append(_text(x + wide / 2, base - height - 6, str(times), "value", anchor="middle"))
         shapes.append(_text(x + wide / 2, base + 18, score, "tick", anchor="middle"))
     shapes.append(_text(WIDTH / 2, base + 38, "relevance score of a screenshot", "tick", anchor="middle"))
-    shown = sum(times for score, times in totals.scores.items() if score in ("4", "5"))
+    relevant = totals.scores["4"] + totals.scores["5"]
     return Chart(
         name="scores",
         question="How relevant were the screenshots?",
-        answer=f"{100 * shown / count:.0f} % of {count} screenshots scored 4 or 5.",
+        answer=f"{100 * relevant / count:.0f} % of {count} screenshots scored 4 or 5.",
         height=base + 46,
         shapes=tuple(shapes),
         columns=("Score", "Screenshots", "Share"),
@@ -220,18 +208,18 @@ def scores_chart(totals: Totals) -> Chart | None:
 
 
 def ends_chart(rows: Sequence[TaskRow]) -> Chart | None:
-    """How the episodes ended."""
+    """How the attempts ended."""
     if not rows:
         return None
     ends = Counter(row.stop_reason or "unfinished" for row in rows)
-    named = [(_WORDS.get(end, end), count) for end, count in ends.most_common()]
+    named = [(_ENDS.get(end, end), count) for end, count in ends.most_common()]
     bars = [(name, float(count), f"{count} · {100 * count / len(rows):.0f} %") for name, count in named]
     return Chart(
         name="ends",
-        question="How did the episodes end?",
-        answer=f"{ends['finished']} of {len(rows)} were ended by the participant itself.",
-        height=20 + 34 * len(bars),
-        shapes=tuple(_bars(bars, "end", left=182)),
+        question="How did the attempts end?",
+        answer=f"The participant ended {ends['finished']} of {len(rows)} itself.",
+        height=20 + _ROW_HEIGHT * len(bars),
+        shapes=_bars(bars, "end", left=182),
         columns=("End", "Tasks"),
         rows=tuple((name, str(count)) for name, count in named),
     )
@@ -249,7 +237,18 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}\u00a0h\u00a0{minutes % 60:02d}\u00a0min"
 
 
-def _rate_row(label: str, rate: Rate, top: float) -> list[Shape]:
+def segments(rate: Rate, width: float) -> list[tuple[float, float, RowOutcome]]:
+    """The stacked bar of a rate's counts: x, width and outcome of each part."""
+    x = 0.0
+    parts: list[tuple[float, float, RowOutcome]] = []
+    for outcome, count in rate.counts.items():
+        if count:
+            parts.append((x, width * count / rate.total, outcome))
+            x += width * count / rate.total
+    return parts
+
+
+def _rate_shapes(label: str, rate: Rate, top: float) -> list[Shape]:
     shapes = [_text(_LEFT - 12, top + 18, label[:14], "label", anchor="end", title=label)]
     words = f"{rate.rate:.1f} %" if rate.rate is not None else "no score"
     shapes.append(_text(_LEFT + _PLOT + 12, top + 18, words, "value"))
@@ -258,50 +257,38 @@ def _rate_row(label: str, rate: Rate, top: float) -> list[Shape]:
         low, dot, high = (_LEFT + _PLOT * percent / 100 for percent in (rate.low, rate.rate, rate.high))
         shapes.append(_line(low, top + 14, high, top + 14, "whisker", f"{rate.low:.1f} % to {rate.high:.1f} %"))
         shapes += [_line(x, top + 9, x, top + 19, "whisker") for x in (low, high)]
-        shapes.append(Shape("circle", {"cx": round(dot, 1), "cy": top + 14, "r": 5, "class": "dot"}))
-    x = float(_LEFT)
-    for outcome in OUTCOMES:
-        wide = _PLOT * rate.counts[outcome] / rate.total if rate.total else 0.0
-        if wide:
-            shapes.append(_rect(x, top + 28, wide, 9, f"bar o-{outcome}", f"{label}: {rate.counts[outcome]} {outcome}"))
-        x += wide
+        shapes.append(_shape("circle", "dot", cx=dot, cy=top + 14, r=5))
+    for x, wide, outcome in segments(rate, _PLOT):
+        title = f"{label}: {rate.counts[outcome]} {outcome}"
+        shapes.append(_rect(_LEFT + x, top + 28, wide, 9, f"bar o-{outcome}", title))
     return shapes
 
 
-def _rate_words(rate: Rate) -> tuple[str, str]:
-    if rate.rate is None:
-        return "no score", "none"
-    return f"{rate.rate:.1f} %", f"{rate.low:.1f} % to {rate.high:.1f} %"
-
-
-def _bars(bars: Sequence[tuple[str, float, str]], kind: str, left: int = _LEFT) -> list[Shape]:
-    most = max((size for _, size, _ in bars), default=0) or 1.0
+def _bars(bars: Sequence[tuple[str, float, str]], kind: str, left: int = _LEFT) -> tuple[Shape, ...]:
+    most = max(size for _, size, _ in bars) or 1.0
     room = WIDTH - left - 156
     shapes = []
     for place, (label, size, words) in enumerate(bars):
-        top = 10 + 34 * place
+        top = 10 + _ROW_HEIGHT * place
         shapes.append(_text(left - 12, top + 17, label, "label", anchor="end"))
         shapes.append(_rect(left, top + 3, max(1.5, room * size / most), 20, f"bar {kind}"))
         shapes.append(_text(left + room * size / most + 10, top + 18, words, "value"))
-    return shapes
+    return tuple(shapes)
 
 
 def _rect(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> Shape:
-    attrs: Attrs = {
-        "x": round(x, 1),
-        "y": round(y, 1),
-        "width": round(width, 1),
-        "height": round(height, 1),
-        "class": kind,
-    }
-    return Shape("rect", attrs, title=title)
+    return _shape("rect", kind, title=title, x=x, y=y, width=width, height=height)
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "") -> Shape:
-    attrs: Attrs = {"x1": round(x1, 1), "y1": round(y1, 1), "x2": round(x2, 1), "y2": round(y2, 1), "class": kind}
-    return Shape("line", attrs, title=title)
+    return _shape("line", kind, title=title, x1=x1, y1=y1, x2=x2, y2=y2)
 
 
 def _text(x: float, y: float, text: str, kind: str, *, anchor: str = "start", title: str = "") -> Shape:
-    attrs: Attrs = {"x": round(x, 1), "y": round(y, 1), "class": kind, "text-anchor": anchor}
-    return Shape("text", attrs, text=text, title=title)
+    shape = _shape("text", kind, title=title, x=x, y=y)
+    return Shape("text", {**shape.attrs, "text-anchor": anchor}, text, title)
+
+
+def _shape(tag: str, kind: str, *, title: str = "", **places: float) -> Shape:
+    attrs: Attrs = {name: round(place, 1) for name, place in places.items()}
+    return Shape(tag, {**attrs, "class": kind}, title=title)

@@ -1,101 +1,247 @@
-"""Reads a run into views, one task at a time: memory holds one task's page and every task's row, never the run.
+"""What a report shows, read from a run's folder one task at a time: in memory are one task's page and every task's row.
 
 A report must open for any run, so damage is a fact to show and not an error: a task whose result cannot be read is
-listed as unfinished, with the cause.
+listed as unfinished, with the cause. All texts are still unescaped.
 """
 
 import contextlib
+import io
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from judge.events import one_line
-from judge.files import read_file, read_json
-from judge.report.evidence import verdict_view
-from judge.report.images import read_size
-from judge.report.safe_text import host_of
-from judge.report.views import ElementView, Phases, RunView, ScoreView, StepView, TaskRow, TaskView, VerdictView
+import imagesize  # type: ignore[import-untyped]
+
+from judge.report.evidence import VerdictView, verdict_view
 from judge.store import RunStore, TaskStore
-from judge.trajectory.files import read_steps
-from judge.trajectory.result import TaskResult
+from judge.trajectory.files import read_attempt, read_steps
+from judge.trajectory.record import Attempt
 from shared.errors import TrajectoryError
-from shared.models import Step, Task, Verdict
+from shared.files import read_file, read_json
+from shared.models import TASK_ID, ImageScore, Step, TokenUsage, Verdict
 from shared.snapshot import REF, parse_snapshot
+from shared.text import one_line
 
-_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+# `unfinished`: a task without a readable result. It is not an outcome of the contract, but it must not be hidden.
+RowOutcome = Literal["success", "failure", "unscored", "aborted", "unfinished"]
+OUTCOMES: tuple[RowOutcome, ...] = ("success", "failure", "unscored", "aborted", "unfinished")
+LEVELS = ("easy", "medium", "hard", "unknown")
 _IMAGE = re.compile(r"trajectory/([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
+_IMAGE_STARTS = (b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF")
+_IMAGE_HEAD_BYTES = 65_536
+_MAX_IMAGE_SIDE = 65_535
 _MAX_SNAPSHOT_BYTES = 16_000_000
 
 
+@dataclass(frozen=True)
+class Phases:
+    """How an attempt's wall time was spent, in seconds. `other_s` is for opening and closing the browser."""
+
+    observe_s: float = 0.0
+    reply_s: float = 0.0
+    act_s: float = 0.0
+    judge_s: float = 0.0
+    other_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """One line of the task table: small, so that the rows of a whole run fit in memory."""
+
+    task_id: str
+    task: str
+    website: str
+    site: str
+    level: str
+    outcome: RowOutcome
+    why: str
+    stop_reason: str | None = None
+    steps: int = 0
+    max_steps: int | None = None
+    reference_length: int | None = None
+    duration_s: float | None = None
+    phases: Phases = Phases()
+    cost_usd: float | None = None
+    tokens: TokenUsage = field(default_factory=TokenUsage)
+    scores: tuple[int | None, ...] = ()
+    flags: tuple[str, ...] = ()
+    attempt: int = 1
+
+
+@dataclass(frozen=True)
+class ElementView:
+    """The element that an action named, from the recorded snapshot. `box`: x, y, width, height in CSS pixels."""
+
+    label: str
+    box: tuple[float, float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class StepView:
+    """One step of a task's page. `image` is a file name in the task's image folder, `size` its width and height."""
+
+    record: Step
+    image: str | None
+    size: tuple[int, int] | None
+    element: ElementView | None
+    score: ImageScore | None = None
+
+    @property
+    def number(self) -> int:
+        """The step's number for people, from 1."""
+        return self.record.index + 1
+
+    @property
+    def line(self) -> str | None:
+        """The factual action line of an executed action."""
+        return self.record.outcome.line if self.record.outcome else None
+
+    @property
+    def state(self) -> Literal["ok", "failed", "none"]:
+        """Whether the action was executed; `none` if no outcome was recorded."""
+        outcome = self.record.outcome
+        return "none" if outcome is None else "ok" if outcome.ok else "failed"
+
+    @property
+    def params(self) -> str:
+        """The action's parameters as JSON; empty without any."""
+        action = self.record.action
+        return json.dumps(action.params, ensure_ascii=False, indent=1) if action and action.params else ""
+
+    @property
+    def is_element_in_view(self) -> bool:
+        """Whether any of the element's box is on the screenshot."""
+        if self.size is None or self.element is None or self.element.box is None:
+            return False
+        x, y, width, height = self.element.box
+        is_inside = x < self.size[0] and y < self.size[1] and x + width > 0 and y + height > 0
+        return is_inside and width > 0 and height > 0
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """One task's page."""
+
+    row: TaskRow
+    steps: tuple[StepView, ...] = ()
+    verdicts: tuple[VerdictView, ...] = ()
+    answer: str | None = None
+    error: str | None = None
+    versions: tuple[tuple[str, str], ...] = ()
+    earlier_attempts: int = 0
+
+    @property
+    def judged(self) -> dict[str, str]:
+        """The outcome of each stored verdict by its judge's id."""
+        return {verdict.judge_id: verdict.outcome for verdict in self.verdicts if verdict.is_stored}
+
+    @property
+    def counted(self) -> VerdictView | None:
+        """The verdict that the run's numbers are based on."""
+        return next((verdict for verdict in self.verdicts if verdict.counts), None)
+
+    @property
+    def wrong_step(self) -> int | None:
+        """The number of the step at which the attempt went wrong according to the counted verdict."""
+        wanted = self.counted.wrong_action if self.counted else None
+        executed = [step.number for step in self.steps if step.line]
+        return executed[wanted - 1] if wanted is not None and 0 < wanted <= len(executed) else None
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run's own facts: `run.json` as it is (empty if missing), the participant's role, and the tasks in order."""
+
+    run_id: str
+    record: dict[str, Any]
+    role: str
+    task_ids: tuple[str, ...] = ()
+
+
 def read_run(store: RunStore) -> RunView:
-    """The run's own facts. Missing files leave gaps, never errors."""
+    """The run's own facts. Missing files leave gaps and are not errors."""
     record = store.read_run() or {}
     listed = record.get("task_ids")
-    known = [name for name in listed if _is_id(name)] if isinstance(listed, list) else []
-    found = [task.folder.name for task in store.tasks() if _is_id(task.folder.name)]
+    names = [*(listed if isinstance(listed, list) else []), *(task.folder.name for task in store.tasks())]
+    task_ids = [name for name in names if isinstance(name, str) and TASK_ID.fullmatch(name)]
     participants = record.get("participants")
     role = next(iter(participants), "") if isinstance(participants, dict) else ""
-    return RunView(store.run_id, record, str(role), tuple(dict.fromkeys([*known, *found])))
-
-
-def read_tasks(store: RunStore, run: RunView) -> Iterator[TaskView]:
-    """Every task of the run, in the scenario's order where `run.json` knows it."""
-    for task_id in run.task_ids:
-        yield read_task(store.task(task_id))
+    return RunView(store.run_id, record, str(role), tuple(dict.fromkeys(task_ids)))
 
 
 def read_task(store: TaskStore) -> TaskView:
-    """One task as far as it stands on disk."""
+    """One task with whatever is on disk."""
+    attempts = store.folder / "attempts"
+    earlier_attempts = sum(1 for _ in attempts.iterdir()) if attempts.is_dir() else 0
     try:
-        result = _result(store)
+        result = _read_result(store)
     except TrajectoryError as error:
-        return _unfinished(store, str(error))
-    if result is None:
-        return _unfinished(store, "no result yet: the episode is running, was interrupted, or never began")
-    verdicts = _verdicts(store, result)
+        why, steps, name = str(error), _recorded_steps(store), store.folder.name
+        row = TaskRow(name, name, "", "unknown", "unknown", "unfinished", why, steps=len(steps))
+        views = tuple(_step_view(store, step) for step in steps)
+        return TaskView(row=row, steps=views, error=why, earlier_attempts=earlier_attempts)
+    verdicts = _read_verdicts(store, result)
     counted = next((verdict for verdict in verdicts if verdict.counts), None)
     scores = counted.scores if counted else ()
+    shown = [step.index for step in result.steps if step.screenshot]
+    # Only a record with one entry per screenshot says which score belongs to which.
+    score_of = dict(zip(shown, scores, strict=True)) if len(shown) == len(scores) else {}
     return TaskView(
         row=_row(result, scores),
-        steps=_steps(store, result.steps, scores),
+        steps=tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps),
         verdicts=verdicts,
         answer=result.final_answer,
         error=result.cause,
         versions=tuple(result.versions.items()),
-        earlier_attempts=_earlier_attempts(store),
-        judged={verdict.judge_id: verdict.outcome for verdict in verdicts if verdict.is_stored},
+        earlier_attempts=earlier_attempts,
     )
 
 
-def _result(store: TaskStore) -> TaskResult | None:
-    path = store.folder / "result.json"
-    if not path.is_file():
+def image_size(data: bytes) -> tuple[int, int] | None:
+    """Width and height in pixels of a JPEG, PNG or WebP from its first bytes; `None` if they do not tell."""
+    if not data.startswith(_IMAGE_STARTS):
         return None
-    value = store.read_result()
-    if value is None:
-        raise TrajectoryError(f"{path.name} is damaged: not a JSON object")
-    return TaskResult.from_json(value, source=path.name)
+    try:
+        width, height = imagesize.get(io.BytesIO(data))
+    except Exception:  # noqa: BLE001
+        # The library fails in many ways on damaged files; a page without the outline is all that is lost.
+        return None
+    return (width, height) if 0 < width <= _MAX_IMAGE_SIDE and 0 < height <= _MAX_IMAGE_SIDE else None
 
 
-def _unfinished(store: TaskStore, why: str) -> TaskView:
-    name = store.folder.name
-    steps: tuple[Step, ...] = ()
+def host_of(url: str) -> str:
+    """The host with its port, for grouping by website; the text itself if there is none."""
+    try:
+        netloc = urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError:
+        netloc = ""
+    return (netloc or url or "unknown").lower().removeprefix("www.")[:100]
+
+
+def _read_result(store: TaskStore) -> Attempt:
+    if not (store.folder / "result.json").is_file():
+        raise TrajectoryError("no result yet: the attempt is running, was interrupted, or never began")
+    return read_attempt(store.folder, source="result.json")
+
+
+def _recorded_steps(store: TaskStore) -> tuple[Step, ...]:
     with contextlib.suppress(TrajectoryError):
-        steps = read_steps(store.folder / "steps.jsonl")
-    row = TaskRow(name, name, "", "unknown", "unknown", "unfinished", why, steps=len(steps))
-    return TaskView(row=row, steps=_steps(store, steps, ()), error=why, earlier_attempts=_earlier_attempts(store))
+        return read_steps(store.folder / "steps.jsonl")
+    return ()
 
 
-def _row(result: TaskResult, scores: tuple[ScoreView, ...]) -> TaskRow:
-    task: Task = result.task
+def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
+    task = result.task
     timings = [step.timings for step in result.steps]
-    observe, reply, act = (
-        sum(getattr(timing, name) for timing in timings) for name in ("observe_s", "reply_s", "act_s")
-    )
-    duration = max(0.0, result.ended_at - result.started_at)
+    observe_s = sum(timing.observe_s for timing in timings)
+    reply_s = sum(timing.reply_s for timing in timings)
+    act_s = sum(timing.act_s for timing in timings)
+    duration_s = max(0.0, result.ended_at - result.started_at)
+    other_s = max(0.0, duration_s - observe_s - reply_s - act_s)
     why = (result.verdict.reason if result.verdict and not result.is_aborted else None) or result.cause
     return TaskRow(
         task_id=task.task_id,
@@ -106,122 +252,74 @@ def _row(result: TaskResult, scores: tuple[ScoreView, ...]) -> TaskRow:
         outcome=result.outcome,
         why=one_line(why or result.stop_reason, 240),
         stop_reason=result.stop_reason,
-        steps=len(result.steps),
+        steps=result.steps_taken,
         max_steps=result.max_steps,
         reference_length=task.reference_length,
-        duration_s=duration,
-        phases=Phases(observe, reply, act, result.judge_s or 0.0, max(0.0, duration - observe - reply - act)),
+        duration_s=duration_s,
+        phases=Phases(observe_s, reply_s, act_s, result.judge_s or 0.0, other_s),
         cost_usd=result.cost_usd,
         tokens=result.token_usage,
-        scores=tuple(score.score for score in scores),
+        scores=tuple(score.Score for score in scores),
         flags=tuple(result.flags),
-        attempt=result.attempt,
+        attempt=result.number,
     )
 
 
-def _verdicts(store: TaskStore, result: TaskResult) -> tuple[VerdictView, ...]:
-    """The stored verdicts, the one that counts first. Without its file it comes from `result.json`, less evidence."""
-    views = []
+def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[VerdictView, ...]:
+    """The stored verdicts, the one that counts first; without its file it comes from `result.json`."""
+    counted = result.verdict
+    views: list[VerdictView] = []
     for path in sorted((store.folder / "verdicts").glob("*.json")):
         try:
             verdict = Verdict.model_validate(read_json(path))
         except (OSError, ValueError) as error:
             views.append(VerdictView(path.stem, "unreadable", f"{path.name} cannot be read: {one_line(str(error))}"))
             continue
-        mine = result.verdict
-        same = mine is not None and (mine.outcome, mine.reason, mine.judge) == (
+        is_same = counted is not None and (counted.outcome, counted.reason, counted.judge) == (
             verdict.outcome,
             verdict.reason,
             verdict.judge,
         )
-        views.append(verdict_view(path.stem, verdict, counts=same and not any(view.counts for view in views)))
-    if result.verdict is not None and not any(view.counts for view in views):
-        judge = result.verdict.judge
-        name = judge.method if judge else "no judge asked"
-        views.append(replace(verdict_view(name, result.verdict, counts=True), is_stored=False))
+        views.append(verdict_view(path.stem, verdict, counts=is_same and not any(view.counts for view in views)))
+    if counted is not None and not any(view.counts for view in views):
+        name = counted.judge.method if counted.judge else "no judge asked"
+        views.append(replace(verdict_view(name, counted, counts=True), is_stored=False))
     return tuple(sorted(views, key=lambda view: not view.counts))
 
 
-def _steps(store: TaskStore, steps: tuple[Step, ...], scores: tuple[ScoreView, ...]) -> tuple[StepView, ...]:
-    shown = [step.index for step in steps if step.screenshot]
-    # Only a record with one entry per screenshot says which is which.
-    by_index = dict(zip(shown, scores, strict=True)) if len(shown) == len(scores) else {}
-    return tuple(_step(store, step, by_index.get(step.index)) for step in steps)
-
-
-def _step(store: TaskStore, step: Step, score: ScoreView | None) -> StepView:
-    image = _IMAGE.fullmatch(step.screenshot) if step.screenshot else None
-    action, outcome = step.action, step.outcome
-    state = "none" if outcome is None else "ok" if outcome.ok else "failed"
-    return StepView(
-        number=step.index + 1,
-        url=step.url,
-        title=step.title,
-        image=image[1] if image else None,
-        size=read_size(store.folder / "trajectory" / image[1]) if image else None,
-        line=outcome.line if outcome else None,
-        tool=action.tool if action else "",
-        params=json.dumps(action.params, ensure_ascii=False, indent=1) if action and action.params else "",
-        thought=action.thought if action else "",
-        reply=step.reply,
-        state=state,  # type: ignore[arg-type]
-        message=outcome.message if outcome else "",
-        feedback=step.feedback or "",
-        dialog=step.dialog or "",
-        flags=step.flags,
-        observe_s=step.timings.observe_s,
-        reply_s=step.timings.reply_s,
-        act_s=step.timings.act_s,
-        element=_element(store.folder, step),
-        score=score.score if score else None,
-        score_reason=score.reason if score else "",
-        refused=step.refused,
-    )
+def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) -> StepView:
+    found = _IMAGE.fullmatch(step.screenshot) if step.screenshot else None
+    size = None
+    if found is not None:
+        with contextlib.suppress(OSError, ValueError):
+            size = image_size(read_file(store.folder / found[0])[:_IMAGE_HEAD_BYTES])
+    return StepView(step, found[1] if found else None, size, _element(store.folder, step), score)
 
 
 def _element(folder: Path, step: Step) -> ElementView | None:
-    """The element that the action named, looked up in the step's own snapshot.
-
-    Only lines that hold the reference are parsed: whole snapshots of a large run would take minutes.
-    """
-    ref = _ref_of(step.action.params) if step.action else None
+    """The element that the action named, from the step's own snapshot."""
+    params = step.action.params if step.action else {}
+    refs = (params.get(key) for key in ("target", "ref"))
+    ref = next((ref for ref in refs if isinstance(ref, str) and REF.fullmatch(ref)), None)
     if ref is None or not step.snapshot or ".." in step.snapshot or not step.snapshot.startswith("snapshots/"):
         return None
     path = folder / step.snapshot
     try:
-        if path.is_symlink():
-            return None
-        text = read_file(path, max_bytes=_MAX_SNAPSHOT_BYTES).decode("utf-8", "replace")
+        text = "" if path.is_symlink() else read_file(path, max_bytes=_MAX_SNAPSHOT_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):
         return None
     for line in _lines_with(text, f"[ref={ref}]"):
         node = parse_snapshot(line.strip()).by_ref(ref)
         if node is not None:
-            label = f'{node.role} "{node.name}"' if node.name else node.role
-            return ElementView(label[:200], node.box)
-    return None
-
-
-def _ref_of(params: dict[str, Any]) -> str | None:
-    for key in ("target", "ref"):
-        value = params.get(key)
-        if isinstance(value, str) and REF.fullmatch(value):
-            return value
+            return ElementView((f'{node.role} "{node.name}"' if node.name else node.role)[:200], node.box)
     return None
 
 
 def _lines_with(text: str, mark: str) -> Iterator[str]:
-    position = text.find(mark)
-    while position >= 0:
-        start, end = text.rfind("\n", 0, position) + 1, text.find("\n", position)
-        yield text[start : end if end >= 0 else len(text)]
-        position = text.find(mark, position + len(mark)) if end < 0 else text.find(mark, end)
-
-
-def _earlier_attempts(store: TaskStore) -> int:
-    attempts = store.folder / "attempts"
-    return sum(1 for _ in attempts.iterdir()) if attempts.is_dir() else 0
-
-
-def _is_id(name: object) -> bool:
-    return isinstance(name, str) and _TASK_ID.fullmatch(name) is not None
+    """The lines that contain `mark`: parsing the whole snapshots of a large run would take minutes."""
+    at = text.find(mark)
+    while at >= 0:
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        yield text[text.rfind("\n", 0, at) + 1 : end]
+        at = text.find(mark, end)

@@ -1,36 +1,80 @@
-"""A stored verdict as views. The evidence's shape is each judge method's own, so all of it is shown, whatever it is."""
+"""A verdict as a view. The shape of its evidence depends on the judge method, so all of it is shown, whatever it is."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from judge.report.views import EvidenceView, PointView, ScoreView, VerdictView
-from shared.models import Verdict
+from shared.models import ImageScore, TokenUsage, Verdict
 
 _MAX_PIECES = 500
 _MAX_DEPTH = 8
-_TITLES = ("title", "name", "stage", "call", "kind", "purpose", "step", "image", "point")
-_POINT_TEXTS = ("point", "key_point", "text", "description", "criterion", "clause")
-_POINT_MARKS = ("met", "satisfied", "completed", "ok", "success", "passed", "status", "outcome", "verdict")
-_POINT_REASONS = ("reason", "reasoning", "why", "evidence", "explanation", "found")
-_MET = {"success": True, "met": True, "satisfied": True, "completed": True, "yes": True, "pass": True, "passed": True}
-_NOT_MET = {"failure": False, "not met": False, "unmet": False, "unsatisfied": False, "incomplete": False, "no": False}
-_WORDS = _MET | _NOT_MET | {"fail": False, "failed": False, "not satisfied": False, "not completed": False}
+_TITLES = ("stage", "description", "key_point")
+_MARKS: Mapping[str, bool] = {
+    "True": True,
+    "success": True,
+    "met": True,
+    "False": False,
+    "failure": False,
+    "not_met": False,
+}
+
+
+@dataclass(frozen=True)
+class PointView:
+    """A key point; `met` is `None` if the judge does not decide on each point separately."""
+
+    text: str
+    met: bool | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class EvidenceView:
+    """One foldable piece of a verdict's evidence: a title and labelled texts."""
+
+    title: str
+    parts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """One verdict. `wrong_action` is the number of the action, from 1, at which the attempt went wrong.
+
+    `counts` marks the verdict that the run's numbers are based on, `is_stored` one with a file of its own.
+    """
+
+    judge_id: str
+    outcome: str
+    reason: str
+    counts: bool = False
+    is_stored: bool = True
+    is_checked: bool = False
+    facts: tuple[tuple[str, str], ...] = ()
+    points: tuple[PointView, ...] = ()
+    scores: tuple[ImageScore, ...] = ()
+    notes: tuple[str, ...] = ()
+    wrong_action: int | None = None
+    evidence: tuple[EvidenceView, ...] = ()
+    cost_usd: float | None = None
+    tokens: TokenUsage = field(default_factory=TokenUsage)
 
 
 def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool) -> VerdictView:
     """Everything a verdict file holds."""
     judge = verdict.judge
-    facts = [] if judge is None else [(key, str(value)) for key, value in judge.model_dump().items() if value]
+    rubric = _mapping(verdict.evidence.get("rubric"))
+    action = _mapping(rubric.get("first_failure")).get("action")
     return VerdictView(
         judge_id=judge_id,
         outcome=verdict.outcome,
         reason=verdict.reason,
         counts=counts,
-        facts=tuple(facts),
+        is_checked=judge is not None and judge.method == "checks",
+        facts=tuple((key, str(value)) for key, value in judge if value) if judge else (),
         points=points_of(verdict),
-        scores=scores_of(verdict),
-        notes=tuple(_notes(verdict.evidence)),
-        wrong_action=_wrong_action(verdict.evidence),
+        scores=verdict.image_judge_record,
+        notes=tuple(_notes(rubric)),
+        wrong_action=action if isinstance(action, int) and not isinstance(action, bool) else None,
         evidence=pieces_of(verdict.evidence),
         cost_usd=verdict.cost_usd if verdict.token_usage.calls else 0.0,
         tokens=verdict.token_usage,
@@ -38,22 +82,12 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool) -> VerdictVie
 
 
 def points_of(verdict: Verdict) -> tuple[PointView, ...]:
-    """The key points, each with its own verdict where the evidence has a list of such."""
-    judged = [point for value in verdict.evidence.values() for point in (*_judged_points(value), *_marked(value))]
-    by_text = {_plain(point.text): point for point in judged}
-    if not verdict.key_points:
-        return tuple(judged)
-    points = [by_text.get(_plain(text), PointView(text)) for text in verdict.key_points]
-    # Same number, other words: the judge numbered them in the order they stand.
-    if len(judged) == len(points) and not any(_plain(text) in by_text for text in verdict.key_points):
-        pairs = zip(verdict.key_points, judged, strict=True)
-        return tuple(PointView(text, point.met, point.reason) for text, point in pairs)
-    return tuple(points)
-
-
-def scores_of(verdict: Verdict) -> tuple[ScoreView, ...]:
-    """The screenshot scores in the order of the record."""
-    return tuple(ScoreView(record.Score, record.Response) for record in verdict.image_judge_record)
+    """The key points, each with its own result where the evidence has one."""
+    judged = tuple(_judged_points(verdict.evidence))
+    if not verdict.key_points or [point.text for point in judged] == list(verdict.key_points):
+        return judged
+    by_text = {point.text: point for point in judged}
+    return tuple(by_text.get(text, PointView(text)) for text in verdict.key_points)
 
 
 def pieces_of(evidence: Mapping[str, Any]) -> tuple[EvidenceView, ...]:
@@ -69,7 +103,7 @@ def pieces_of(evidence: Mapping[str, Any]) -> tuple[EvidenceView, ...]:
             ]
         elif isinstance(value, Mapping):
             pieces.append(EvidenceView(name, tuple(_flatten(value))))
-        elif value not in (None, "", [], {}):
+        else:
             plain += [(f"{name}{suffix}", text) for suffix, text in _flatten(value)]
     if plain:
         pieces.append(EvidenceView("Other facts", tuple(plain)))
@@ -77,86 +111,62 @@ def pieces_of(evidence: Mapping[str, Any]) -> tuple[EvidenceView, ...]:
     return tuple(pieces) if left <= 0 else (*pieces[:_MAX_PIECES], EvidenceView(f"{left} more pieces left out", ()))
 
 
+def _judged_points(evidence: Mapping[str, Any]) -> Iterator[PointView]:
+    """The results of single key points: of WebJudge's, of checks, of a rubric's criteria."""
+    for item in _mappings(evidence.get("key_points")):
+        yield PointView(str(item.get("key_point")), _is_met(item.get("status")), str(item.get("reason") or ""))
+    for item in _mappings(evidence.get("checks")):
+        found, expected = str(item.get("found") or ""), item.get("expected")
+        if expected and item.get("passed") is False:
+            found = f"Expected: {expected}\nFound: {found}"
+        yield PointView(str(item.get("description")), _is_met(item.get("passed")), found)
+    rubric = _mapping(evidence.get("rubric"))
+    texts = {str(item.get("id")): str(item.get("requirement")) for item in _mappings(rubric.get("criteria"))}
+    for mark in _mappings(rubric.get("marks")):
+        if (text := texts.get(str(mark.get("criterion")))) is not None:
+            yield PointView(text, _is_met(mark.get("verdict")), str(mark.get("reason") or ""))
+
+
+def _notes(rubric: Mapping[str, Any]) -> Iterator[str]:
+    failure = _mapping(rubric.get("first_failure"))
+    if failure.get("why"):
+        yield f"Where it went wrong: {failure['why']}"
+    for blocker in _mappings(rubric.get("blockers")):
+        way = "avoidable" if blocker.get("avoidable") else "not avoidable"
+        yield f"Obstacle ({way}): {blocker.get('kind') or 'unknown'}. {blocker.get('seen') or ''}".strip()
+
+
+def _is_met(mark: object) -> bool | None:
+    # Anything unknown is neither met nor failed.
+    return _MARKS.get(str(mark))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
 def _flatten(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping) and depth < _MAX_DEPTH:
         for key, item in value.items():
             yield from _flatten(item, f"{path} · {_label(key)}" if path else _label(key), depth + 1)
     elif isinstance(value, list) and depth < _MAX_DEPTH:
-        if all(isinstance(item, str | int | float | bool) or item is None for item in value):
+        if any(isinstance(item, list | Mapping) for item in value):
+            for number, item in enumerate(value, 1):
+                yield from _flatten(item, f"{path} {number}".strip(), depth + 1)
+        elif value:
             yield path, "\n".join("none" if item is None else str(item) for item in value)
-            return
-        for number, item in enumerate(value, 1):
-            yield from _flatten(item, f"{path} {number}".strip(), depth + 1)
     elif value is not None and value != "":
         yield path, str(value)
-
-
-def _judged_points(value: Any) -> Iterator[PointView]:
-    """Key points of a list of records that each hold a text and a mark; nothing else counts as one."""
-    if not isinstance(value, list):
-        return
-    for item in value:
-        if not isinstance(item, Mapping):
-            return
-        text = next((item[key] for key in _POINT_TEXTS if isinstance(item.get(key), str)), None)
-        marks = [item[key] for key in _POINT_MARKS if key in item]
-        if text is None or not marks:
-            return
-        reason = next((item[key] for key in _POINT_REASONS if isinstance(item.get(key), str)), "")
-        yield PointView(text, _met(marks[0]), reason)
-
-
-def _marked(value: Any) -> Iterator[PointView]:
-    """A rubric's criteria with the mark that each was given."""
-    if not isinstance(value, Mapping) or not isinstance(value.get("marks"), list):
-        return
-    criteria = value.get("criteria")
-    texts = {
-        str(item.get("id")): item["requirement"]
-        for item in (criteria if isinstance(criteria, list) else ())
-        if isinstance(item, Mapping) and isinstance(item.get("requirement"), str)
-    }
-    for mark in value["marks"]:
-        if isinstance(mark, Mapping) and str(mark.get("criterion")) in texts:
-            yield PointView(texts[str(mark["criterion"])], _met(mark.get("verdict")), str(mark.get("reason") or ""))
-
-
-def _notes(evidence: Mapping[str, Any]) -> Iterator[str]:
-    """What a rubric's judge says of where it went wrong and of what stood in the way."""
-    rubric = evidence.get("rubric")
-    if not isinstance(rubric, Mapping):
-        return
-    failure, blockers = rubric.get("first_failure"), rubric.get("blockers")
-    if isinstance(failure, Mapping) and failure.get("why"):
-        yield f"Where it went wrong: {failure['why']}"
-    for blocker in blockers if isinstance(blockers, list) else ():
-        if isinstance(blocker, Mapping):
-            way = "avoidable" if blocker.get("avoidable") else "not avoidable"
-            yield f"In the way ({way}): {blocker.get('kind') or 'unknown'}. {blocker.get('seen') or ''}".strip()
-
-
-def _wrong_action(evidence: Mapping[str, Any]) -> int | None:
-    rubric = evidence.get("rubric")
-    failure = rubric.get("first_failure") if isinstance(rubric, Mapping) else None
-    action = failure.get("action") if isinstance(failure, Mapping) else None
-    return action if isinstance(action, int) and not isinstance(action, bool) else None
-
-
-def _met(mark: Any) -> bool | None:
-    return mark if isinstance(mark, bool) else _WORDS.get(str(mark).strip().lower().replace("_", " "))
 
 
 def _label(key: object) -> str:
     return str(key)[:80].replace("_", " ")
 
 
-def _title(item: Any) -> str:
-    if not isinstance(item, Mapping):
-        return ""
-    known = [(key, item[key]) for key in _TITLES if item.get(key) is not None]
-    found = [f"{_label(key)} {value}" if key == "step" else str(value) for key, value in known]
-    return f" · {found[0][:100]}" if found else ""
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
+def _title(item: object) -> str:
+    title = next((value for key in _TITLES if (value := _mapping(item).get(key)) is not None), None)
+    return "" if title is None else f" · {str(title)[:100]}"

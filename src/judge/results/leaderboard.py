@@ -1,57 +1,47 @@
-"""Leaderboard rows from submission files, by the SQL that a leaderboard page runs. The only file that knows DuckDB.
+"""Leaderboard rows from submission files, by the SQL that a leaderboard page runs. The only file that uses DuckDB.
 
-Types are inferred over all files together, as `read_json_auto` does on the page: structures are joined by name,
+Types are inferred over all files together, as `read_json_auto` does on the page: structures are joined by name, and
 whole numbers stay whole. A template adds the published keys, so a column that no file has is NULL and not an error.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
-import duckdb
-
-from judge.results.submission_files import read_submissions
+from judge.results.submission import read_submissions
 from shared.errors import ConfigError
-from shared.reading import read_text, reason_of
+from shared.files import read_text, reason_of
+from shared.models import Level
+
+if TYPE_CHECKING:
+    import duckdb
 
 _QUERIES = Path(__file__).parent / "queries"
+_WHOLE = ("successful_tasks", "completed_tasks", "total_tasks", "judged_successes", "scored_tasks", "unscored_tasks")
 _COUNTS: dict[str, Any] = {
-    "success_rate": 0.5,
-    "successful_tasks": 1,
-    "completed_tasks": 1,
-    "total_tasks": 1,
-    "judged_successes": 1,
-    "scored_tasks": 1,
-    "unscored_tasks": 1,
-    "aborted_tasks": 1,
-    "success_rate_of_all": 0.5,
+    **dict.fromkeys((*_WHOLE, "aborted_tasks"), 1),
+    **dict.fromkeys(("success_rate", "success_rate_of_all"), 0.5),
     "is_complete": True,
     "confidence_interval_95": [0.5],
 }
 _TASK: dict[str, Any] = {
-    "task_id": "",
-    "level": "",
+    **dict.fromkeys(("task_id", "level", "verdict", "stop_reason", "error"), ""),
+    **dict.fromkeys(("steps_taken", "max_steps"), 1),
     "success": True,
-    "steps_taken": 1,
-    "max_steps": 1,
-    "verdict": "",
-    "stop_reason": "",
-    "error": "",
 }
+_BY_LEVEL = dict.fromkeys(get_args(Level), _COUNTS)
 _TEMPLATE: dict[str, Any] = {
     "participants": {"white_agent": ""},
-    "results": [
-        {
-            "winner": "",
-            "detail": {
-                **_COUNTS,
-                "by_level": dict.fromkeys(("easy", "medium", "hard"), _COUNTS),
-                "cost_usd": 0.5,
-                "tasks": [_TASK],
-            },
-        }
-    ],
+    "results": [{"winner": "", "detail": {**_COUNTS, "by_level": _BY_LEVEL, "cost_usd": 0.5, "tasks": [_TASK]}}],
+}
+# A query reaches nothing outside memory: no files, no network, no extension to load.
+_LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": False,
+    "autoload_known_extensions": False,
+    "autoinstall_known_extensions": False,
+    "memory_limit": "1GB",
+    "threads": 2,
 }
 
 Rows = tuple[list[str], list[tuple[Any, ...]]]
@@ -66,20 +56,20 @@ def query_names() -> list[str]:
 def rows(files: Sequence[Path], query: str | None = None) -> Rows:
     """Columns and rows of `query` (a bundled name or an `.sql` file; default `overall`) over the submission files.
 
-    The files are the table `results`, one row a submission. Raises `ConfigError` naming the file or the query.
+    The files are the table `results`, one row a submission. Raises `ConfigError` naming the file or the query, or the
+    package that is not installed.
     """
+    try:
+        # Late: an optional package, and slow to import.
+        import duckdb
+    except ImportError:
+        raise ConfigError(
+            "wabe leaderboard needs DuckDB, which is not installed", remedy='pip install "wabe[leaderboard]"'
+        ) from None
     name = query or "overall"
     sql = _read_query(name)
     documents = [(path, submission) for path in files for submission in read_submissions(path)]
-    # Nothing outside memory is in reach of a query: no files, no network, no extension to load.
-    locked: dict[str, str | bool | int | float | list[str]] = {
-        "enable_external_access": False,
-        "autoload_known_extensions": False,
-        "autoinstall_known_extensions": False,
-        "memory_limit": "1GB",
-        "threads": 2,
-    }
-    with duckdb.connect(":memory:", config=locked) as connection:
+    with duckdb.connect(":memory:", config=_LOCKED) as connection:
         connection.execute("SET lock_configuration = true")
         _load(connection, documents)
         try:
@@ -98,13 +88,15 @@ def _read_query(name: str) -> str:
         return read_text(Path(name))
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"--query {name[:100]!a} is no bundled query and no readable file: {reason_of(error)}",
+            f"--query {name[:100]!a} is neither a bundled query nor a readable file: {reason_of(error)}",
             remedy="known: " + ", ".join(query_names()),
         ) from None
 
 
-def _load(connection: duckdb.DuckDBPyConnection, documents: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:
-    """Make the table `results`. When the files cannot be joined, say which one does not even load alone."""
+def _load(connection: "duckdb.DuckDBPyConnection", documents: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:
+    """Make the table `results`. If the files cannot be joined, name one that does not even load alone."""
+    import duckdb
+
     texts = [json.dumps(submission, allow_nan=False) for _, submission in documents]
     try:
         _make_table(connection, texts)
@@ -115,11 +107,11 @@ def _load(connection: duckdb.DuckDBPyConnection, documents: Sequence[tuple[Path,
             except duckdb.Error as alone:
                 raise ConfigError(f"{path}: {_first_line(alone)}", remedy="leave this file out") from None
         raise ConfigError(
-            f"the files do not go together: {_first_line(error)}", remedy="give fewer files to find the odd one"
+            f"the files do not fit together: {_first_line(error)}", remedy="give fewer files to find the odd one"
         ) from None
 
 
-def _make_table(connection: duckdb.DuckDBPyConnection, texts: Sequence[str]) -> None:
+def _make_table(connection: "duckdb.DuckDBPyConnection", texts: Sequence[str]) -> None:
     connection.execute("CREATE OR REPLACE TEMP TABLE raw (document JSON)")
     connection.executemany("INSERT INTO raw VALUES (?)", [[json.dumps(_TEMPLATE)], *([text] for text in texts)])
     found = connection.execute("SELECT json_group_structure(document) FROM raw").fetchone()
@@ -132,5 +124,5 @@ def _make_table(connection: duckdb.DuckDBPyConnection, texts: Sequence[str]) -> 
     connection.execute("DROP TABLE raw")
 
 
-def _first_line(error: duckdb.Error) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).split("\n", 1)[0][:300]

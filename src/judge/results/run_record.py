@@ -1,30 +1,34 @@
-"""`run.json`: how a run was set up and how it ended, and whether it may be resumed by what is asked now."""
+"""`run.json`: how a run was set up and how it ended, what it was made with, and whether it may be resumed."""
 
 import contextlib
 import hashlib
 import json
+import platform
+import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from judge.config import RunConfig
-from judge.events import one_line
-from judge.results.provenance import config_checksum, package_versions, task_set_checksum
 from judge.results.submission import TaskSummary
-from judge.scenario.models import Launch, LaunchedProcess
-from judge.store import RunStore, remove_tree, runs_in
-from judge.trajectory.schemas import OLDER_RUN_SCHEMAS, RUN_SCHEMA
-from shared.errors import ConfigError
+from judge.scenario.models import Launch
+from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
+from judge.trajectory.files import read_attempt
+from shared.errors import ConfigError, TrajectoryError
 from shared.llm.limits import Spending
-from shared.models import JudgeInfo, Task, TokenUsage
+from shared.models import JudgeInfo, Task, TaskOutcome, TokenUsage
+from shared.text import one_line
 
-# What may differ when a run is resumed, because no verdict depends on it: how fast and with which budget the judge asks
-# (a verdict that a budget or a rate limit kept from being given is unscored, and resuming asks again), and what the
-# other compared parts hold already.
+_PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "google-genai", "openai", "pydantic")
+# Settings that change no result: where and how widely a run is spread.
+_NO_RESULT = frozenset({"run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel"})
+# Settings that may differ when a run is resumed, because no verdict depends on them: how fast and with which budget the
+# judge model is called (a verdict that a budget prevented is unscored, and resuming asks again), and what the other
+# compared parts contain already.
 _NOT_COMPARED = frozenset(
     {
         "run_id",
@@ -49,39 +53,33 @@ def compared_parts(
     launch: Launch | None = None,
     judge_id: str | None = None,
 ) -> dict[str, Any]:
-    """What a run was asked to do, as far as it can change a result: equal parts are the same run.
+    """The parts of a request that can change a result: equal parts are the same run.
 
-    `tasks` are those of this shard. No secret is among the parts: they are recorded.
+    `tasks` are those of this shard. The parts are recorded, so none of them may hold a secret.
     """
-
-    def of(processes: Mapping[str, LaunchedProcess], name: str) -> dict[str, Any]:
-        return processes[name].model_dump(mode="json") if name in processes else {}
-
+    launched = launch.model_dump(mode="json", include={"participants", "sites"}) if launch else {}
+    processes = launched.get("participants", {})
     return {
         "participants": {
-            role: {
-                "url": url,
-                "agentbeats_id": config.participant_ids.get(role, ""),
-                **of(launch.participants if launch else {}, role),
-            }
+            role: {"url": url, "agentbeats_id": config.participant_ids.get(role, ""), **processes.get(role, {})}
             for role, url in participants.items()
         },
-        "sites": {name: of(launch.sites, name) for name in launch.sites} if launch else {},
-        "tasks": {task.task_id: request_sha256(task.model_dump(mode="json")) for task in tasks},
+        "sites": launched.get("sites", {}),
+        "tasks": {task.task_id: sha256_of(task.model_dump(mode="json")) for task in tasks},
         "config": config.model_dump(mode="json", exclude=set(_NOT_COMPARED)),
         "judge": judge_id,
     }
 
 
 def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: Collection[str] = ()) -> None:
-    """Refuse to go on with a run that was asked to do something else. Raises `ConfigError`, one line per difference.
+    """Refuse to resume a run with another request. Raises `ConfigError`, one line per difference.
 
-    `unknown` are parts that the caller cannot know (`config.judge_model`); they are left to who can.
+    `unknown` are parts that the caller cannot know (`config.judge_model`); the judge compares them.
     """
     record = store.read_run()
     if record is None:
         raise ConfigError(
-            f"run {store.run_id} has no run.json that can be read, so it cannot be resumed", remedy="start a new run"
+            f"run {store.run_id} has no readable run.json, so it cannot be resumed", remedy="start a new run"
         )
     version = record.get("schema_version", OLDER_RUN_SCHEMAS[-1])
     if version != RUN_SCHEMA:
@@ -90,7 +88,7 @@ def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: 
             remedy="start a new run without --resume",
         )
     stored = record.get("request")
-    if not isinstance(stored, dict) or request_sha256(stored) != record.get("request_sha256"):
+    if not isinstance(stored, dict) or sha256_of(stored) != record.get("request_sha256"):
         raise ConfigError(
             f"{store.folder / 'run.json'}: request does not match request_sha256, so it cannot be resumed",
             remedy="start a new run",
@@ -133,8 +131,8 @@ def _shown(value: object) -> str:
     return one_line(value, 100) if isinstance(value, str) else json.dumps(value)
 
 
-def request_sha256(value: object) -> str:
-    """SHA-256 of compared parts, or of one of them, as canonical JSON."""
+def sha256_of(value: object) -> str:
+    """SHA-256 of a JSON value with sorted keys. Not of its canonical JSON: recorded runs hold these checksums."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
@@ -149,12 +147,13 @@ def begin_run(
     judge_ids: Mapping[str, str] | None = None,
     launch: Launch | None = None,
 ) -> None:
-    """Write what is known before the first task; a resumed run keeps when it was first begun.
+    """Write what is known before the first task; a resumed run keeps the time of its first start.
 
-    `judge_ids` names the judge of each task that another one decides than the run's, as checks do beside a judge model.
-    Raises `ConfigError` when it cannot be written, or the folder holds a run that was asked to do something else.
+    `judge_ids` names the judges of tasks that the run's own judge does not decide, such as checks beside a judge model.
+    Raises `ConfigError` when it cannot be written, or the folder holds a run with another request.
     """
     asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
+    settings = config.model_dump(mode="json")
     if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
         require_same_request(store, asked)
     before = store.read_run() or {}
@@ -171,9 +170,9 @@ def begin_run(
         else None,
         "participants": {role: url},
         "request": asked,
-        "request_sha256": request_sha256(asked),
-        "config": config.model_dump(mode="json"),
-        "config_checksum": config_checksum(config),
+        "request_sha256": sha256_of(asked),
+        "config": settings,
+        "config_checksum": settings_checksum(settings),
         "task_ids": [task.task_id for task in tasks],
         "task_set_checksum": task_set_checksum(tasks),
         "judge_model": config.judge_model,
@@ -188,15 +187,15 @@ def begin_run(
         raise ConfigError(
             f"cannot write {store.folder}: {error.strerror or error}", remedy="free some space or choose another folder"
         ) from None
-    # Only now: the link to the newest run must not lead to one that never started.
+    # Last: the link to the newest run must not lead to one that never started.
     store.create()
 
 
 def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
-    """The run of this scenario file that was worked on last and has something left to do, or `None`.
+    """The run of this scenario file that was started or resumed last and is unfinished, or `None`.
 
-    A scenario is known by its path, so that it may be edited, or by its bytes, so that it may be moved; a run of the
-    very same bytes goes first.
+    A scenario is recognised by its path, so that it may be edited, or by its bytes, so that it may be moved; a run of
+    the same bytes is preferred.
     """
     found: dict[tuple[bool, float, str], RunStore] = {}
     for store in runs_in(output_dir):
@@ -204,9 +203,9 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
         with contextlib.suppress(ConfigError):
             record = store.read_run() or {}
             scenario = record.get("scenario")
-            told = scenario if isinstance(scenario, dict) else {}
-            is_same = told.get("sha256") == launch.scenario_sha256
-            if (is_same or told.get("path") == launch.scenario_path) and not _is_finished(record):
+            known = scenario if isinstance(scenario, dict) else {}
+            is_same = known.get("sha256") == launch.scenario_sha256
+            if (is_same or known.get("path") == launch.scenario_path) and not _is_finished(record):
                 worked_on = float(record.get("resumed_at") or record.get("started_at") or 0)
                 found[is_same, worked_on, store.run_id] = store
     return found[max(found)] if found else None
@@ -218,7 +217,7 @@ def _is_finished(record: Mapping[str, Any]) -> bool:
 
 
 def judge_id_of(record: Mapping[str, Any], task_id: str) -> str:
-    """The id of the judge whose verdict on that task counts in the run of this `run.json`."""
+    """The id of the judge whose verdict on that task counts; `record` is the run's `run.json`."""
     own = record.get("judge_ids")
     return str(own[task_id] if isinstance(own, Mapping) and task_id in own else record.get("judge_id"))
 
@@ -246,9 +245,9 @@ def end_run(
 
 
 def withdraw_unplayed(store: RunStore, cause: str) -> None:
-    """Take back what was scored 0 because no participant could be used, so that resuming plays those tasks.
+    """Withdraw zero scores that were given because no participant was usable, so that resuming plays those tasks.
 
-    These are the tasks that ended in a participant's error before any action, since the run was begun or last resumed.
+    These are the tasks that ended in a participant's error before any action, since the run was last started.
     Call it when the judge has ended: raises `ConfigError` when it has not, or the folder cannot be written.
     """
     with store.held("judge"):
@@ -256,12 +255,13 @@ def withdraw_unplayed(store: RunStore, cause: str) -> None:
         since = record.get("resumed_at") or record.get("started_at") or 0.0
         try:
             for task in store.tasks():
-                value = task.read_result() or {}
-                is_unplayed = value.get("stop_reason") == "participant_error" and not value.get("action_history")
-                if is_unplayed and datetime.fromisoformat(value["times"]["started_at"]).timestamp() >= since:
-                    # Without a result the task is unsettled; the attempt's record stays.
-                    (task.folder / "result.json").rename(task.folder / "withdrawn.json")
-                    remove_tree(task.folder / "verdicts")
+                with contextlib.suppress(TrajectoryError):
+                    attempt = read_attempt(task.folder)
+                    is_unplayed = attempt.stop_reason == "participant_error" and not attempt.action_history
+                    if is_unplayed and attempt.started_at >= since:
+                        # Without a result the task is unsettled; the attempt's record stays.
+                        (task.folder / "result.json").rename(task.folder / "withdrawn.json")
+                        shutil.rmtree(task.folder / "verdicts", ignore_errors=True)
             (store.folder / "results.json").unlink(missing_ok=True)
             store.write_run({**record, "state": "stopped", "error": cause, "outcomes": None})
         except OSError as error:
@@ -269,7 +269,7 @@ def withdraw_unplayed(store: RunStore, cause: str) -> None:
 
 
 def spending_before(store: RunStore) -> Spending:
-    """What the judge model used before the run was interrupted: a budget is one for the whole run."""
+    """What the judge model used before the run was interrupted: a budget covers the whole run."""
     stored: Any = (store.read_run() or {}).get("judge_usage")
     try:
         usage, cost_usd = TokenUsage.model_validate(stored["token_usage"]), stored["cost_usd"]
@@ -279,17 +279,58 @@ def spending_before(store: RunStore) -> Spending:
 
 
 def outcomes_of(results: Sequence[TaskSummary]) -> dict[str, int]:
-    """How many tasks count as what."""
+    """The number of tasks by outcome."""
     outcomes = [result.outcome for result in results]
-    return {name: outcomes.count(name) for name in ("success", "failure", "unscored", "aborted")}
+    return {name: outcomes.count(name) for name in get_args(TaskOutcome)}
 
 
 def environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
-    """The browser and server versions that the episodes report."""
+    """The browser and server versions that the attempts report."""
     return next((dict(result.versions) for result in results if result.versions), {})
 
 
 def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
-    """Who judged, as the verdicts tell it; where checks decided some tasks and a model others, the model's judge."""
+    """The judge that the verdicts name; where checks decided some tasks and a model others, the model's judge."""
     judges = [result.judge for result in results if result.judge]
     return next((judge for judge in judges if judge.method != "checks"), judges[0] if judges else None)
+
+
+def task_set_checksum(tasks: Sequence[Task]) -> str:
+    """SHA-256 of the tasks, whatever their order. Keys that older versions lacked count only where they are set."""
+    declared = [
+        task.model_dump(mode="json", exclude={key for key in ("checks", "allowed_sites") if not getattr(task, key)})
+        for task in tasks
+    ]
+    return sha256_of(sorted(declared, key=lambda task: str(task["task_id"])))
+
+
+def settings_checksum(settings: Mapping[str, Any]) -> str:
+    """SHA-256 of the settings of a `run.json`, of any version, that can change a result."""
+    return sha256_of({key: value for key, value in settings.items() if key not in _NO_RESULT})
+
+
+def package_versions() -> dict[str, str]:
+    """The installed versions of what a result depends on."""
+    versions = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "unknown"
+    return versions
+
+
+def provenance(
+    *, config: RunConfig, tasks: Sequence[Task], judge: JudgeInfo | None, environment: Mapping[str, str], run_id: str
+) -> dict[str, Any]:
+    """The `provenance` block of a submission: enough to see whether two results are comparable."""
+    return {
+        "run_id": run_id,
+        "packages": package_versions(),
+        "environment": dict(environment),
+        "task_set_checksum": task_set_checksum(tasks),
+        "config_checksum": settings_checksum(config.model_dump(mode="json")),
+        "judge_code_checksum": judge.code_checksum if judge else None,
+        "prompt_checksum": judge.prompt_checksum if judge else None,
+        "shard": {"index": config.shard_index, "of": config.num_shards},
+    }

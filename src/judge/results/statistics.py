@@ -6,7 +6,7 @@ Z95 = 1.959963984540054
 
 
 def wilson(successes: int, total: int) -> tuple[float, float]:
-    """Wilson's score interval (1927); nothing seen gives (0, 1)."""
+    """Wilson's score interval (1927); (0, 1) for a `total` of 0."""
     if total == 0:
         return 0.0, 1.0
     share, spread = successes / total, Z95 * Z95 / total
@@ -18,8 +18,8 @@ def wilson(successes: int, total: int) -> tuple[float, float]:
 def exact(successes: int, total: int) -> tuple[float, float]:
     """Sterne's interval (1954): every proportion that the exact two-sided binomial test does not reject at 5 %.
 
-    It covers the truth at least 95 % of the time, also for the few tasks of one level, and is what statsmodels calls
-    `binom_test`. 6 of 17 gives 16.6 % to 59.4 %. Nothing seen gives (0, 1).
+    It covers the true proportion at least 95 % of the time, also for the few tasks of one level; statsmodels calls it
+    `binom_test`. 6 of 17 gives 16.6 % to 59.4 %; (0, 1) for a `total` of 0.
     """
     if total == 0:
         return 0.0, 1.0

@@ -1,9 +1,9 @@
-"""Task results to the leaderboard submission. Pure; the counts must add up.
+"""From attempts to the leaderboard submission, and submission files of every age, ours and published ones.
 
-Limits of a submission: at most `MAX_ENTRIES` thoughts, actions and screenshots a task, each thought at most
-`MAX_THOUGHT_CHARS` and each action at most `MAX_ACTION_CHARS` characters. 300 tasks of 15 steps stay under 4 MB
-whatever a participant writes; the full record is in `result.json`. Entries that are too large together for one file to
-be read back are cut to equal shares of it.
+Limits of a submission: at most `_MAX_ENTRIES` thoughts, actions and screenshots a task, each thought at most
+`_MAX_THOUGHT_CHARS` and each action at most `_MAX_ACTION_CHARS` characters. 300 tasks of 15 steps stay under 4 MB
+whatever a participant writes; the full record is in `result.json`. If all entries together are too large for one file
+to be read back, they are cut to equal shares of it.
 """
 
 import json
@@ -12,38 +12,44 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Self
+from pathlib import Path
+from typing import Annotated, Any, Self, get_args
 
-from judge.record_limits import MAX_ENTRIES_BYTES, first_of, fit, written_bytes
+from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
+
 from judge.results.statistics import exact
-from judge.trajectory.result import TaskOutcome as TaskOutcome
-from judge.trajectory.result import TaskResult as TaskResult
-from judge.trajectory.result import classify as classify
-from judge.trajectory.result import finite
-from shared.errors import WabeError
-from shared.models import JudgeInfo, Task
+from judge.store import MAX_ENTRIES_BYTES, first_of, fit, written_bytes
+from judge.trajectory.record import Attempt
+from shared.errors import ConfigError
+from shared.fields import Invalid
+from shared.files import read_json, reason_of
+from shared.models import JudgeInfo, Level, Task, TaskOutcome
+from shared.text import clip
+from shared.validation import validated
 
-# More tasks than this without a verdict, in percent of all, make a submission incomplete.
-MAX_LOST_PERCENT = 5
-MAX_ENTRIES = 100
-MAX_THOUGHT_CHARS = 400
-MAX_ACTION_CHARS = 300
+# A submission with more tasks without a verdict than this, in percent of all, is incomplete.
+_MAX_LOST_PERCENT = 5
+_MAX_ENTRIES = 100
+_MAX_THOUGHT_CHARS = 400
+_MAX_ACTION_CHARS = 300
 _MAX_TEXT_CHARS = 2000
 _LISTS = ("thoughts", "action_history", "screenshots")
 _TEXTS = ("task_description", "error", "reason")
-_OUTCOMES: tuple[TaskOutcome, ...] = ("success", "failure", "unscored", "aborted")
-_LEVELS = ("easy", "medium", "hard")
+_LEVELS: tuple[str, ...] = get_args(Level)
+_OUTCOMES: tuple[TaskOutcome, ...] = get_args(TaskOutcome)
 _ENDED_ITSELF = re.compile(r"-> (FINISH|BROWSER_CLOSE)\b")
+
+_MAX_FILE_BYTES = 256_000_000
+_REMEDY = "give a submission's JSON file"
 
 Submission = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSummary:
-    """What a run keeps in memory of a task that is done, under 8 kB for 16 steps: its entry in the submission, and what
-    the run as a whole is told by.
+    """What a run keeps in memory of a finished task: its entry in the submission, and what the run's totals need.
 
-    The steps are on disk; as records they take 4.5 kB each, and a long run would grow by all of them.
+    Under 8 kB for 16 steps. The steps themselves stay on disk: as records they take 4.5 kB each.
     """
 
     task: Task
@@ -53,14 +59,14 @@ class TaskSummary:
     versions: Mapping[str, str]
 
     @classmethod
-    def of(cls, result: TaskResult) -> Self:
-        """The summary of a result."""
+    def of(cls, attempt: Attempt) -> Self:
+        """The summary of the attempt that counts."""
         return cls(
-            task=result.task,
-            entry=task_entry(result),
-            cost_usd=result.cost_usd,
-            judge=result.verdict.judge if result.verdict else None,
-            versions=result.versions,
+            task=attempt.task,
+            entry=_entry(attempt),
+            cost_usd=attempt.cost_usd,
+            judge=attempt.verdict.judge if attempt.verdict else None,
+            versions=attempt.versions,
         )
 
     @property
@@ -84,10 +90,7 @@ def build_submission(
         cost_usd=total_cost(result.cost_usd for result in results),
         provenance=provenance,
     )
-    return {
-        "participants": {role: "", **participant_ids},
-        "results": [{"winner": role, "detail": detail}],
-    }
+    return {"participants": {role: "", **participant_ids}, "results": [{"winner": role, "detail": detail}]}
 
 
 def result_text(submission: Submission) -> str:
@@ -95,46 +98,46 @@ def result_text(submission: Submission) -> str:
     return json.dumps(submission["results"][0], allow_nan=False)
 
 
-def task_entry(result: TaskResult) -> dict[str, Any]:
+def _entry(attempt: Attempt) -> dict[str, Any]:
     """One entry of a submission's `tasks`. Screenshot paths are relative to the run's folder."""
-    task = result.task
-    started = datetime.fromtimestamp(result.started_at, UTC)
-    folder = f"results/{task.task_id}"
+    task, verdict = attempt.task, attempt.verdict
+    started = datetime.fromtimestamp(attempt.started_at, UTC)
+    screenshots = [f"results/{task.task_id}/{step.screenshot}" for step in attempt.steps if step.screenshot]
     return {
         "task_id": task.task_id,
         "task_id_with_timestamp": f"{task.task_id}_{started:%Y%m%d_%H%M%S_%f}",
         "website": task.website,
-        "task_description": _cut(task.task, _MAX_TEXT_CHARS),
+        "task_description": clip(task.task, _MAX_TEXT_CHARS),
         "level": task.level,
-        "success": result.outcome == "success",
-        "steps_taken": len(result.steps),
-        "max_steps": result.max_steps,
-        "thoughts": [_cut(thought, MAX_THOUGHT_CHARS) for thought in result.thoughts[:MAX_ENTRIES]],
-        "action_history": [_cut(line, MAX_ACTION_CHARS) for line in result.action_history[:MAX_ENTRIES]],
-        "screenshots": [f"{folder}/{step.screenshot}" for step in result.steps if step.screenshot][:MAX_ENTRIES],
-        "error": None if result.cause is None else _cut(result.cause, _MAX_TEXT_CHARS),
-        "verdict": result.outcome,
-        "stop_reason": result.stop_reason,
-        # Beyond the contract's keys: why, in a line, and what was noticed.
-        "reason": _cut(result.verdict.reason, _MAX_TEXT_CHARS) if result.verdict else None,
-        "flags": result.flags,
+        "success": attempt.outcome == "success",
+        "steps_taken": attempt.steps_taken,
+        "max_steps": attempt.max_steps,
+        "thoughts": [clip(thought, _MAX_THOUGHT_CHARS) for thought in attempt.thoughts[:_MAX_ENTRIES]],
+        "action_history": [clip(line, _MAX_ACTION_CHARS) for line in attempt.action_history[:_MAX_ENTRIES]],
+        "screenshots": screenshots[:_MAX_ENTRIES],
+        "error": None if attempt.cause is None else clip(attempt.cause, _MAX_TEXT_CHARS),
+        "verdict": attempt.outcome,
+        "stop_reason": attempt.stop_reason,
+        # Beyond the contract's keys.
+        "reason": clip(verdict.reason, _MAX_TEXT_CHARS) if verdict else None,
+        "flags": attempt.flags,
     }
 
 
 def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The counts and rates of task entries, from nothing but the entries. Raises `WabeError` if they do not add up.
+    """The counts and rates of task entries, computed from the entries alone.
 
-    `success_rate` is in percent to one decimal, 0.0 when nothing was scored; `confidence_interval_95` is Sterne's
-    exact interval of it, in percent to one decimal, [0.0, 100.0] when nothing was scored. `success_rate_of_all` has
-    every task in its denominator, so an aborted or unscored task weighs as much as a failure.
+    `success_rate` is in percent to one decimal, 0.0 when nothing was scored; `confidence_interval_95` is its exact
+    interval (Sterne), in percent to one decimal, [0.0, 100.0] when nothing was scored. `success_rate_of_all` has every
+    task in its denominator, so an aborted or unscored task weighs as much as a failure.
     """
     listed = list(entries)
     outcomes = Counter(_outcome(entry) for entry in listed)
     successes, scored = outcomes["success"], outcomes["success"] + outcomes["failure"]
     ended = sum(_ended_itself(entry) for entry in listed)
     low, high = exact(successes, scored)
-    counts = {
-        "success_rate": percent(successes, scored),
+    return {
+        "success_rate": _percent(successes, scored),
         "successful_tasks": ended,
         "completed_tasks": ended,
         "total_tasks": len(listed),
@@ -142,44 +145,28 @@ def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "scored_tasks": scored,
         "unscored_tasks": outcomes["unscored"],
         "aborted_tasks": outcomes["aborted"],
-        "success_rate_of_all": percent(successes, len(listed)),
+        "success_rate_of_all": _percent(successes, len(listed)),
         "is_complete": is_complete(scored, len(listed)),
         "confidence_interval_95": [round(100 * low, 1), round(100 * high, 1)],
     }
-    check_counts(counts)
-    return counts
 
 
-def percent(part: int, whole: int) -> float:
+def _percent(part: int, whole: int) -> float:
     """`part` of `whole` in percent to one decimal; 0.0 of nothing."""
     return round(100 * part / whole, 1) if whole else 0.0
 
 
 def is_complete(scored: int, total: int) -> bool:
-    """Whether at most `MAX_LOST_PERCENT` of the tasks are aborted or unscored. A run without a task is not complete."""
-    return total > 0 and 100 * (total - scored) <= MAX_LOST_PERCENT * total
+    """Whether at most `_MAX_LOST_PERCENT` of the tasks are aborted or unscored; never without a task."""
+    return total > 0 and 100 * (total - scored) <= _MAX_LOST_PERCENT * total
 
 
 def incomplete_note(detail: Mapping[str, Any]) -> str:
-    """What makes the counts incomplete, in a line; empty when they are complete."""
+    """Why the counts are incomplete, in a line; empty when they are complete."""
     if detail["is_complete"]:
         return ""
     total = detail["total_tasks"]
     return f"incomplete: {total - detail['scored_tasks']} of {total} tasks aborted or unscored"
-
-
-def check_counts(detail: Mapping[str, Any]) -> None:
-    """Raise `WabeError` when total ≠ scored + unscored + aborted, or a part is larger than its whole."""
-    total, scored = detail["total_tasks"], detail["scored_tasks"]
-    if total != scored + detail["unscored_tasks"] + detail["aborted_tasks"]:
-        raise WabeError(
-            f"{total} tasks are not {scored} scored + {detail['unscored_tasks']} unscored"
-            f" + {detail['aborted_tasks']} aborted"
-        )
-    if not 0 <= detail["judged_successes"] <= scored or not 0 <= detail["successful_tasks"] <= total:
-        raise WabeError("more successes are counted than tasks")
-    if detail["completed_tasks"] != detail["successful_tasks"]:
-        raise WabeError("completed_tasks and successful_tasks are one count under two names, and differ")
 
 
 def detail_of(
@@ -189,7 +176,7 @@ def detail_of(
     cost_usd: float | None,
     provenance: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The `detail` of a result, all its counts made from the task entries."""
+    """The `detail` of a result, with all counts computed from the task entries."""
     counts = counts_of(entries)
     interval = counts.pop("confidence_interval_95")
     present = {_level(entry) for entry in entries}
@@ -204,13 +191,13 @@ def detail_of(
         "confidence_interval_95": interval,
         "judge": dict(judge),
         "cost_usd": cost_usd,
-        "provenance": finite(provenance),
+        "provenance": dict(provenance),
         "tasks": [_within(entry, MAX_ENTRIES_BYTES // len(entries)) for entry in entries],
     }
 
 
 def _within(entry: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    """The entry in at most `limit` bytes as written: of a larger one the lists are cut at their end, and the texts."""
+    """The entry in at most `limit` written bytes: the lists and texts of a larger one are cut at their end."""
     if written_bytes(entry) <= limit:
         return dict(entry)
     lists = {key: list(first_of(entry[key], limit // 6, note=False)) for key in _LISTS if key in entry}
@@ -218,7 +205,7 @@ def _within(entry: Mapping[str, Any], limit: int) -> dict[str, Any]:
 
 
 def _outcome(entry: Mapping[str, Any]) -> TaskOutcome:
-    """An entry's outcome; older files have none, and say only `success`, or `passed`."""
+    """An entry's outcome; older files have only `success`, or `passed`."""
     for outcome in _OUTCOMES:
         if entry.get("verdict") == outcome:
             return outcome
@@ -226,9 +213,9 @@ def _outcome(entry: Mapping[str, Any]) -> TaskOutcome:
 
 
 def _ended_itself(entry: Mapping[str, Any]) -> bool:
-    """Whether the participant ended the episode by `finish` or `browser_close`.
+    """Whether the participant ended the attempt by `finish` or `browser_close`.
 
-    Older files say so by `finished`, or show it as an action.
+    Older files have `finished` instead of a stop reason, or only the action.
     """
     if isinstance(entry.get("stop_reason"), str):
         return bool(entry["stop_reason"] == "finished")
@@ -240,18 +227,57 @@ def _ended_itself(entry: Mapping[str, Any]) -> bool:
 
 def _level(entry: Mapping[str, Any]) -> str:
     level = entry.get("level")
-    return level if level in _LEVELS else "unknown"
+    return level if isinstance(level, str) and level in _LEVELS else "unknown"
 
 
 def total_cost(costs: Iterable[float | None]) -> float | None:
     """The sum in USD, `None` when one is unknown."""
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return round(total, 6)
+    known = list(costs)
+    return None if None in known else round(sum(filter(None, known), 0.0), 6)
 
 
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+# Whole or not, but no truth value: one wrong type would turn a whole leaderboard column into text.
+_Number = Annotated[float, Field(strict=True)] | None
+
+
+class _Detail(BaseModel):
+    success_rate: _Number = None
+    successful_tasks: _Number = None
+    completed_tasks: _Number = None
+    total_tasks: _Number = None
+    judged_successes: _Number = None
+    scored_tasks: _Number = None
+    unscored_tasks: _Number = None
+    aborted_tasks: _Number = None
+    success_rate_of_all: _Number = None
+    is_complete: StrictBool | None = None
+    tasks: list[dict[str, Any] | None] | None = None
+
+
+class _Result(BaseModel):
+    detail: _Detail | None = None
+
+
+class _Submission(BaseModel):
+    participants: dict[str, str | None] | None = None
+    results: list[_Result | None] | None = None
+
+    @model_validator(mode="after")
+    def _is_a_submission(self) -> Self:
+        if not self.model_fields_set:
+            raise Invalid("neither participants nor results", _REMEDY)
+        return self
+
+
+def read_submissions(path: Path) -> list[dict[str, Any]]:
+    """The submissions of a JSON file, unchanged: one object, or a list of them. Raises `ConfigError`."""
+    try:
+        value = read_json(path, max_bytes=_MAX_FILE_BYTES)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {reason_of(error)}", remedy=_REMEDY) from None
+    submissions = value if isinstance(value, list) else [value]
+    if not submissions:
+        raise ConfigError(f"{path}: an empty list, no submission", remedy=_REMEDY)
+    for number, submission in enumerate(submissions):
+        validated(TypeAdapter(_Submission), submission, path, under=(number,) if isinstance(value, list) else ())
+    return submissions

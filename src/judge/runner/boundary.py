@@ -1,4 +1,4 @@
-"""Where errors become what a user sees: one line on standard error and an exit code. No traceback for a mistake."""
+"""Where errors become one line on standard error and an exit code. A user's mistake never shows a traceback."""
 
 import asyncio
 import errno
@@ -21,54 +21,56 @@ class Interrupted(WabeError):
     """Ctrl-C or SIGTERM ended the command; everything it started is stopped."""
 
 
-def exit_code_of(error: WabeError) -> int:
-    """Print the error and say which code to leave with."""
-    print(f"error: {error}", file=sys.stderr)  # noqa: T201
-    if isinstance(error, Interrupted):
-        return EXIT_INTERRUPTED
-    return EXIT_USAGE if isinstance(error, ConfigError) else EXIT_LOST
-
-
 def run_command(app: typer.Typer, arguments: list[str], *, name: str) -> NoReturn:
-    """Run a command line and leave the process with its exit code."""
+    """Run a command line and exit the process with its exit code."""
     try:
         code = app(arguments, prog_name=name, standalone_mode=False)
     except WabeError as error:
-        sys.exit(exit_code_of(error))
+        _exit_with(error)
     except typer.TyperException as error:
         message = error.format_message()
-        # Nothing was asked for: the help is the answer, and keeps its lines.
-        said = message if message.startswith("Usage:") else f"error: {' '.join(message.split())} (see {name} --help)"
-        print(said, file=sys.stderr)  # noqa: T201
+        command = context.command_path if (context := getattr(error, "ctx", None)) else name
+        # A group without a command answers with its help, which keeps its lines.
+        is_help = message.startswith("Usage:")
+        text = message if is_help else f"error: {' '.join(message.split())} (see {command} --help)"
+        print(text, file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_USAGE)
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # The reader of a pipe has had enough (`| head`): nothing is wrong.
+        # The reader of a pipe has closed it (`| head`), which is no error.
         sys.stderr.close()
         sys.exit(EXIT_DONE)
     except OSError as error:
-        # Commands explain the files they expect; whatever else cannot be read or written is reported here.
-        sys.exit(exit_code_of(system_error(error)))
+        # Commands explain the files they expect. Every other file that cannot be read or written is reported here.
+        _exit_with(_explained(error))
     sys.exit(code if isinstance(code, int) else EXIT_DONE)
 
 
-def system_error(error: OSError) -> WabeError:
-    """The error of the operating system in one line; a file or folder that cannot be used is the user's to mend."""
+def _exit_with(error: WabeError) -> NoReturn:
+    print(f"error: {error}", file=sys.stderr)  # noqa: T201
+    if isinstance(error, Interrupted):
+        sys.exit(EXIT_INTERRUPTED)
+    sys.exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_LOST)
+
+
+def _explained(error: OSError) -> WabeError:
+    """An error of the operating system in one line. If it names a file, the user can fix it."""
+    reason = error.strerror or str(error)
+    if error.filename is None:
+        # Such as too many open files: nothing that the user named.
+        return WabeError(f"the system refused: {reason}")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         remedy = "free some space, or choose another folder"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         remedy = "check the permissions, or choose another file or folder"
     else:
         remedy = "check the path, or choose another file or folder"
-    reason = error.strerror or str(error)
-    if error.filename is None:
-        return WabeError(f"the system refused: {reason}")
     return ConfigError(f"{error.filename!s}: {reason}", remedy=remedy)
 
 
 def run_interruptible(main: Coroutine[Any, Any, int]) -> int:
-    """Run `main`; the first SIGINT or SIGTERM cancels it and lets it clean up, later ones change nothing.
+    """Run `main`; the first SIGINT or SIGTERM cancels it and lets it clean up, later ones are ignored.
 
     Raises `Interrupted` when a signal ended it.
     """

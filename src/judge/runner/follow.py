@@ -1,4 +1,4 @@
-"""The client's side of an assessment: sends the request to a judge, follows its progress, collects the results."""
+"""The client side of an assessment: sends the request to a judge, follows its progress, collects the results."""
 
 import asyncio
 import json
@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import SecretStr
 
 from judge.events import NO_ACTION, RUN_ID_KEY, Event, RunStarted, Sink, StepDone, TaskDone, parse
-from judge.judges.without_judge import WHY_ZERO
-from judge.scenario.toml import Scenario
+from judge.judges.rescoring import WHY_ZERO
+from judge.scenario.models import Scenario
 from judge.store import RUN_ID
 from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
 from shared.errors import WabeError
@@ -22,14 +22,14 @@ _NUMBERS = re.compile(r"[0-9a-f]{8}[0-9a-f-]*|\d+")
 
 
 class RunOutcome(Record):
-    """What a judge answered: result objects (`winner`, `detail`), the final state, its last words.
+    """What a judge answered: result objects (`winner`, `detail`), the final state, its last message.
 
-    `run_id` is the judge's name for the run, when it gave one.
+    `run_id` is the judge's id for the run, if it gave one.
     """
 
     results: tuple[dict[str, Any], ...] = ()
     state: str = "lost"
-    message: str = ""
+    message: str = "the connection to the judge ended before it was done"
     run_id: str | None = None
 
     def submission(self, scenario: Scenario) -> dict[str, Any] | None:
@@ -41,16 +41,16 @@ class RunOutcome(Record):
 
 
 class UnusableParticipant(WabeError):
-    """The first tasks all ended in the same participant error before any action: nothing is wrong with the tasks."""
+    """The first tasks all ended in the same participant error before any action, so the tasks are not the cause."""
 
     blame = "participant"
 
 
 class FirstTasks:
-    """Passes events on. Raises `UnusableParticipant` when the first three tasks, or all of fewer, end alike in an error
-    of the participant before it acted.
+    """Passes events on. Raises `UnusableParticipant` when the first three tasks (or all, if fewer) end in the same
+    participant error before any action.
 
-    When a run is resumed the participant has been usable before, so fewer than three say nothing.
+    A resumed run always needs three: its participant has worked before, so one or two errors prove nothing.
     """
 
     def __init__(self, emit: Sink) -> None:
@@ -74,9 +74,9 @@ class FirstTasks:
     def _take(self, event: TaskDone) -> None:
         self._reasons[event.task_id] = event.reason
         is_error = event.outcome == "failure" and event.reason.startswith(WHY_ZERO["participant_error"])
-        # Ports, counters and ids differ from one message to the next.
-        alike = {_NUMBERS.sub("#", reason) for reason in self._reasons.values()}
-        if not is_error or len(alike) > 1 or self._acted & self._reasons.keys():
+        # Ports, counters and ids differ between messages with the same cause.
+        causes = {_NUMBERS.sub("#", reason) for reason in self._reasons.values()}
+        if not is_error or len(causes) > 1 or self._acted & self._reasons.keys():
             self._is_over = True
         elif len(self._reasons) == self._needed:
             count = "the only task" if self._needed == 1 else f"each of the first {self._needed} tasks"
@@ -86,12 +86,11 @@ class FirstTasks:
 async def request_assessment(
     endpoint: str, request: str, emit: Sink, *, auth_token: SecretStr | None = None
 ) -> RunOutcome:
-    """Send `request` to the judge at `endpoint` and follow it to its end. A broken connection is an outcome too.
+    """Send `request` to the judge at `endpoint` and follow it to its end. A lost connection is an outcome too.
 
     When this is cancelled, or `emit` raises `UnusableParticipant`, the assessment is cancelled at the judge.
     """
-    results: list[dict[str, Any]] = []
-    state, message = "lost", "the connection to the judge ended before it was done"
+    outcome = RunOutcome()
     metadata: dict[str, str] = {}
     try:
         async with AssessmentClient(endpoint, auth_token=auth_token) as client:
@@ -99,19 +98,9 @@ async def request_assessment(
             try:
                 async with aclosing(client.run(request)) as answers:
                     async for answer in answers:
-                        match answer:
-                            case StatusText(text=text):
-                                message = text
-                                for line in text.splitlines():
-                                    known = parse(line)
-                                    if known is not None:
-                                        emit(known)
-                            case ArtifactTexts(texts=texts):
-                                results.extend(_results(texts))
-                            case Final():
-                                state = answer.state
-                                message = answer.message or message
+                        outcome = _updated(outcome, answer, emit)
             except (asyncio.CancelledError, UnusableParticipant):
+                # A judge that is gone or busy must not keep the user from stopping.
                 with suppress(WabeError, TimeoutError):
                     async with asyncio.timeout(_CANCEL_TIMEOUT_S):
                         await client.cancel()
@@ -119,19 +108,30 @@ async def request_assessment(
     except UnusableParticipant:
         raise
     except WabeError as error:
-        message = f"{message}: {error.message}" if results else error.message
-    return RunOutcome(results=tuple(results), state=state, message=message, run_id=_run_id(metadata, results))
+        message = f"{outcome.message}: {error.message}" if outcome.results else error.message
+        outcome = outcome.model_copy(update={"message": message})
+    provenance = outcome.results[0]["detail"].get("provenance") if outcome.results else None
+    run_id = metadata.get(RUN_ID_KEY) or (provenance.get("run_id") if isinstance(provenance, dict) else None)
+    # It is printed, and comes from a judge that may not be ours.
+    is_valid = isinstance(run_id, str) and RUN_ID.fullmatch(run_id)
+    return outcome.model_copy(update={"run_id": run_id if is_valid else None})
 
 
-def _run_id(metadata: dict[str, str], results: list[dict[str, Any]]) -> str | None:
-    """What the judge calls the run: in the task's metadata, else in the result's provenance."""
-    provenance = results[0]["detail"].get("provenance") if results else None
-    named = metadata.get(RUN_ID_KEY) or (provenance.get("run_id") if isinstance(provenance, dict) else None)
-    return named if isinstance(named, str) and RUN_ID.fullmatch(named) else None
+def _updated(outcome: RunOutcome, answer: StatusText | ArtifactTexts | Final, emit: Sink) -> RunOutcome:
+    match answer:
+        case StatusText(text=text):
+            for event in map(parse, text.splitlines()):
+                if event is not None:
+                    emit(event)
+            return outcome.model_copy(update={"message": text})
+        case ArtifactTexts(texts=texts):
+            return outcome.model_copy(update={"results": (*outcome.results, *_results(texts))})
+        case Final():
+            return outcome.model_copy(update={"state": answer.state, "message": answer.message or outcome.message})
 
 
 def _results(texts: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The texts of an artifact that are result objects; prose is for people."""
+    """The result objects among the texts of an artifact; the others are prose."""
     found = []
     for text in texts:
         with suppress(ValueError, RecursionError):

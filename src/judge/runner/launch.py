@@ -1,18 +1,28 @@
-"""The cast of a local run: starts a scenario's sites, participants and judge, and waits until each is up."""
+"""Starts a scenario's sites, participants and judge, waits until each is up, and stops all of them again."""
 
 import asyncio
+import contextlib
+import ctypes
 import hashlib
+import os
 import re
+import shlex
+import signal
+import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
+import psutil
 from pydantic import Field
+from rich.console import Console
+from rich.text import Text
 
-from judge.runner.children import Child, adopt_orphans, end_orphans, require_free_port, start_child
-from judge.scenario.toml import Scenario
+from judge.scenario.models import Scenario
 from shared.a2a.client import fetch_card
 from shared.errors import ConfigError, WabeError
 from shared.models import Record
@@ -20,11 +30,17 @@ from shared.settings import Settings
 
 _READY_TIMEOUT_S = 60.0
 _RUNNING_TIMEOUT_S = 10.0
+_STOP_GRACE_S = 10.0
 _POLL_S = 0.1
+_LOG_TAIL_BYTES = 16_384
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_SIGNAL_NAMES = {member.value: member.name for member in signal.Signals}
 
 
 class Member(Record):
-    """One process or address of the cast. `is_agent` ones are up when their agent card can be read."""
+    """A site or agent of a run, started here if it has a `cmd`. An agent is up when its card can be read."""
 
     name: str
     endpoint: str
@@ -34,7 +50,7 @@ class Member(Record):
 
 
 def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
-    """Everyone in the order of starting: sites, participants, judge. Raises `ConfigError` for a missing endpoint
+    """All members in starting order: sites, participants, judge. Raises `ConfigError` for a missing endpoint
     and for an `env` that names an unset variable.
     """
     found = [Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False) for site in scenario.sites]
@@ -44,54 +60,142 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
                 f"{scenario.path}: {agent.role} has no endpoint",
                 remedy='add endpoint = "http://127.0.0.1:PORT" to run it here',
             )
-        # Only what is started here gets an environment from here.
+        # Variables are only needed, and so only resolved, for an agent that is started here.
         env = agent.resolved_env(settings.environ, scenario.path) if agent.cmd is not None else {}
         found.append(Member(name=agent.role, endpoint=agent.endpoint, cmd=agent.cmd, is_agent=True, env=env))
     return tuple(found)
 
 
+def child_environ(settings: Settings, *, output_dir: Path, participant_model: str | None) -> dict[str, str]:
+    """The environment for children: this process's own, with this interpreter's programs first and our choices."""
+    environ = dict(settings.environ)
+    environ["PATH"] = f"{Path(sys.executable).parent}:{settings.path}"
+    # Otherwise the log of a child that is killed would lack its last lines.
+    environ["PYTHONUNBUFFERED"] = "1"
+    # A judge that is started here works for this user: the scenario may name files and endpoints of this machine.
+    environ["WABE_TRUST_CONFIG"] = "1"
+    environ["WABE_OUTPUT_DIR"] = str(output_dir.resolve())
+    if participant_model:
+        environ["WABE_PARTICIPANT_MODEL"] = participant_model
+    return environ
+
+
+@dataclass(frozen=True)
+class Child:
+    """A started process, in a session of its own, and its log."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
+
+    def crash(self) -> str | None:
+        """How it ended by itself, with the last error of its log; `None` while it runs."""
+        code = self.process.returncode
+        if code is None:
+            return None
+        how = f"with exit code {code}" if code >= 0 else f"by {_SIGNAL_NAMES.get(-code, f'signal {-code}')}"
+        lines = log_tail(self.log, lines=1000).splitlines()
+        traces = [n for n, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+        # The error follows the frames, which are indented.
+        errors = [line for line in lines[traces[-1] + 1 :] if line[:1].strip()] if traces else lines[-1:]
+        error = f": {errors[0][:500]}" if errors else ""
+        return f"{self.name} ended during the run {how}{error} (its log: {self.log})"
+
+    async def stop(self) -> None:
+        """End the whole session: SIGTERM, a grace period, SIGKILL. Cancelling this still kills it."""
+        try:
+            if self.process.returncode is None:
+                await self._signal(signal.SIGTERM)
+        finally:
+            # Also when the process has ended: it may have left others in its session.
+            await self._signal(signal.SIGKILL)
+
+    async def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, number)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_GRACE_S):
+                await self.process.wait()
+
+
+async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path, scenario_dir: Path) -> Child:
+    """Start `cmd`, split as a shell would but without one. Raises `ConfigError` when it cannot be started."""
+    try:
+        # Replaced in the single words, so that a folder may have spaces in its name.
+        argv = [word.replace("{scenario_dir}", str(scenario_dir)) for word in shlex.split(cmd)]
+    except ValueError as error:
+        raise ConfigError(f"{name}: cmd {cmd[:200]!r} cannot be split: {error}", remedy="check its quotes") from None
+    if not argv:
+        raise ConfigError(f"{name}: cmd is empty", remedy="give a command or leave the key out")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as stream:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                env=dict(env),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=stream,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+                # The kernel ends the child if this process is killed and cannot do it.
+                preexec_fn=(lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)) if _LIBC else None,
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"{name}: cannot start {argv[0][:200]!r}: {error.strerror or error}",
+                remedy="check the cmd in the scenario and that the program is installed",
+            ) from None
+    return Child(name, process, log)
+
+
 @asynccontextmanager
-async def running_cast(
-    members: tuple[Member, ...], *, scenario_dir: Path, environ: dict[str, str], logs: Path
-) -> AsyncIterator[tuple[Child, ...]]:
-    """Start every member with a `cmd`, wait until all are up, and on every way out end what was started."""
+async def launched(
+    members: Sequence[Member], *, scenario_dir: Path, environ: Mapping[str, str], logs: Path
+) -> AsyncIterator[list[Child]]:
+    """Start every member with a `cmd` and wait until all are up. However the body ends, stop what was started."""
     for member in members:
         if member.cmd is not None:
             require_free_port(member.name, member.endpoint)
-    adopt_orphans()
-    children: list[Child] = []
+    if _LIBC:
+        # Orphans of a killed child become children of this process, so that `_stop_all` finds them.
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    children: dict[str, Child] = {}
     try:
         for member in members:
             if member.cmd is not None:
-                cmd = member.cmd.replace("{scenario_dir}", str(scenario_dir))
-                child_env = {**environ, **member.env}
-                children.append(await start_child(member.name, cmd, env=child_env, log=log_path(logs, member.name)))
-        started = {child.name: child for child in children}
+                log = log_path(logs, member.name)
+                children[member.name] = await start_child(
+                    member.name, member.cmd, env={**environ, **member.env}, log=log, scenario_dir=scenario_dir
+                )
+        await _wait_until_all_up(members, children)
+        yield list(children.values())
+    finally:
+        # Shielded: a second Ctrl-C must not leave processes behind.
+        await asyncio.shield(_stop_all(list(children.values())))
+
+
+def require_free_port(name: str, endpoint: str) -> None:
+    """Raises `ConfigError` if something already listens on the port of an endpoint."""
+    parts = urlsplit(endpoint)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=2):
+            pass
+    except OSError:
+        return
+    raise ConfigError(
+        f"{name}: port {parts.port} on {parts.hostname} is already taken",
+        remedy="stop what listens there, or change the port in both endpoint and cmd",
+    )
+
+
+async def _wait_until_all_up(members: Sequence[Member], children: Mapping[str, Child]) -> None:
+    try:
         async with asyncio.TaskGroup() as group:
             for member in members:
-                group.create_task(_wait_until_up(member, started.get(member.name)))
-        yield tuple(children)
-    except BaseExceptionGroup as group_error:
-        # One missing member is enough to stop; its own sentence is what the user needs.
-        known = [error for error in group_error.exceptions if isinstance(error, WabeError)]
-        if known:
-            raise known[0] from None
-        raise
-    finally:
-        await asyncio.shield(_stop_all(children))
-
-
-def log_path(logs: Path, name: str) -> Path:
-    """A role or site may have any name; that of its file is short, stays in the folder, and is no other one's."""
-    plain = re.sub(r"[^\w -]", "_", name)[:40]
-    return logs / (f"{plain}.log" if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.log")
-
-
-async def _stop_all(children: list[Child]) -> None:
-    # The judge was started last and is asked first: it still talks to the others while it winds down.
-    for child in reversed(children):
-        await child.stop()
-    end_orphans()
+                group.create_task(_wait_until_up(member, children.get(member.name)))
+    except BaseExceptionGroup as errors:
+        # Several may fail together; the user can only act on one message.
+        raise errors.exceptions[0] from None
 
 
 async def _wait_until_up(member: Member, child: Child | None) -> None:
@@ -100,10 +204,15 @@ async def _wait_until_up(member: Member, child: Child | None) -> None:
     try:
         async with asyncio.timeout(timeout_s):
             while True:
-                if child and child.returncode is not None:
-                    raise _not_up(member, child, f"ended with exit code {child.returncode}")
+                if child and child.process.returncode is not None:
+                    raise _not_up(member, child, f"ended with exit code {child.process.returncode}")
                 try:
-                    await _ask(member)
+                    if member.is_agent:
+                        await fetch_card(member.endpoint, timeout_s=2.0)
+                    else:
+                        # Any answer will do, whatever its status. No proxy: the site is on this machine.
+                        async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
+                            await client.get(member.endpoint)
                     return
                 except (WabeError, httpx.HTTPError) as error:
                     last = str(error) or type(error).__name__
@@ -112,35 +221,69 @@ async def _wait_until_up(member: Member, child: Child | None) -> None:
         raise _not_up(member, child, f"is not up after {timeout_s:g} s: {last}") from None
 
 
-async def _ask(member: Member) -> None:
-    if member.is_agent:
-        await fetch_card(member.endpoint, timeout_s=2.0)
-        return
-    async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
-        await client.get(member.endpoint)
-
-
-def _not_up(member: Member, child: Child | None, what: str) -> ConfigError:
-    kind = "agent" if member.is_agent else "site"
+def _not_up(member: Member, child: Child | None, problem: str) -> ConfigError:
+    message = f"{'agent' if member.is_agent else 'site'} {member.name} at {member.endpoint} {problem}"
     if child is None:
-        return ConfigError(
-            f"{kind} {member.name} at {member.endpoint} {what}",
-            remedy="start it, or give the scenario a cmd that does",
-        )
-    end = child.log_end()
-    # Not by its path: the log goes with the run that did not start.
-    tail = f"\n--- end of its log ---\n{end}" if end else "; its log is empty"
-    return ConfigError(f"{kind} {member.name} at {member.endpoint} {what}{tail}")
+        return ConfigError(message, remedy="start it, or give the scenario a cmd that does")
+    # The text instead of the path, because the folder of a run that never began is deleted.
+    tail = log_tail(child.log)
+    return ConfigError(message + (f"\n--- end of its log ---\n{tail}" if tail else "; its log is empty"))
 
 
-def child_environ(settings: Settings, *, output_dir: Path, participant_model: str | None) -> dict[str, str]:
-    """The environment for children: ours, with this interpreter's programs first and our choices added."""
-    environ = dict(settings.environ)
-    environ["PATH"] = f"{Path(sys.executable).parent}:{settings.path}"
-    environ["PYTHONUNBUFFERED"] = "1"
-    # The judge that we start works for this user: its scenario may name files and endpoints of this machine.
-    environ["WABE_TRUST_CONFIG"] = "1"
-    environ["WABE_OUTPUT_DIR"] = str(output_dir.resolve())
-    if participant_model:
-        environ["WABE_PARTICIPANT_MODEL"] = participant_model
-    return environ
+async def _stop_all(children: list[Child]) -> None:
+    # The judge, started last, goes first: while it winds down it still talks to the others.
+    for child in reversed(children):
+        await child.stop()
+    # Killing a parent makes its children ours, so repeat until none is left.
+    for _ in range(20 if _LIBC else 0):
+        found = psutil.Process().children(recursive=True)
+        if not found:
+            break
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(found, timeout=1)
+
+
+def log_path(logs: Path, name: str) -> Path:
+    """The log file of a role or site. Whatever the name, it is short, unique and inside the folder."""
+    # A digest is added only where the name had to be changed, so that two names never share a file.
+    plain = re.sub(r"[^\w -]", "_", name)[:40]
+    return logs / (f"{plain}.log" if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.log")
+
+
+def log_tail(log: Path, lines: int = 12) -> str:
+    """The last lines of a log, taken from its last 16 kB."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
+            text = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+@asynccontextmanager
+async def shown_logs(children: Sequence[Child], console: Console) -> AsyncIterator[None]:
+    """While the body runs, print each new line of the children's logs with the name of its source."""
+    following = asyncio.gather(*(_follow(child, console) for child in children))
+    try:
+        yield
+    finally:
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
+
+
+async def _follow(child: Child, console: Console) -> None:
+    with child.log.open("rb") as stream:
+        rest = b""
+        while True:
+            # The end of a line may not be written yet.
+            rest += stream.read()
+            *lines, rest = rest.split(b"\n")
+            for line in lines:
+                text = Text.assemble((f"{child.name} | ", "dim"), line.decode("utf-8", "replace"))
+                console.print(text, soft_wrap=True)
+            if not lines:
+                await asyncio.sleep(_POLL_S)

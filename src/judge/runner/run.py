@@ -1,9 +1,10 @@
-"""`agentbeats-run`: one scenario from start to results, with everything it started stopped again."""
+"""One scenario from start to results: plan it, start its agents, follow the judge, show the results, stop it all."""
 
 import asyncio
 import hashlib
 import json
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,33 +14,33 @@ from pathlib import Path
 from pydantic import ValidationError
 from rich.console import Console
 
-from judge.config import RunConfig, first_problem
+from judge.config import RunConfig
 from judge.episode.preflight import check_config
-from judge.files import write_json
 from judge.report.build import make_report, open_page
 from judge.results.run_record import compared_parts, newest_unfinished, require_same_request, withdraw_unplayed
 from judge.runner.boundary import EXIT_LOST, Interrupted
-from judge.runner.children import log_end
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
-from judge.runner.launch import Member, child_environ, log_path, members_of, running_cast
-from judge.runner.log_tail import show_logs
-from judge.runner.summary import print_summary
-from judge.runner.terminal import Progress
-from judge.scenario.models import Launch, LaunchedProcess
-from judge.scenario.toml import AgentEntry, Scenario, load_scenario, parse_request, request_text, select, shard
+from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
+from judge.runner.terminal import Progress, print_summary
+from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario
+from judge.scenario.request import parse_request, request_text
+from judge.scenario.toml import load_scenario, select, shard
 from judge.server.limits import settings_of_the_host
-from judge.store import RunStore, new_run_id, remove_tree, resolve_run
+from judge.store import RunStore, new_run_id, resolve_run
 from shared.errors import ConfigError, WabeError
+from shared.files import write_json
 from shared.models import Level, Record
 from shared.settings import Settings
+from shared.validation import problems_of
 
 DEFAULT_OUTPUT_DIR = Path(".output")
 
 
 class RunOptions(Record):
-    """What the command line says."""
+    """The command line. `command` is the part of it that names command and scenario, for messages to the user."""
 
     scenario: Path
+    command: tuple[str, ...] = ()
     output_dir: Path = DEFAULT_OUTPUT_DIR
     output: Path | None = None
     show_logs: bool = False
@@ -56,9 +57,9 @@ class RunOptions(Record):
 
 @dataclass(frozen=True)
 class Plan:
-    """A run as it will be asked for: `request` is the text that the judge receives.
+    """A run before it starts: `request` is the text that the judge receives.
 
-    `store` is `None` when the judge is somebody else's and keeps its runs itself; `notes` are sentences for the user.
+    `store` is `None` when the judge was started elsewhere and keeps its runs itself. `notes` are for the user.
     """
 
     scenario: Scenario
@@ -69,58 +70,59 @@ class Plan:
 
 
 def make_plan(options: RunOptions, settings: Settings) -> Plan:
-    """The scenario with the options applied. Raises `ConfigError`.
-
-    A run that is resumed is asked for as a new one would be, and refused when that is not what it was started with.
-    """
+    """The scenario with the options applied. Raises `ConfigError`, also if a run cannot be resumed with them."""
     scenario = load_scenario(options.scenario)
     members = members_of(scenario, settings)
-    # In containers the judge is started beside the runner, trusts it, and writes to the same folder.
+    # In containers the judge runs beside this runner, trusts it, and writes to the same folder.
     is_ours = scenario.green_agent.cmd is not None or settings.trust_config
     if options.resume is not None and (options.serve_only or not is_ours):
         raise ConfigError(
-            f"{options.scenario}: --resume needs a judge that is started here and asked to run",
+            f"{options.scenario}: --resume needs a judge that is started here and receives a request",
             remedy="leave --serve-only out"
             if options.serve_only
             else "give [green_agent] a cmd; a judge that is already running keeps its runs where it is",
         )
     config, notes = _config(scenario, options, settings, is_ours=is_ours)
     if scenario.green_agent.cmd is not None and not options.serve_only:
-        judge_env = members[-1].env
         try:
-            check_config(config, Settings.from_environ({**settings.environ, **judge_env}) if judge_env else settings)
+            # With the judge's own environment: a key may be set for it alone.
+            check_config(config, Settings.from_environ({**settings.environ, **members[-1].env}))
         except ConfigError as error:
             raise ConfigError(f"{options.scenario}: {error.message}", remedy=error.remedy) from None
     tasks = scenario.tasks
     if tasks:
         tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task_ids)
     if options.serve_only or not is_ours:
-        request = request_text(scenario, tasks=tasks, config=config)
-        return Plan(scenario=scenario, members=members, request=request, store=None, notes=notes)
+        return Plan(scenario, members, request_text(scenario, tasks=tasks, config=config), store=None, notes=notes)
     launch = _launch(scenario, members, options, settings)
-    store = RunStore(options.output_dir, new_run_id())
-    if options.resume is not None:
-        store = _run_to_resume(options, launch)
-    config = RunConfig.model_validate({**config.model_dump(exclude_unset=True), "run_id": store.run_id})
+    store = RunStore(options.output_dir, new_run_id()) if options.resume is None else _run_to_resume(options, launch)
+    config = config.model_copy(update={"run_id": store.run_id})
     request = request_text(scenario, tasks=tasks, config=config, launch=launch)
     if options.resume is not None:
-        asked = parse_request(request, lambda _: ())
+        # Read as the judge will read it, so that both compare the same parts.
+        parsed = parse_request(request, lambda _: ())
+        # What only the judge knows is compared by the judge.
         unknown = ["judge"]
         unknown += [] if tasks else ["tasks"]
-        unknown += [] if "judge_model" in asked.config.model_fields_set else ["config.judge_model"]
-        mine = shard(asked.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
-        parts = compared_parts(asked.participants, asked.config, mine, launch=asked.launch)
+        unknown += [] if "judge_model" in parsed.config.model_fields_set else ["config.judge_model"]
+        mine = shard(parsed.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
+        parts = compared_parts(parsed.participants, parsed.config, mine, launch=parsed.launch)
         require_same_request(store, parts, unknown=unknown)
-    return Plan(scenario=scenario, members=members, request=request, store=store, notes=notes)
+    return Plan(scenario, members, request, store, notes)
 
 
 def _config(
     scenario: Scenario, options: RunOptions, settings: Settings, *, is_ours: bool
 ) -> tuple[RunConfig, tuple[str, ...]]:
-    """The scenario's settings with the options applied, and a note for each that only the judge's own user may set."""
-    changes: dict[str, object] = {
-        "participant_ids": {agent.role: agent.agentbeats_id for agent in scenario.participants},
-    }
+    """The scenario's settings with the options applied, and a note for each that a foreign judge would reject."""
+    config = scenario.config.model_dump(exclude_unset=True, exclude={"run_id"})
+    foreign = () if is_ours else [name for name in settings_of_the_host(scenario.config) if config.pop(name, None)]
+    notes = tuple(
+        f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."
+        for name in foreign
+    )
+    # The judge copies them into the submission.
+    config["participant_ids"] = {agent.role: agent.agentbeats_id for agent in scenario.participants}
     if not scenario.tasks:
         if options.level or options.task_ids:
             raise ConfigError(
@@ -128,28 +130,21 @@ def _config(
                 remedy=f"{options.scenario} names a task set that its judge has: use --limit, or list the tasks",
             )
         if options.limit is not None:
-            changes["num_instances"] = options.limit
+            config["num_instances"] = options.limit
     if options.max_parallel is not None:
-        changes["max_parallel"] = options.max_parallel
-    if options.judge_model or settings.judge_model:
-        changes["judge_model"] = options.judge_model or settings.judge_model
-    kept = scenario.config.model_dump(exclude_unset=True)
-    kept.pop("run_id", None)
-    notes = []
-    for name in () if is_ours else settings_of_the_host(scenario.config):
-        if kept.pop(name, None) is not None:
-            notes.append(f"Note: config.{name} is not sent: only who starts the judge may set it, and this one is up.")
+        config["max_parallel"] = options.max_parallel
+    if judge_model := options.judge_model or settings.judge_model:
+        config["judge_model"] = judge_model
     try:
-        return RunConfig.model_validate({**kept, **changes}), tuple(notes)
+        return RunConfig.model_validate(config), notes
     except ValidationError as error:
-        key, problem, remedy = first_problem(error)
-        raise ConfigError(
-            f"{key or 'config'}, as the options and the environment set it: {problem}", remedy=remedy
-        ) from None
+        path, problem, remedy = problems_of(error)[0]
+        key = ".".join(map(str, path)) or "config"
+        raise ConfigError(f"{key}, as the options and the environment set it: {problem}", remedy=remedy) from None
 
 
 def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions, settings: Settings) -> Launch:
-    """Who is started for the run, for its record."""
+    """The processes of the run, for its record."""
     env = {member.name: member.env for member in members}
     chosen = {"WABE_PARTICIPANT_MODEL": options.participant_model} if options.participant_model else {}
 
@@ -157,6 +152,7 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
         if entry.cmd is None:
             return LaunchedProcess(image=entry.image, model=options.participant_model)
         return LaunchedProcess(
+            # Digests only, because commands and variables may hold secrets.
             cmd_sha256=_sha256(entry.cmd),
             env_sha256=_sha256(json.dumps(entry.env, sort_keys=True)) if entry.env else None,
             model=Settings.from_environ({**settings.environ, **chosen, **env[entry.role]}).participant_model,
@@ -177,8 +173,8 @@ def _sha256(text: str) -> str:
 
 
 def _run_to_resume(options: RunOptions, launch: Launch) -> RunStore:
-    if options.resume not in ("", "latest"):
-        return resolve_run(str(options.resume), options.output_dir)
+    if options.resume and options.resume != "latest":
+        return resolve_run(options.resume, options.output_dir)
     store = newest_unfinished(options.output_dir, launch)
     if store is None:
         raise ConfigError(
@@ -189,32 +185,33 @@ def _run_to_resume(options: RunOptions, launch: Launch) -> RunStore:
 
 
 async def run(options: RunOptions, settings: Settings, console: Console) -> int:
-    """Run the scenario. Returns the exit code; raises `Interrupted` with the command that goes on."""
+    """Run the scenario. Returns the exit code; raises `Interrupted` with the command that resumes the run."""
     plan = make_plan(options, settings)
     crashes: list[str] = []
-    with _logs_of(plan, options, crashes) as logs:
+    with _logs_folder(plan, options, crashes) as logs:
         try:
-            return await _run(plan, options, settings, console, logs, crashes)
+            outcome = await _play(plan, options, settings, console, logs, crashes)
+            return _conclude(outcome, plan, options, console)
         except asyncio.CancelledError:
             can_resume = plan.store is not None and plan.store.has_begun
-            remedy = f"to go on: {resume_command(options, plan.store)}" if plan.store and can_resume else ""
+            remedy = f"resume with: {resume_command(options, plan.store)}" if plan.store and can_resume else ""
             raise Interrupted("interrupted, everything is stopped", remedy=remedy) from None
         except UnusableParticipant as error:
             raise _unusable(error, plan, options, logs) from None
         finally:
             for crash in crashes:
-                console.print(crash, style="red", markup=False, highlight=False, soft_wrap=True)
+                console.out(crash, style="red", highlight=False)
 
 
 @contextmanager
-def _logs_of(plan: Plan, options: RunOptions, crashes: list[str]) -> Iterator[Path]:
-    """Where the agents' logs go while the body runs: to the run's folder, if there is one, which is then held.
+def _logs_folder(plan: Plan, options: RunOptions, crashes: list[str]) -> Iterator[Path]:
+    """The folder for the agents' logs while the body runs: in the run's folder, which is then locked, if there is one.
 
-    Without one they are kept only if there were `crashes`, which name them.
+    Otherwise the logs are temporary, and kept only if there were `crashes`, because those messages name them.
     """
     if plan.store is not None:
         if options.resume is not None:
-            # A judge that outlived its runner still writes there.
+            # A judge may have outlived the runner that started it and still be writing there.
             with plan.store.held("judge"):
                 pass
         with plan.store.held("runner"):
@@ -227,69 +224,69 @@ def _logs_of(plan: Plan, options: RunOptions, crashes: list[str]) -> Iterator[Pa
             yield logs
         finally:
             if not crashes:
-                remove_tree(logs)
+                shutil.rmtree(logs, ignore_errors=True)
 
 
-async def _run(
+async def _play(
     plan: Plan, options: RunOptions, settings: Settings, console: Console, logs: Path, crashes: list[str]
-) -> int:
+) -> RunOutcome:
+    """Start the members and follow the assessment. `crashes` receives a line for each child that ended by itself."""
     where = f"Run {plan.store.run_id}, logs" if plan.store else "Logs"
     for line in (f"{where} in {logs}", *plan.notes):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
-    environ = child_environ(
-        settings,
-        output_dir=plan.store.output_dir if plan.store else options.output_dir,
-        participant_model=options.participant_model,
-    )
-    directory = options.scenario.resolve().parent
+        console.out(line, highlight=False)
+    output_dir = plan.store.output_dir if plan.store else options.output_dir
+    environ = child_environ(settings, output_dir=output_dir, participant_model=options.participant_model)
+    scenario_dir = plan.scenario.path.resolve().parent
     async with (
-        running_cast(plan.members, scenario_dir=directory, environ=environ, logs=logs) as children,
-        show_logs(children, console, enabled=options.show_logs),
+        launched(plan.members, scenario_dir=scenario_dir, environ=environ, logs=logs) as children,
+        shown_logs(children if options.show_logs else (), console),
     ):
         if options.serve_only:
             addresses = ", ".join(f"{member.name} at {member.endpoint}" for member in plan.members)
-            console.print(f"Up: {addresses}. Ctrl-C stops everything.", highlight=False, soft_wrap=True)
+            console.out(f"Up: {addresses}. Ctrl-C stops everything.", highlight=False)
+            # Until a signal cancels it.
             await asyncio.Event().wait()
         try:
             with Progress(console) as progress:
-                outcome = await request_assessment(
+                return await request_assessment(
                     plan.members[-1].endpoint, plan.request, FirstTasks(progress), auth_token=settings.auth_token
                 )
         finally:
+            # Before the children are stopped: afterwards all of them have ended.
             crashes += [crash for child in children if (crash := child.crash())]
-    return _conclude(outcome, plan, options, console)
 
 
 def _unusable(error: UnusableParticipant, plan: Plan, options: RunOptions, logs: Path) -> WabeError:
-    """The end of a run that no participant could be used for: nothing is scored, and the cause is shown."""
+    """The error that ends a run with an unusable participant: nothing is scored, and the end of its log is shown."""
     message = f"stopped, nothing was scored: {error.message}"
     if plan.store is not None:
         try:
             withdraw_unplayed(plan.store, error.message)
-            message += f"\nTo go on when that is mended: {resume_command(options, plan.store)}"
+            message += f"\nWhen this is fixed, resume with: {resume_command(options, plan.store)}"
         except ConfigError as caught:
             message += f"\nThe run cannot be resumed: {caught}"
     for agent in plan.scenario.participants:
         log = log_path(logs, agent.role)
         if agent.cmd is None:
             message += f"\n{agent.role} was not started here: see its own log"
-        elif end := log_end(log):
-            message += f"\n--- end of {log} ---\n{end}"
+        elif tail := log_tail(log):
+            message += f"\n--- end of {log} ---\n{tail}"
     return WabeError(message)
 
 
 def _conclude(outcome: RunOutcome, plan: Plan, options: RunOptions, console: Console) -> int:
+    """Write and show the results. Returns the exit code."""
     store = plan.store
     if outcome.state == "rejected":
         raise ConfigError(f"the judge refused the request: {outcome.message}")
     submission = outcome.submission(plan.scenario)
     if submission is None:
-        console.print(f"The judge gave no result ({outcome.state}): {outcome.message}", markup=False, soft_wrap=True)
+        console.out(f"The judge gave no result ({outcome.state}): {outcome.message}", highlight=False)
         if store is not None and store.has_begun:
-            console.print(f"To go on: {resume_command(options, store)}", highlight=False, soft_wrap=True)
+            console.out(f"Resume with: {resume_command(options, store)}", highlight=False)
         return EXIT_LOST
     if store is not None and not store.has_begun:
-        # A judge of ours that keeps its folders elsewhere, such as in a container.
+        # The judge keeps its folders elsewhere, such as in a container.
         store.write_submission(submission)
     if options.output is not None:
         try:
@@ -302,40 +299,38 @@ def _conclude(outcome: RunOutcome, plan: Plan, options: RunOptions, console: Con
     if store is None:
         run_id = f" as {outcome.run_id}" if outcome.run_id else ""
         kept = f"Results: {options.output}" if options.output else "Results: not kept here (--output FILE keeps them)"
-        line = f"{kept}. The judge at {plan.members[-1].endpoint} keeps the run{run_id}."
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.out(f"{kept}. The judge at {plan.members[-1].endpoint} keeps the run{run_id}.", highlight=False)
         return code
-    _report(store, console, show=options.open_report)
+    try:
+        has_tasks = next(store.tasks(), None) is not None
+        page = make_report([store]) if has_tasks else None
+    except WabeError as error:
+        console.out(f"No report: {error}", highlight=False)
+    else:
+        console.out(
+            f"Report:  {page}" if page else "No report: the judge keeps its trajectories elsewhere.", highlight=False
+        )
+        if page and options.open_report:
+            open_page(page)
     if code == EXIT_LOST and store.read_run():
-        command = resume_command(options, store)
-        console.print(f"To try again what was lost: {command}", highlight=False, soft_wrap=True)
+        console.out(f"To retry lost tasks, resume with: {resume_command(options, store)}", highlight=False)
     return code
 
 
-def _report(store: RunStore, console: Console, *, show: bool) -> None:
-    """Make the report where the trajectories are at hand; a judge elsewhere keeps them there."""
-    if next(store.tasks(), None) is None:
-        console.print("No report: the judge keeps its trajectories elsewhere.", highlight=False)
-        return
-    try:
-        page = make_report([store])
-    except WabeError as error:
-        console.print(f"No report: {error}", markup=False, highlight=False, soft_wrap=True)
-        return
-    console.print(f"Report:  {page}", markup=False, highlight=False, soft_wrap=True)
-    if show:
-        open_page(page)
-
-
 def resume_command(options: RunOptions, store: RunStore) -> str:
-    """The command that finishes this run: with the options that a run is compared by, since they must be the same."""
+    """The command that finishes this run, with the options that must be the same for it to be resumed."""
+    # A run of another output folder can only be named by its path.
     is_here = store.output_dir.resolve() == options.output_dir.resolve()
-    words = ["agentbeats-run", str(options.scenario)]
-    words += ["--output-dir", str(options.output_dir)] if is_here and options.output_dir != DEFAULT_OUTPUT_DIR else []
-    words += ["--output", str(options.output)] if options.output else []
-    words += ["--limit", str(options.limit)] if options.limit else []
-    words += ["--level", options.level] if options.level else []
-    words += [word for task_id in options.task_ids for word in ("--task", task_id)]
-    words += ["--judge-model", options.judge_model] if options.judge_model else []
-    words += ["--participant-model", options.participant_model] if options.participant_model else []
+    words = [*(options.command or ("agentbeats-run", str(options.scenario)))]
+    if is_here and options.output_dir != DEFAULT_OUTPUT_DIR:
+        words += ["--output-dir", str(options.output_dir)]
+    for name, value in (
+        ("--output", options.output),
+        ("--limit", options.limit),
+        ("--level", options.level),
+        *(("--task", task_id) for task_id in options.task_ids),
+        ("--judge-model", options.judge_model),
+        ("--participant-model", options.participant_model),
+    ):
+        words += [name, str(value)] if value else []
     return shlex.join([*words, "--resume", store.run_id if is_here else str(store.folder)])

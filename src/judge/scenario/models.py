@@ -1,29 +1,125 @@
-"""What a scenario file and an assessment request hold, once they are read and checked."""
+"""What a scenario file and an assessment request contain. The models are the validation; see `shared.validation`."""
 
 import re
+import shlex
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapter, ValidationInfo, model_validator
 
-from judge.config import RunConfig
+from judge.config import AllowedSites, RunConfig
+from shared.checks import MAX_CHECKS, Check
 from shared.errors import ConfigError
-from shared.models import Record, Task
+from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
+from shared.models import Level, Record, Task
 from shared.text import excerpt
 
+MAX_TASKS = 1000
+# What to write where a key is missing, for error messages.
+EXAMPLES: Mapping[str, str] = MappingProxyType(
+    {
+        "green_agent": '{ endpoint = "http://127.0.0.1:9009" }',
+        "participants": '[{ role = "white_agent", endpoint = "http://127.0.0.1:9019" }]',
+        "role": '"white_agent"',
+        "name": '"shop"',
+        "endpoint": '"http://127.0.0.1:9019"',
+        "task_id": '"shop-1"',
+        "website": '"https://www.example.org/"',
+        "task": '"Find …"',
+    }
+)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _REFERENCE = re.compile(r"(\$\{[^}]*\}?)")
+_MAX_VARIABLES = 100
+_LOOPBACK = {"localhost", "0.0.0.0", "::1", "::"}
 
 
-class AgentEntry(Record):
+def _is_command(value: str) -> str:
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        raise Invalid(f"{shown(value)}: {str(error).lower()}", "close the quotes") from None
+    if not words:
+        raise Invalid("empty", "remove it when the process is already running")
+    return value
+
+
+def _is_endpoint(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.query or parts.fragment:
+        raise Invalid(f"{shown(value)} has a query or fragment", "write it like http://127.0.0.1:9009")
+    return value
+
+
+def _is_env(value: object) -> object:
+    """Checked by hand: values may be secrets, so no error may show one."""
+    if not isinstance(value, Mapping) or len(value) > _MAX_VARIABLES:
+        raise Invalid(f"not a table of at most {_MAX_VARIABLES} texts", 'write env = { NAME = "value" }')
+    for name, text in value.items():
+        if not isinstance(text, str) or "\0" in text or not name or "=" in name or "\0" in name:
+            raise Invalid(f"the variable {shown(name)} is not a text", f'write {name[:40]!a} = "value"')
+    return value
+
+
+def _is_task_id(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", value):
+        raise Invalid(f"{shown(value)} is not usable", "use 1 to 128 of A-Z a-z 0-9 _ -")
+    return value
+
+
+def _is_role(value: str) -> str:
+    if value != value.strip():
+        raise Invalid("a role name has spaces around it", "remove them")
+    return value
+
+
+def _escape_spaces(url: object) -> object:
+    """The platform's gateway copies a role with its spaces into the path of an address."""
+    head, slash, path = url.rpartition("/") if isinstance(url, str) and url.count("/") > 2 else ("", "", "")
+    return f"{head}/{path.strip().replace(' ', '%20')}" if slash else url
+
+
+Words = Annotated[Prose, Field(min_length=1), at_most(1000)]
+Command = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
+Endpoint = Annotated[Url, AfterValidator(_is_endpoint)]
+Role = Annotated[str, Field(min_length=1), at_most(100), AfterValidator(_is_role)]
+
+
+class _Process(Table):
+    """Something with an address; with `cmd` it is started here."""
+
+    endpoint: Endpoint | None = None
+    cmd: Command | None = None
+
+    @model_validator(mode="after")
+    def _has_a_port(self) -> Self:
+        if self.cmd is not None and self.endpoint is None:
+            raise Invalid("missing", f"cmd needs one: add endpoint = {EXAMPLES['endpoint']}", key="endpoint")
+        if self.cmd is not None and not urlsplit(self.endpoint or "").port:
+            remedy = f"cmd needs one: write it like {EXAMPLES['endpoint']}"
+            raise Invalid(f"{shown(self.endpoint)} has no port", remedy, key="endpoint")
+        return self
+
+
+class AgentEntry(_Process):
     """An agent of a scenario. Without `cmd` it is already running; without `endpoint` a platform places it."""
 
-    role: str
-    endpoint: str | None = None
-    cmd: str | None = None
-    agentbeats_id: str = ""
-    env: dict[str, str] = Field(default_factory=dict, repr=False)
-    image: str | None = None
+    role: Name
+    agentbeats_id: Annotated[Line, at_most(200)] = ""
+    env: Annotated[dict[str, str], BeforeValidator(_is_env)] = Field(default_factory=dict, repr=False)
+    image: Annotated[Line, at_most(500)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_means_role(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        role = data.get("role") or data.get("name")
+        return {key: value for key, value in data.items() if key != "name"} | ({"role": role} if role else {})
 
     def resolved_env(self, environ: Mapping[str, str], source: object) -> dict[str, str]:
         """`env` with each `${NAME}` replaced from `environ`. An empty variable counts as unset.
@@ -54,22 +150,92 @@ class AgentEntry(Record):
         return resolved
 
 
-class SiteEntry(Record):
+class GreenAgent(AgentEntry):
+    """The judge's own entry."""
+
+    role: Name = "green_agent"
+
+
+class SiteEntry(_Process):
     """A local website that is started before the agents (a demo shop, a manual)."""
 
-    name: str
-    endpoint: str
-    cmd: str | None = None
+    name: Name
+    endpoint: Endpoint
 
 
-class Scenario(Record):
-    """A scenario file. `source_checksum` is the SHA-256 of its bytes, in hexadecimal."""
+class TaskTable(Table):
+    """A task as a user writes it. Other sources of tasks, such as recorded runs, are less strict."""
 
-    green_agent: AgentEntry
-    participants: tuple[AgentEntry, ...]
-    sites: tuple[SiteEntry, ...] = ()
-    config: RunConfig = RunConfig()
-    tasks: tuple[Task, ...] = ()
+    task_id: Annotated[str, AfterValidator(_is_task_id)]
+    website: Url
+    task: Annotated[Prose, Field(min_length=1), at_most(10_000)]
+    level: Level | None = None
+    reference_length: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
+    key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
+    checks: Annotated[tuple[Check, ...], at_most(MAX_CHECKS)] = ()
+    allowed_sites: AllowedSites = ()
+
+    @model_validator(mode="after")
+    def _has_an_id_of_its_own(self, info: ValidationInfo) -> Self:
+        if info.context is not None and self.task_id in info.context:
+            raise Invalid(f"'{self.task_id}' is already the id of an earlier task", "make ids unique", key="task_id")
+        if info.context is not None:
+            info.context.add(self.task_id)
+        return self
+
+
+def _task(value: object, info: ValidationInfo) -> object:
+    return value if isinstance(value, Task) else Task(**dict(TaskTable.model_validate(value, context=info.context)))
+
+
+DeclaredTask = Annotated[Task, BeforeValidator(_task)]
+ONE_TASK: TypeAdapter[Task] = TypeAdapter(DeclaredTask)
+TASKS: TypeAdapter[tuple[Task, ...]] = TypeAdapter(
+    Annotated[tuple[DeclaredTask, ...], Field(min_length=1), at_most(MAX_TASKS)]
+)
+
+
+class ScenarioFile(Table):
+    """The tables of a scenario file. Numbers must be numbers and texts must be texts (`strict`)."""
+
+    green_agent: GreenAgent
+    participants: Annotated[tuple[AgentEntry, ...], Field(min_length=1), at_most(16)]
+    sites: Annotated[tuple[SiteEntry, ...], at_most(16)] = ()
+    config: Annotated[RunConfig, BeforeValidator(partial(RunConfig.model_validate, strict=True))] = RunConfig()
+    tasks: Annotated[tuple[DeclaredTask, ...], at_most(MAX_TASKS)] = ()
+
+    @model_validator(mode="after")
+    def _has_tasks(self) -> Self:
+        if not self.tasks and self.config.scenario is None:
+            raise Invalid("missing", "add a [[tasks]] table, or name a bundled set as config.scenario", key="tasks")
+        return self
+
+    @model_validator(mode="after")
+    def _members_are_distinct(self) -> Self:
+        """Names double as log names and endpoints as ports, so both must be unique."""
+        names: set[str] = set()
+        places: dict[tuple[str, int], str] = {}
+        members = [(agent.role, agent.endpoint) for agent in (self.green_agent, *self.participants)]
+        for name, endpoint in members + [(site.name, site.endpoint) for site in self.sites]:
+            if name in names:
+                raise Invalid(f"{shown(name)} is the name of two agents or sites", "give each its own role or name")
+            names.add(name)
+            if endpoint is None:
+                continue
+            parts = urlsplit(endpoint)
+            host = "127.0.0.1" if parts.hostname in _LOOPBACK else parts.hostname or ""
+            other = places.setdefault((host, parts.port or (443 if parts.scheme == "https" else 80)), name)
+            if other != name:
+                raise Invalid(
+                    f"{shown(name)} and {shown(other)} share {shown(endpoint)}",
+                    "give each agent and site its own port",
+                )
+        return self
+
+
+class Scenario(ScenarioFile):
+    """A scenario file that was read. `source_checksum` is the SHA-256 of its bytes, in hexadecimal."""
+
     path: Path
     source_checksum: str
 
@@ -87,13 +253,24 @@ class LaunchedProcess(Record):
 
 
 class Launch(Record):
-    """What `agentbeats-run` tells a judge of its own, for the run's record: the scenario file, and who plays."""
+    """What `agentbeats-run` adds to its request, for the run's record: the scenario file and the processes started."""
 
     scenario_name: str = Field(max_length=300)
     scenario_path: str = Field(max_length=5000)
     scenario_sha256: str = Field(max_length=64)
     participants: dict[str, LaunchedProcess] = Field(default_factory=dict, max_length=100)
     sites: dict[str, LaunchedProcess] = Field(default_factory=dict, max_length=100)
+
+
+class RequestBody(Table):
+    """The JSON object of an assessment request, before its tasks are found."""
+
+    participants: Annotated[
+        dict[Role, Annotated[Endpoint, BeforeValidator(_escape_spaces)]], Field(min_length=1), at_most(16)
+    ]
+    config: dict[str, Any] = Field(default_factory=dict)
+    tasks: Any = None
+    launch: Launch | None = None
 
 
 class AssessmentRequest(Record):

@@ -1,22 +1,30 @@
 """The assessment request: the JSON text of one A2A message, both ways."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, TypeAdapter
 
 from judge.config import RunConfig
-from judge.scenario.models import AssessmentRequest, Launch, Scenario
-from judge.scenario.tables import TASK_KEYS, Table, excerpt, read_config, read_task, read_tasks
+from judge.scenario.models import (
+    EXAMPLES,
+    ONE_TASK,
+    TASKS,
+    AssessmentRequest,
+    Launch,
+    RequestBody,
+    Scenario,
+    TaskTable,
+)
 from shared.errors import ConfigError
+from shared.fields import did_you_mean, keys_of, shown
 from shared.models import Task
+from shared.validation import mistake, validated
 
 MAX_REQUEST_CHARS = 8_000_000
-MAX_PARTICIPANTS = 16
 _MAX_WARNINGS = 50
 _SOURCE = "assessment request"
-_REQUEST_KEYS = ("participants", "config", "tasks", "launch")
 
 Bundled = Callable[[str], tuple[Task, ...]]
 
@@ -29,22 +37,18 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     back as warnings. `num_instances` is how many tasks all shards have together; beside a `shard_index` without
     `num_shards` it counts the shards. The tasks are not sharded here: see `shard`. Raises nothing but `ConfigError`.
     """
-    data = _read_json(text)
-    warnings = data.unknown(_REQUEST_KEYS)
-    participants = _participants(data)
-    table = Table(_SOURCE, "config", data.data.get("config") or {})
-    tasks, task_warnings, taken = _tasks(data, table, bundled)
-    warnings += task_warnings
-    values = {key: value for key, value in table.data.items() if key not in taken}
-    if "shard_index" in values and "num_shards" not in values and "num_instances" in values:
-        values["num_shards"] = values.pop("num_instances")
-    rest = Table(_SOURCE, "config", values)
-    warnings += rest.unknown(RunConfig.model_fields)
-    config = read_config(rest, strict=False)
+    warnings: list[str] = []
+    known = _known(_read_json(text), RequestBody, (), warnings)
+    body = validated(TypeAdapter(RequestBody), known, _SOURCE, examples=EXAMPLES)
+    tasks, settings = _tasks(body, bundled, warnings)
+    if "shard_index" in settings and "num_shards" not in settings and "num_instances" in settings:
+        settings["num_shards"] = settings.pop("num_instances")
+    settings = _known(settings, RunConfig, ("config",), warnings)
+    config = validated(TypeAdapter(RunConfig), settings, _SOURCE, under=("config",))
     if len(warnings) > _MAX_WARNINGS:
         warnings = [*warnings[:_MAX_WARNINGS], f"{_SOURCE}: {len(warnings) - _MAX_WARNINGS} more warnings"]
     return AssessmentRequest(
-        participants=participants, config=config, tasks=tasks, launch=_launch(data), warnings=tuple(warnings)
+        participants=body.participants, config=config, tasks=tasks, launch=body.launch, warnings=tuple(warnings)
     )
 
 
@@ -58,8 +62,7 @@ def request_text(
     """The request that `agentbeats-run` sends for `scenario`, with other tasks or another config where given.
 
     Only settings that were set are sent, so that any judge of this benchmark understands it. `launch` is for a judge
-    of the runner's own.
-    Raises `ConfigError` when a participant has no endpoint.
+    that we start ourselves. Raises `ConfigError` when a participant has no endpoint.
     """
     chosen = scenario.tasks if tasks is None else tasks
     settings = scenario.config if config is None else config
@@ -67,7 +70,7 @@ def request_text(
     for agent in scenario.participants:
         if agent.endpoint is None:
             raise ConfigError(
-                f"{scenario.path}: participant {excerpt(agent.role)} has no endpoint",
+                f"{scenario.path}: participant {shown(agent.role)} has no endpoint",
                 remedy='add endpoint = "http://127.0.0.1:PORT"',
             )
         endpoints[agent.role] = agent.endpoint
@@ -77,86 +80,62 @@ def request_text(
         body["participant_ids"] = ids
     if chosen:
         body["tasks"] = [task.model_dump(mode="json", exclude_defaults=True) for task in chosen]
-    told = {} if launch is None else {"launch": launch.model_dump(mode="json", exclude_defaults=True)}
-    return json.dumps({"participants": endpoints, "config": body, **told}, ensure_ascii=False, allow_nan=False)
+    extra = {} if launch is None else {"launch": launch.model_dump(mode="json", exclude_defaults=True)}
+    return json.dumps({"participants": endpoints, "config": body, **extra}, ensure_ascii=False, allow_nan=False)
 
 
-def _read_json(text: str) -> Table:
+def _read_json(text: str) -> object:
     if len(text) > MAX_REQUEST_CHARS:
-        raise ConfigError(
-            f"{_SOURCE}: {len(text)} characters, more than {MAX_REQUEST_CHARS}", remedy="send fewer tasks at once"
-        )
+        raise mistake(_SOURCE, (), f"{len(text)} characters, more than {MAX_REQUEST_CHARS}", "send fewer tasks at once")
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"{_SOURCE}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}: {excerpt(text)}",
-            remedy='send {"participants": {role: url}, "config": {…}}',
-        ) from None
+        problem = f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}: {shown(text)}"
+        raise mistake(_SOURCE, (), problem, 'send {"participants": {role: url}, "config": {…}}') from None
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:100]
-        raise ConfigError(f"{_SOURCE}: not usable JSON: {reason}", remedy="send plain numbers and texts") from None
-    return Table(_SOURCE, "the message", value)
+        raise mistake(_SOURCE, (), f"unusable JSON: {reason}", "send plain numbers and texts") from None
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
-def _participants(data: Table) -> dict[str, str]:
-    value = data.data.get("participants")
-    if not value:
-        raise data.mistake("participants", "missing or empty", 'add "participants": {"white_agent": "http://…"}')
-    table = Table(_SOURCE, "participants", value)
-    addresses = Table(_SOURCE, "participants", {role: _address(url) for role, url in table.data.items()})
-    if len(table.data) > MAX_PARTICIPANTS:
-        raise data.mistake("participants", f"{len(table.data)} of them, at most {MAX_PARTICIPANTS}", "send fewer")
-    roles = Table(_SOURCE, "participants", {role: role for role in table.data})
-    found = {}
-    for role in table.data:
-        if roles.required(role, limit=100, example="a role name") != role:
-            raise table.mistake(role, "a role name has spaces around it", "remove them")
-        found[role] = addresses.endpoint(role, required=True, with_port=False) or ""
-    return found
+def _known(value: object, model: type[BaseModel], path: tuple[str | int, ...], warnings: list[str]) -> Any:
+    """A table without nulls and without the keys that the model does not have, each of which becomes a warning."""
+    if not isinstance(value, Mapping):
+        return value
+    known = keys_of(model)
+    for key in value:
+        if key not in known:
+            # Beyond the limit they are only counted: finding the closest key is slow.
+            if len(warnings) >= _MAX_WARNINGS:
+                warnings.append("")
+                continue
+            problem = f"unknown key, ignored ({did_you_mean(key, known)})"
+            warnings.append(mistake(_SOURCE, (*path, key), problem, "").message)
+    return {key: item for key, item in value.items() if key in known and item is not None}
 
 
-def _launch(data: Table) -> Launch | None:
-    value = data.data.get("launch")
-    try:
-        return None if value is None else Launch.model_validate(value)
-    except ValidationError as error:
-        where = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
-        raise data.mistake("launch", f"{excerpt(where)} is not usable", "leave it out") from None
-
-
-def _address(url: object) -> object:
-    """The platform's gateway makes the path of an address from a role as it is written, with its spaces."""
-    head, slash, path = url.rpartition("/") if isinstance(url, str) and url.count("/") > 2 else ("", "", "")
-    return f"{head}/{path.strip().replace(' ', '%20')}" if slash else url
-
-
-def _tasks(data: Table, config: Table, bundled: Bundled) -> tuple[tuple[Task, ...], list[str], set[str]]:
-    """The tasks, warnings about them, and the keys of `config` that were theirs."""
-    for table, where in ((config, "config.tasks"), (data, "tasks")):
-        value = table.data.get("tasks")
-        if value is None:
+def _tasks(body: RequestBody, bundled: Bundled, warnings: list[str]) -> tuple[tuple[Task, ...], dict[str, Any]]:
+    """The tasks, and what is left of `config` as settings."""
+    config = body.config
+    rest = {key: value for key, value in config.items() if key != "tasks"}
+    for tasks, path in ((config.get("tasks"), ("config", "tasks")), (body.tasks, ("tasks",))):
+        if tasks is None:
             continue
-        tasks = read_tasks(_SOURCE, where, value)
-        if not tasks:
-            raise ConfigError(f"{_SOURCE}: {where} is empty", remedy="send at least one task")
-        warnings = [
-            warning
-            for number, item in enumerate(value, 1)
-            for warning in Table(_SOURCE, f"{where} #{number}", item).unknown(TASK_KEYS)
-        ]
-        if table is config and data.data.get("tasks") is not None:
-            warnings.append(f"{_SOURCE}: tasks is ignored, since config.tasks is there")
-        return tasks, warnings, {"tasks"}
-    name = config.text("scenario")
-    if name and "task_id" not in config.data:
-        return bundled(name), [], {"tasks"}
-    if not any(key in config.data for key in TASK_KEYS):
-        raise ConfigError(
-            f"{_SOURCE}: no tasks", remedy="send config.tasks, a bundled set as config.scenario, or one task as config"
-        )
-    return (read_task(config),), [], {*TASK_KEYS, "tasks"}
+        if isinstance(tasks, list):
+            tasks = [_known(task, TaskTable, (*path, place), warnings) for place, task in enumerate(tasks)]
+        if path == ("config", "tasks") and body.tasks is not None:
+            warnings.append(f"{_SOURCE}: tasks is ignored, because config.tasks is given")
+        return validated(TASKS, tasks, _SOURCE, under=path, examples=EXAMPLES), rest
+    name = config.get("scenario")
+    if isinstance(name, str) and name and "task_id" not in config:
+        return bundled(name), rest
+    keys = keys_of(TaskTable)
+    if not any(key in config for key in keys):
+        remedy = "send config.tasks, a bundled set as config.scenario, or one task as config"
+        raise mistake(_SOURCE, (), "no tasks", remedy)
+    table = {key: value for key, value in config.items() if key in keys and value is not None}
+    task = validated(ONE_TASK, table, _SOURCE, under=("config",), examples=EXAMPLES)
+    return (task,), {key: value for key, value in rest.items() if key not in keys}

@@ -1,21 +1,28 @@
-"""Tasks as text: drawn by level, written as TOML, taken from the Online-Mind2Web dataset, checked. Pure."""
+"""Where tasks come from: samples by level, the Online-Mind2Web dataset, and how they are written as TOML."""
 
+import asyncio
+import importlib
 import json
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
-from judge.scenario.tables import TASK_KEYS, Table, excerpt, read_task
-from judge.scenario.toml import MAX_TASKS, Scenario, parse_scenario, read_toml
+import httpx
+
+from judge.scenario.models import EXAMPLES, TASKS
 from shared.errors import ConfigError
+from shared.fields import shown
+from shared.files import decode, parse_json, reason_of
 from shared.models import Level, Task
-from shared.reading import decode, parse_json, reason_of
+from shared.validation import mistake, validated
 
+DATASET = "osunlp/Online-Mind2Web"
 _LEVELS: tuple[Level | None, ...] = (*get_args(Level), None)
-_MAX_PROBLEMS = 100
+_LISTS = ("data", "rows", "tasks", "test")
+_EXPECTED = "give the dataset's JSON: a list of {task_id, confirmed_task, website, level, reference_length}"
 
 
 def sample(tasks: Sequence[Task], *, count: int, seed: int) -> tuple[Task, ...]:
@@ -31,33 +38,24 @@ def sample(tasks: Sequence[Task], *, count: int, seed: int) -> tuple[Task, ...]:
     return tuple(drawn)
 
 
-def toml_string(text: str) -> str:
-    """`text` as a TOML basic string. JSON's escapes are TOML's, but for DEL, which JSON leaves bare."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def tasks_toml(tasks: Sequence[Task]) -> str:
-    """`[[tasks]]` tables, one blank line between them."""
-    return "\n".join(_task_toml(task) for task in tasks)
-
-
-def scenario_toml(tasks: Sequence[Task], *, participant: str) -> str:
-    """A scenario of these tasks that runs on this machine with the bundled participant of that name."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", participant):
-        raise ConfigError(f"participant {excerpt(participant)} is no name", remedy="see wabe participant --list")
-    return f"""[green_agent]
-endpoint = "http://127.0.0.1:9009"
-cmd = "wabe serve --host 127.0.0.1 --port 9009"
-
-[[participants]]
-role = "white_agent"
-endpoint = "http://127.0.0.1:9019"
-cmd = "wabe participant {participant} --host 127.0.0.1 --port 9019"
-
-[config]
-max_steps = 15
-
-{tasks_toml(tasks)}"""
+def hub_tasks() -> tuple[Task, ...]:
+    """The whole dataset, through the optional package `datasets`. Raises `ConfigError` when it cannot be loaded."""
+    try:
+        hub = importlib.import_module("datasets")
+    except ImportError:
+        raise ConfigError(
+            "no dataset file given, and the package 'datasets' is not installed",
+            remedy="give the dataset's JSON file, or: pip install datasets",
+        ) from None
+    try:
+        records = [dict(record) for record in hub.load_dataset(DATASET, split="test")]
+    # The package raises errors of every kind (network, access, its own): each means that there is no data.
+    except Exception as error:  # noqa: BLE001
+        raise ConfigError(
+            f"dataset {DATASET} cannot be loaded: {type(error).__name__}: {str(error).splitlines()[:1]!a:.200}",
+            remedy="ask for access on its page and log in, or give its JSON file",
+        ) from None
+    return _dataset_tasks(records, DATASET)
 
 
 def read_dataset(content: bytes, source: str) -> tuple[Task, ...]:
@@ -65,7 +63,7 @@ def read_dataset(content: bytes, source: str) -> tuple[Task, ...]:
 
     Each has `task_id`, `confirmed_task`, `website`, `level` and `reference_length`.
     """
-    return dataset_tasks(dataset_records(content, source), source)
+    return _dataset_tasks(dataset_records(content, source), source)
 
 
 def dataset_records(content: bytes, source: str) -> list[object]:
@@ -76,9 +74,9 @@ def dataset_records(content: bytes, source: str) -> list[object]:
     try:
         found = _values(decode(content))
     except json.JSONDecodeError as error:
-        raise ConfigError(f"{source}: not JSON: {error.msg} in {excerpt(error.doc)}", remedy=_EXPECTED) from None
+        raise mistake(source, (), f"not JSON: {error.msg} in {shown(error.doc)}", _EXPECTED) from None
     except ValueError as error:
-        raise ConfigError(f"{source}: {reason_of(error)}", remedy=_EXPECTED) from None
+        raise mistake(source, (), reason_of(error), _EXPECTED) from None
     only = found[0] if len(found) == 1 else None
     if isinstance(only, dict) and "task_id" not in only:
         found = next((only[key] for key in _LISTS if isinstance(only.get(key), list)), found)
@@ -98,61 +96,71 @@ def _values(text: str) -> list[object]:
         return [parse_json(text)]
 
 
-_LISTS = ("data", "rows", "tasks", "test")
-_EXPECTED = "give the dataset's JSON: a list of {task_id, confirmed_task, website, level, reference_length}"
+def _dataset_tasks(records: Sequence[object], source: str) -> tuple[Task, ...]:
+    if not records:
+        raise mistake(source, (), "no tasks", _EXPECTED)
+    tables = [_as_table(record) if isinstance(record, Mapping) else record for record in records]
+    return validated(TASKS, tables, source, under=("record",), examples=EXAMPLES)
 
 
-def dataset_tasks(items: Sequence[object], source: str) -> tuple[Task, ...]:
-    """Tasks of dataset records; the first mistake raises `ConfigError` naming the record."""
-    if not items:
-        raise ConfigError(f"{source}: no tasks", remedy=_EXPECTED)
-    tasks: dict[str, Task] = {}
-    for number, item in enumerate(items, 1):
-        record = Table(source, f"record {number}", item)
-        task = read_task(Table(source, f"record {number}", _renamed(record.data)))
-        if task.task_id in tasks:
-            raise record.mistake("task_id", f"'{task.task_id}' is there twice", "remove one")
-        tasks[task.task_id] = task
-    return tuple(tasks.values())
+def _as_table(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A dataset record under our keys, without its other keys and without nulls."""
+    table = {key: record.get(key) for key in ("task_id", "website", "level", "reference_length")}
+    table["task"] = record.get("confirmed_task", record.get("task"))
+    length = table["reference_length"]
+    if isinstance(length, float) and length.is_integer():
+        table["reference_length"] = int(length)
+    return {key: value for key, value in table.items() if value is not None}
 
 
-def problems_of(content: bytes, path: Path) -> tuple[Scenario | None, list[str]]:
-    """The scenario, when there is one, and everything that is wrong with the file, a line each.
+def scenario_toml(tasks: Sequence[Task], *, participant: str) -> str:
+    """A scenario of these tasks that runs on this machine with the bundled participant of that name."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", participant):
+        raise ConfigError(f"unknown participant {shown(participant)}", remedy="see wabe participant --list")
+    return f"""[green_agent]
+endpoint = "http://127.0.0.1:9009"
+cmd = "wabe serve --host 127.0.0.1 --port 9009"
 
-    Where the whole is refused, every task is looked at on its own, so that one run shows all mistakes.
-    """
-    try:
-        return parse_scenario(content, path), []
-    except ConfigError as error:
-        first = str(error)
-    try:
-        tables = read_toml(content, str(path)).get("tasks")
-    except ConfigError:
-        tables = None
-    lines = [first]
-    seen: dict[str, int] = {}
-    for number, item in enumerate(tables[:MAX_TASKS] if isinstance(tables, list) else [], 1):
-        try:
-            table = Table(str(path), f"[[tasks]] #{number}", item)
-            table.refuse_unknown(TASK_KEYS)
-            task_id = read_task(table).task_id
-            earlier = seen.setdefault(task_id, number)
-            if earlier != number:
-                raise table.mistake("task_id", f"'{task_id}' is already the id of #{earlier}", "make ids unique")
-        except ConfigError as error:
-            lines.append(str(error))
-    return None, list(dict.fromkeys(lines))[:_MAX_PROBLEMS]
+[[participants]]
+role = "white_agent"
+endpoint = "http://127.0.0.1:9019"
+cmd = "wabe participant {participant} --host 127.0.0.1 --port 9019"
+
+[config]
+max_steps = 15
+
+{tasks_toml(tasks)}"""
 
 
-def repeated(tasks: Sequence[Task]) -> list[str]:
-    """A line for each task that says the same of the same website as an earlier one."""
-    seen: dict[tuple[str, str], str] = {}
-    lines = []
-    for task in tasks:
-        earlier = seen.setdefault((task.website, " ".join(task.task.split()).lower()), task.task_id)
-        if earlier != task.task_id:
-            lines.append(f"task {task.task_id} repeats the words of {earlier}")
-    return lines
+def tasks_toml(tasks: Sequence[Task]) -> str:
+    """`[[tasks]]` tables, one blank line between them."""
+    return "\n".join(_task_toml(task) for task in tasks)
+
+
+def _task_toml(task: Task) -> str:
+    lines = ["[[tasks]]"]
+    for key, value in task.model_dump(mode="json", exclude_defaults=True).items():
+        if key == "checks":
+            lines += ["checks = [", *(f"  {_toml_value(check)}," for check in value), "]"]
+        else:
+            lines.append(f"{key} = {_toml_value(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: Any) -> str:
+    """A JSON value in one line of TOML. A key whose value is null is left out: TOML has no null."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            # JSON's escapes are TOML's, but for DEL, which JSON leaves bare.
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case Mapping():
+            pairs = (f"{_toml_value(key)} = {_toml_value(item)}" for key, item in value.items() if item is not None)
+            return f"{{ {', '.join(pairs)} }}"
+        case list() | tuple():
+            return f"[{', '.join(map(_toml_value, value))}]"
+    return str(value)
 
 
 def statistics(tasks: Sequence[Task]) -> list[str]:
@@ -172,47 +180,26 @@ def statistics(tasks: Sequence[Task]) -> list[str]:
     return lines
 
 
-def _task_toml(task: Task) -> str:
-    lines = [
-        "[[tasks]]",
-        f"task_id = {toml_string(task.task_id)}",
-        f"website = {toml_string(task.website)}",
-        f"task = {toml_string(task.task)}",
-    ]
-    if task.level is not None:
-        lines.append(f"level = {toml_string(task.level)}")
-    if task.reference_length is not None:
-        lines.append(f"reference_length = {task.reference_length}")
-    if task.key_points:
-        lines.append(f"key_points = {_toml_value(task.key_points)}")
-    if task.allowed_sites:
-        lines.append(f"allowed_sites = {_toml_value(task.allowed_sites)}")
-    if task.checks:
-        checks = task.model_dump(mode="json", include={"checks"}, exclude_defaults=True)["checks"]
-        lines += ["checks = [", *(f"  {_toml_value(check)}," for check in checks), "]"]
-    return "\n".join(lines) + "\n"
+async def unreachable(urls: Iterable[str], *, at_once: int = 8, timeout_s: float = 10.0) -> dict[str, str]:
+    """The hosts (`https://host:port`) that do not answer, each with the reason. Every host is asked once.
 
+    Any HTTP answer counts as reachable: many sites refuse clients that are not browsers.
+    """
+    by_host: dict[str, str] = {}
+    for url in urls:
+        parts = urlsplit(url)
+        by_host.setdefault(f"{parts.scheme}://{parts.netloc}", url)
+    slots = asyncio.Semaphore(at_once)
 
-def _toml_value(value: Any) -> str:
-    """A JSON value in one line of TOML. A key whose value is null is left out: TOML has no null."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return toml_string(value)
-        case Mapping():
-            pairs = (f"{toml_string(key)} = {_toml_value(item)}" for key, item in value.items() if item is not None)
-            return f"{{ {', '.join(pairs)} }}"
-        case list() | tuple():
-            return f"[{', '.join(map(_toml_value, value))}]"
-    return str(value)
+    async with httpx.AsyncClient(trust_env=False, timeout=timeout_s) as client:
 
+        async def ask(url: str) -> str | None:
+            async with slots:
+                try:
+                    async with asyncio.timeout(timeout_s), client.stream("GET", url):
+                        return None
+                except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
+                    return str(error)[:200] or type(error).__name__
 
-def _renamed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A dataset record under our keys; its further keys are none of ours."""
-    known = {key: record[key] for key in ("task_id", "website", "level", "reference_length") if key in record}
-    known["task"] = record.get("confirmed_task", record.get("task"))
-    length = known.get("reference_length")
-    if isinstance(length, float) and length.is_integer():
-        known["reference_length"] = int(length)
-    return known
+        reasons = await asyncio.gather(*(ask(url) for url in by_host.values()))
+    return {host: reason for host, reason in zip(by_host, reasons, strict=True) if reason is not None}

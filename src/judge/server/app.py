@@ -1,23 +1,25 @@
-"""Puts the judge on a port: the A2A endpoint, the live page, traces. A composition root."""
+"""Puts the judge on a port: the A2A endpoint, the live page, traces."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
-from judge.browser import folders as browser_folders
+from judge.browser.chromium import sweep
 from judge.events import Event, Sink
 from judge.server.limits import ServiceLimits
-from judge.server.live import LiveHub
-from judge.server.live_routes import live_routes
-from judge.server.service import JudgeService, ServiceParts
-from judge.server.tracing import open_tracing
+from judge.server.live import LiveHub, live_routes
+from judge.server.service import JudgeService
+from judge.server.tracing import Tracing, open_tracing
 from shared.a2a.connections import descriptors_for_work, raise_descriptor_limit
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, run_server
 from shared.errors import ConfigError
 from shared.settings import Settings
-from shared.task_sets import task_sets_folder
 
-_FEWEST_DESCRIPTORS = 64
+# One browser with its MCP server, the server's own sockets and the files of one run.
+_MIN_DESCRIPTORS = 64
 _SKILL = Skill(
     id="assess-web-agent",
     name="Assess a web agent",
@@ -34,27 +36,29 @@ def serve_judge(
     card_url: str | None,
     output_dir: Path,
     limits: ServiceLimits,
-    ui: bool = True,
-    public_live: bool = False,
+    ui: bool,
+    public_live: bool,
 ) -> None:
     """Serve the judge until a signal; blocks. Raises `ConfigError` for a taken port or an unusable folder.
 
-    The live page answers this machine only, unless a token guards it or `public_live` opens it to everyone.
+    The live page is available on this machine only, unless a token protects it or `public_live` opens it to everyone.
     """
     version = metadata.version("wabe")
-    browser_folders.sweep()
+    # A judge that was killed leaves its browsers' folders behind.
+    sweep()
+    raise_descriptor_limit()
+    descriptors = descriptors_for_work()
+    if descriptors < _MIN_DESCRIPTORS:
+        raise ConfigError("this process may not open enough files to run a browser", remedy="set `ulimit -n 1024`")
     tracing = open_tracing(settings, version=version)
-    hub = LiveHub() if ui else None
+    hub = LiveHub()
     service = JudgeService(
-        ServiceParts(
-            settings=settings,
-            output_dir=output_dir,
-            scenarios=task_sets_folder(settings),
-            watch=lambda run_id, role: _both(tracing.watch(run_id, role), hub.watch(run_id) if hub else None),
-            wrap_model=tracing.model,
-            limits=limits.model_copy(update={"descriptors": _descriptors()}),
-            own_address=address_of(host, port),
-        )
+        settings,
+        output_dir,
+        limits=limits.model_copy(update={"descriptors": descriptors}),
+        watch=partial(watching, tracing, hub),
+        wrap_model=tracing.model,
+        own_address=address_of(host, port),
     )
     app = build_app(
         service,
@@ -63,15 +67,14 @@ def serve_judge(
         version=version,
         card_url=card_url or address_of(host, port),
         skills=[_SKILL],
-        extra_routes=live_routes(hub, output_dir, is_open=public_live or bool(settings.auth_token)) if hub else (),
+        extra_routes=live_routes(hub, output_dir, is_open=public_live or bool(settings.auth_token)) if ui else (),
         auth_token=settings.auth_token,
         task_db=output_dir / "tasks.sqlite",
     )
 
     async def stop() -> None:
-        # Viewers first: an open event stream would hold the server's end up.
-        if hub:
-            await hub.close()
+        # Viewers first: an open event stream would delay the shutdown.
+        await hub.close()
         await app.state.stop()
 
     try:
@@ -80,19 +83,17 @@ def serve_judge(
         tracing.close()
 
 
-def _both(first: Sink, second: Sink | None) -> Sink:
-    def take(event: Event) -> None:
-        first(event)
-        if second:
-            second(event)
+@contextmanager
+def watching(tracing: Tracing, hub: LiveHub, run_id: str, role: str) -> Iterator[Sink]:
+    """The sink that sends a run's events to traces and live page; afterwards both show the run as over."""
+    with tracing.watch(run_id, role) as trace:
+        show = hub.watch(run_id)
 
-    return take
+        def take(event: Event) -> None:
+            trace(event)
+            show(event)
 
-
-def _descriptors() -> int:
-    """How many descriptors assessments may use."""
-    raise_descriptor_limit()
-    descriptors = descriptors_for_work()
-    if descriptors < _FEWEST_DESCRIPTORS:
-        raise ConfigError("this process may not open enough files to run a browser", remedy="set `ulimit -n 1024`")
-    return descriptors
+        try:
+            yield take
+        finally:
+            hub.end(run_id)

@@ -1,4 +1,4 @@
-"""What one judge takes on, and whom it dials. Pure."""
+"""What one judge accepts: the limits of a request, capacity, and the settings that only its own user may make."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,18 +14,25 @@ from shared.text import excerpt
 # Pipes to the MCP server, the participant's connection, files, and the connections that pages open through the proxy.
 _DESCRIPTORS_PER_TASK = 32
 _UNLIMITED = 1_000_000
+# They name something on the judge's own machine, where its key is sent, or which run is resumed.
+_HOST_SETTINGS = ("browser_path", "prompts", "judge_base_url", "run_id")
+
+
+def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
+    """The settings of a request that only someone with access to the judge's machine may make."""
+    return tuple(name for name in _HOST_SETTINGS if getattr(config, name) is not None)
 
 
 class ServiceLimits(Record):
     """What the judge's owner allows a request to ask for.
 
     A request with more tasks, more steps or a longer `task_timeout_s` is rejected: with less it would be another
-    assessment. Budgets and parallelism are clamped instead. `max_cost_usd` and `max_tokens` bound the judge model's
+    assessment. Budgets and parallelism are clamped instead. `max_cost_usd` and `max_tokens` limit the judge model's
     use in each assessment and in all assessments of the process together.
 
-    `descriptors` are those that assessments may use; `None` stands for more than they can. `allowed_participants` are
+    `descriptors` are those that assessments may use; `None` means unlimited. `allowed_participants` are
     `host` or `host:port`, compared as written (an IPv6 address in brackets); a host without a port allows all its
-    ports. Empty: any participant may be dialled.
+    ports. Empty: any participant is allowed.
     """
 
     max_assessments: int = 4
@@ -39,15 +46,15 @@ class ServiceLimits(Record):
     allowed_participants: tuple[str, ...] = ()
 
     def check(self, config: RunConfig, tasks: int) -> None:
-        """Raises `ConfigError` for a request of `tasks` tasks that goes beyond a limit."""
-        for key, value, most in (
+        """Raises `ConfigError` for a request of `tasks` tasks that exceeds a limit."""
+        for key, value, limit in (
             ("max_steps", config.max_steps, self.max_steps),
             ("task_timeout_s", config.task_timeout_s, self.max_task_timeout_s),
         ):
-            if most is not None and value > most:
+            if limit is not None and value > limit:
                 raise ConfigError(
-                    f"assessment request: config.{key} is {value:g}, and this judge allows {most:g} at most",
-                    remedy=f"send {most:g} or less",
+                    f"assessment request: config.{key} is {value:g}, and this judge allows {limit:g} at most",
+                    remedy=f"send {limit:g} or less",
                 )
         if tasks > self.max_tasks:
             raise ConfigError(
@@ -55,27 +62,26 @@ class ServiceLimits(Record):
             )
 
     def within_budget(self, config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:
-        """The settings with their budgets clamped to this judge's, and a note for each that was.
+        """The settings with their budgets clamped to this judge's, and a note for each change.
 
-        Raises `ConfigError` for a model whose cost nobody can tell, when costs are limited.
+        Raises `ConfigError` for a model of unknown price when costs are limited.
         """
+        # Without a price nobody would notice that the limit is reached.
         if self.max_cost_usd is not None and find_price(config.judge_model) is None:
             raise ConfigError(
                 f"config.judge_model: this judge limits costs, and has no price for {excerpt(config.judge_model)}",
                 remedy="name a model of known price",
             )
         changes: dict[str, float] = {}
-        for key, most in (("max_judge_cost_usd", self.max_cost_usd), ("max_judge_tokens", self.max_tokens)):
-            asked = getattr(config, key)
-            if most is not None and (asked is None or asked > most):
-                changes[key] = most
-        notes = tuple(
-            f"config.{key} is set to {most:g}, the most that this judge allows" for key, most in changes.items()
-        )
+        for key, limit in (("max_judge_cost_usd", self.max_cost_usd), ("max_judge_tokens", self.max_tokens)):
+            wanted = getattr(config, key)
+            if limit is not None and (wanted is None or wanted > limit):
+                changes[key] = limit
+        notes = tuple(f"config.{key} is set to {limit:g}, this judge's maximum" for key, limit in changes.items())
         return config.model_copy(update=changes), notes
 
     def allows(self, url: str) -> bool:
-        """Whether a participant at this address may be dialled."""
+        """Whether the judge may connect to a participant at this address."""
         if not self.allowed_participants:
             return True
         try:
@@ -83,6 +89,7 @@ class ServiceLimits(Record):
             port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
         except ValueError:
             return False
+        # As `urlsplit` reads it, not by substring: "http://allowed.test@evil.test/" leads to evil.test.
         host = (parts.hostname or "").rstrip(".").lower()
         shown = f"[{host}]" if ":" in host else host
         allowed = {entry.strip().rstrip(".").lower() for entry in self.allowed_participants}
@@ -90,18 +97,19 @@ class ServiceLimits(Record):
 
 
 class Capacity:
-    """How many tasks at once, and how many descriptors, running assessments leave for the next one."""
+    """How many parallel tasks and how many descriptors the running assessments leave for the next one."""
 
     def __init__(self, limits: ServiceLimits) -> None:
         self._tasks = limits.max_parallel
         self._descriptors = _UNLIMITED if limits.descriptors is None else limits.descriptors
 
     def fit(self, request: AssessmentRequest, tasks: int) -> AssessmentRequest | None:
-        """The request, as parallel as there is room for; `None` when there is no room for even one of its `tasks`.
+        """The request with its parallelism clamped to what is free; `None` if not even one of its `tasks` fits.
 
-        Each task at once needs descriptors for its browser, and each call at once to the judge model needs one.
+        Each parallel task needs descriptors for its browser, and each parallel call to the judge model needs one.
         """
         config = request.config
+        # At most a quarter goes to calls, so that tasks are left room.
         calls = min(config.judge_max_concurrency, max(1, self._descriptors // 4))
         room = min(self._tasks, (self._descriptors - calls) // _DESCRIPTORS_PER_TASK)
         if tasks and room < 1:
@@ -109,12 +117,12 @@ class Capacity:
         changes, warnings = {"judge_max_concurrency": calls}, request.warnings
         if min(config.max_parallel, tasks) > room:
             changes["max_parallel"] = room
-            warnings += (f"config.max_parallel is set to {room}, all that this judge has room for at present",)
+            warnings += (f"config.max_parallel is set to {room}, the free capacity of this judge",)
         return request.model_copy(update={"config": config.model_copy(update=changes), "warnings": warnings})
 
     @contextmanager
     def taken(self, config: RunConfig, tasks: int) -> Iterator[None]:
-        """Take what an assessment with these settings, from `fit`, needs while the body runs."""
+        """Reserve what an assessment with these settings, from `fit`, needs while the body runs."""
         parallel = min(config.max_parallel, tasks)
         descriptors = parallel * _DESCRIPTORS_PER_TASK + config.judge_max_concurrency
         self._tasks -= parallel
@@ -124,12 +132,3 @@ class Capacity:
         finally:
             self._tasks += parallel
             self._descriptors += descriptors
-
-
-# Settings that name something of the judge's own machine, or where its key is sent, or whose run is gone on with.
-_OF_THE_HOST = ("browser_path", "prompts", "judge_base_url", "run_id")
-
-
-def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
-    """The settings of a request that only someone whom the judge trusts with its machine may make."""
-    return tuple(name for name in _OF_THE_HOST if getattr(config, name) is not None)

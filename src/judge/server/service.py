@@ -1,68 +1,70 @@
-"""The judge as an A2A server: takes one assessment request, runs it, answers with one artifact. A composition root."""
+"""The judge as an A2A agent: takes one assessment request, runs it, answers with one artifact."""
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from judge.browser.guard.browser import GuardedBrowsers
-from judge.browser.launch import BrowserSettings
+from judge.browser.chromium import BrowserSettings
+from judge.browser.playwright import open_browser
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment, Parts
+from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
-from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe, one_line
+from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
-from judge.results.provenance import provenance
-from judge.results.run_record import begin_run, end_run, environment_of, judge_of, spending_before
+from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance, spending_before
 from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, result_text
-from judge.scenario.bundled import bundled_tasks
-from judge.scenario.toml import AssessmentRequest, parse_request, shard
-from judge.server.limits import Capacity, settings_of_the_host
-from judge.server.limits import ServiceLimits as ServiceLimits
+from judge.scenario.models import AssessmentRequest
+from judge.scenario.request import parse_request
+from judge.scenario.toml import bundled_tasks, shard
+from judge.server.limits import Capacity, ServiceLimits, settings_of_the_host
+from judge.sites import NetworkPolicy
 from judge.store import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
-from shared.a2a.turn import TaskSink, Turn
+from shared.a2a.tasks import TaskSink, Turn
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm.limits import Budget, Spending
 from shared.llm.model import Model
 from shared.models import Task
 from shared.settings import Settings
-from shared.text import excerpt
+from shared.text import excerpt, one_line
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class ServiceParts:
-    """Where a judge keeps things and whom it tells."""
+def _unwatched(_run_id: str, _role: str) -> AbstractContextManager[Sink]:
+    return contextlib.nullcontext(lambda _: None)
+
+
+@dataclass
+class JudgeService:
+    """Runs assessments that arrive over A2A; each is isolated from the others.
+
+    `watch(run_id, role)` gives the sink for a run's events. `wrap_model` wraps the judge model, inside caches and
+    limits. The judge's browsers may not visit `own_address`.
+    """
 
     settings: Settings
     output_dir: Path
-    scenarios: Path
-    watch: Callable[[str, str], Sink]
-    wrap_model: Callable[[Model], Model]
-    limits: ServiceLimits
-    # Where the judge itself listens: no browser of its may go there.
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
+    watch: Callable[[str, str], AbstractContextManager[Sink]] = _unwatched
+    wrap_model: Callable[[Model], Model] = lambda model: model
     own_address: str = ""
 
-
-class JudgeService:
-    """Runs assessments that arrive over A2A; each is isolated from the others."""
-
-    def __init__(self, parts: ServiceParts) -> None:
-        self._parts = parts
+    def __post_init__(self) -> None:
         self._running: set[str] = set()
-        self._capacity = Capacity(parts.limits)
-        # Of all assessments together: many small requests must not cost more than one large one may.
+        self._capacity = Capacity(self.limits)
+        # Shared by all assessments: many small requests must not cost more than one large one may.
         self._budget = Budget(
-            max_cost_usd=parts.limits.max_cost_usd,
-            max_tokens=parts.limits.max_tokens,
+            max_cost_usd=self.limits.max_cost_usd,
+            max_tokens=self.limits.max_tokens,
             remedies=("start the judge with a higher --max-cost-usd", "start the judge with a higher --max-tokens"),
         )
 
@@ -74,16 +76,17 @@ class JudgeService:
             await sink.reject(str(error))
             return
         run_id = request.config.run_id or new_run_id()
-        tasks = len(_tasks_of(request))
+        tasks = len(request.tasks)
         fitting = self._capacity.fit(request, tasks)
-        if run_id in self._running or len(self._running) >= self._parts.limits.max_assessments or fitting is None:
-            busy = f"run {run_id} is under way" if run_id in self._running else "this judge is busy"
+        # No `await` since the capacity was computed, so no other request can take it in between.
+        if run_id in self._running or len(self._running) >= self.limits.max_assessments or fitting is None:
+            busy = f"run {run_id} is in progress" if run_id in self._running else "this judge is busy"
             await sink.reject(f"{busy}; try again when it is done")
             return
         self._running.add(run_id)
         try:
-            # From here on nobody else writes this run's folder; one that is refused before it begins leaves none.
-            with self._capacity.taken(fitting.config, tasks), RunStore(self._parts.output_dir, run_id).held("judge"):
+            # The lock keeps other processes out of the run's folder. A run that is refused leaves no folder.
+            with self._capacity.taken(fitting.config, tasks), RunStore(self.output_dir, run_id).held("judge"):
                 submission = await self._assess(fitting, run_id, sink)
         except ConfigError as error:
             await sink.reject(str(error))
@@ -94,78 +97,74 @@ class JudgeService:
             return
         finally:
             self._running.discard(run_id)
-        # The folder is free again before the client hears of the end.
+        # The lock is released before the client learns that the run is over.
         role = next(iter(request.participants))
         await sink.artifact("results", [_prose(role, submission), result_text(submission)])
         await sink.complete(f"Assessment {run_id} is done.")
 
     def _accept(self, text: str) -> AssessmentRequest:
-        request = parse_request(text, lambda name: bundled_tasks(name, self._parts.scenarios))
+        """The request with the tasks of its shard and with budgets clamped. Raises `ConfigError`."""
+        request = parse_request(text, lambda name: bundled_tasks(name, self.settings.scenarios_folder))
         if len(request.participants) != 1:
             raise ConfigError(
                 f"assessment request: {len(request.participants)} participants", remedy="send exactly one at a time"
             )
-        limits = self._parts.limits
-        limits.check(request.config, len(_tasks_of(request)))
-        host_keys = [f"config.{name}" for name in settings_of_the_host(request.config)]
+        config = request.config
+        tasks = shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
+        self.limits.check(config, len(tasks))
+        # A stranger must not choose files of this machine, where its key is sent, or whose run is resumed.
+        host_keys = [f"config.{name}" for name in settings_of_the_host(config)]
         host_keys += ["launch"] if request.launch else []
-        if host_keys and not self._parts.settings.trust_config:
+        if host_keys and not self.settings.trust_config:
             raise ConfigError(
-                f"assessment request: {host_keys[0]} is for this judge's own user to set",
+                f"assessment request: only the user who started this judge may set {host_keys[0]}",
                 remedy="leave it out, or start the judge with WABE_TRUST_CONFIG=1",
             )
         for url in request.participants.values():
-            if not limits.allows(url):
+            if not self.limits.allows(url):
                 raise ConfigError(
-                    f"assessment request: this judge does not dial {excerpt(url)}",
+                    f"assessment request: this judge does not connect to {excerpt(url)}",
                     remedy="start the judge with --allow-participant for that host",
                 )
-        config = self._config(request)
-        check_config(config, self._parts.settings)
-        warnings = (*request.warnings, *_without_checks(_tasks_of(request), config))
+        if self.settings.judge_model and "judge_model" not in config.model_fields_set:
+            config = config.model_copy(update={"judge_model": self.settings.judge_model})
+        # Only now: the answers reveal which files the judge's machine has.
+        check_config(config, self.settings)
+        warnings = request.warnings
+        unchecked = sum(not task.checks for task in tasks)
         if config.judge_model != OFFLINE:
+            # Checked here as well: a judge without budget should refuse before browsers and participant do their work.
             self._budget.check()
-            config, notes = limits.within_budget(config)
+            config, notes = self.limits.within_budget(config)
             warnings += notes
-        return request.model_copy(update={"config": config, "warnings": warnings})
-
-    def _config(self, request: AssessmentRequest) -> RunConfig:
-        """The request's settings; where it names no judge model, the one that this judge was started with."""
-        model = self._parts.settings.judge_model
-        if model is None or "judge_model" in request.config.model_fields_set:
-            return request.config
-        return request.config.model_copy(update={"judge_model": model})
-
-    def _open_judge(self, config: RunConfig, spending: Spending) -> Judge:
-        return open_judge(
-            config,
-            self._parts.settings,
-            cache_dir=self._parts.output_dir / "cache",
-            wrap=self._parts.wrap_model,
-            spending=spending,
-            others=(self._budget,),
-        )
-
-    def _browsers(self, config: RunConfig, participant: str) -> Callable[[Task], BrowserFactory]:
-        settings = BrowserSettings.from_config(config, self._parts.settings)
-        closed = (self._parts.own_address, participant)
-
-        def browsers_for(task: Task) -> BrowserFactory:
-            return GuardedBrowsers(settings, task.website, (*config.allowed_sites, *task.allowed_sites), closed=closed)
-
-        return browsers_for
+        elif unchecked:
+            warnings += (f"{unchecked} of {len(tasks)} tasks will be unscored: {NO_CHECKS}",)
+        return request.model_copy(update={"config": config, "tasks": tasks, "warnings": warnings})
 
     async def _assess(self, request: AssessmentRequest, run_id: str, sink: TaskSink) -> Submission:
-        """Run it and write everything down. Raises `ConfigError` while nothing has begun."""
-        config = request.config
+        """Run the assessment and record it. Raises `ConfigError` only before the run has begun."""
+        config, tasks = request.config, request.tasks
         role, url = next(iter(request.participants.items()))
-        tasks = _tasks_of(request)
-        store = RunStore(self._parts.output_dir, run_id)
-        browsers = self._browsers(config, url)
+        store = RunStore(self.output_dir, run_id)
+        browsers = BrowserSettings.from_config(config, self.settings)
+
+        def browsers_for(task: Task) -> BrowserFactory:
+            sites = (task.website, *config.allowed_sites, *task.allowed_sites)
+            return partial(open_browser, browsers, NetworkPolicy.for_websites(sites, closed=(self.own_address, url)))
+
         spending = spending_before(store)
         async with contextlib.AsyncExitStack() as stack:
-            judge = self._open_judge(config, spending)
+            judge = open_judge(
+                config,
+                self.settings,
+                cache_dir=self.output_dir / "cache",
+                wrap=self.wrap_model,
+                spending=spending,
+                others=(self._budget,),
+            )
             stack.push_async_callback(judge.aclose)
+            # With checks, another judge than the run's may decide a task; `wabe score` and `verify` need to know which.
+            deciding = {task.task_id: judge.judges_of(task)[0].id for task in tasks}
             begin_run(
                 store,
                 config=config,
@@ -173,134 +172,100 @@ class JudgeService:
                 role=role,
                 url=url,
                 judge_id=judge.id,
-                judge_ids=_other_judges(judge, tasks),
+                judge_ids={task_id: judge_id for task_id, judge_id in deciding.items() if judge_id != judge.id},
                 launch=request.launch,
             )
             await sink.annotate({RUN_ID_KEY: run_id})
-            updates = _Updates(sink)
-            watch = self._parts.watch(run_id, role)
+            watch = stack.enter_context(self.watch(run_id, role))
+            tell = await stack.enter_async_context(_progress(sink))
 
             def emit(event: Event) -> None:
                 log.info("%s", describe(event))
-                updates(event)
+                tell(event)
                 watch(event)
 
             for warning in request.warnings:
-                await sink.update(describe(Noted(text=warning)))
-            line = _Line(url, config)
-            stack.push_async_callback(line.aclose)
-            parts = Parts(browsers=browsers, connect=line, judge=judge, store=store, emit=emit)
-            state = "failed"
-            results: tuple[TaskSummary, ...] = ()
-            try:
-                async with updates.flowing():
-                    results = await Assessment(tasks, config, parts).run()
-                state = "completed"
-            except asyncio.CancelledError:
-                state = "cancelled"
-                raise
-            finally:
-                try:
-                    # First: calls that this cuts off are billed, and belong in the record.
-                    await judge.aclose()
-                finally:
-                    with _even_on_a_full_disk():
-                        end_run(store, state, results, judge_of(results), spending)
+                emit(Noted(text=warning))
+            connect = _shared_connection(url, config, stack)
+            assessment = Assessment(
+                tasks, config, browsers=browsers_for, connect=connect, judge=judge, store=store, emit=emit
+            )
+            results = await self._recorded(assessment, judge, store, spending)
         submission = _submission(request, role, results, run_id)
-        with _even_on_a_full_disk():
+        with _logging_write_errors():
             store.write_submission(submission)
         return submission
 
-
-def _other_judges(judge: Judge, tasks: Sequence[Task]) -> dict[str, str]:
-    """The id of the judge whose verdict counts, for each task where it is not the run's judge."""
-    counting = {task.task_id: judge.judges_of(task)[0].id for task in tasks}
-    return {task_id: judge_id for task_id, judge_id in counting.items() if judge_id != judge.id}
-
-
-def _tasks_of(request: AssessmentRequest) -> tuple[Task, ...]:
-    """The tasks of the request's shard."""
-    config = request.config
-    return shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
+    async def _recorded(
+        self, assessment: Assessment, judge: Judge, store: RunStore, spending: Spending
+    ) -> tuple[TaskSummary, ...]:
+        """The assessment's results. However it ends, the end is written to `run.json`."""
+        state = "failed"
+        results: tuple[TaskSummary, ...] = ()
+        try:
+            results = await assessment.run()
+            state = "completed"
+            return results
+        except asyncio.CancelledError:
+            state = "cancelled"
+            raise
+        finally:
+            try:
+                # Closed before the record is written, so that it includes the cost of calls that this cuts off.
+                await judge.aclose()
+            finally:
+                with _logging_write_errors():
+                    end_run(store, state, results, judge_of(results), spending)
 
 
 @contextlib.contextmanager
-def _even_on_a_full_disk() -> Iterator[None]:
-    """What cannot be written must not cost what can still be sent."""
+def _logging_write_errors() -> Iterator[None]:
+    """A full disk must not lose results that can still be sent."""
     try:
         yield
     except OSError as error:
         log.error("cannot write %s: %s", error.filename or "a result", error.strerror or error)
 
 
-class _Line:
-    """The line to the participant: opened when the first episode needs it, shared by all, since each costs a card."""
+def _shared_connection(
+    url: str, config: RunConfig, stack: contextlib.AsyncExitStack
+) -> Callable[[], AbstractAsyncContextManager[ParticipantClient]]:
+    """Connects when the first episode asks, for all of them, since each connection reads the agent card again.
 
-    def __init__(self, url: str, config: RunConfig) -> None:
-        self._url = url
-        self._config = config
-        self._opening = asyncio.Lock()
-        self._client: ParticipantClient | None = None
+    A failed connection is tried again by the next episode. `stack` closes it.
+    """
+    opening = asyncio.Lock()
+    opened: list[ParticipantClient] = []
 
-    @asynccontextmanager
-    async def __call__(self) -> AsyncIterator[ParticipantClient]:
-        """The open client. Raises `ParticipantError`; the next call tries again."""
-        async with self._opening:
-            if self._client is None:
+    @contextlib.asynccontextmanager
+    async def connect() -> AsyncIterator[ParticipantClient]:
+        async with opening:
+            if not opened:
                 client = ParticipantClient(
-                    self._url,
-                    reply_timeout_s=self._config.reply_timeout_s,
-                    max_reply_bytes=self._config.max_reply_bytes,
+                    url, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
                 )
-                self._client = await client.__aenter__()
-        yield self._client
+                opened.append(await stack.enter_async_context(client))
+        yield opened[0]
 
-    async def aclose(self) -> None:
-        """Hang up."""
-        if self._client is not None:
-            await self._client.__aexit__(None, None, None)
+    return connect
 
 
-class _Updates:
-    """Takes events as they happen and passes them on as prose; the sink puts together what comes too fast."""
+@contextlib.asynccontextmanager
+async def _progress(sink: TaskSink) -> AsyncIterator[Sink]:
+    """Passes events on to the client as prose, in order, and the last of them before this ends."""
+    # Events come from synchronous code that must not wait for the network.
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
 
-    def __init__(self, sink: TaskSink) -> None:
-        self._sink = sink
-        self._lines: list[str] = []
-        self._new = asyncio.Event()
+    async def pump() -> None:
+        while (line := await lines.get()) is not None:
+            await sink.update(line)
 
-    def __call__(self, event: Event) -> None:
-        self._lines.append(describe(event))
-        self._new.set()
-
-    @asynccontextmanager
-    async def flowing(self) -> AsyncIterator[None]:
-        """Send what comes while the body runs, and the rest at its end."""
-        pump = asyncio.create_task(self._pump())
-        try:
-            yield
-        finally:
-            pump.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await pump
-        await self._send()
-
-    async def _pump(self) -> None:
-        while True:
-            await self._new.wait()
-            await self._send()
-
-    async def _send(self) -> None:
-        lines, self._lines = self._lines, []
-        self._new.clear()
-        if lines:
-            await self._sink.update("\n".join(lines))
-
-
-def _without_checks(tasks: Sequence[Task], config: RunConfig) -> Iterator[str]:
-    without = sum(not task.checks for task in tasks)
-    if config.judge_model == OFFLINE and without:
-        yield f"{without} of {len(tasks)} tasks will be unscored: {NO_CHECKS}"
+    pumping = asyncio.create_task(pump())
+    try:
+        yield lambda event: lines.put_nowait(describe(event))
+    finally:
+        lines.put_nowait(None)
+        await pumping
 
 
 def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummary, ...], run_id: str) -> Submission:

@@ -1,178 +1,236 @@
-"""What a call to an agent is made of, whatever its protocol: where to dial, what comes back, whom to blame."""
+"""What every call to a foreign agent needs: where to send it, how large an answer may be, who is to blame for an error.
+
+Participants are adversaries. An answer is bounded, uncompressed JSON and never redirects; whatever reading it raises
+becomes an error that names the cause.
+"""
 
 import errno
+import functools
+import re
 import socket
-from collections.abc import Iterable, Iterator
+import ssl
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import cast
 
 import httpx
+from a2a.types import AgentInterface
+from a2a.utils.errors import A2AError
+from pydantic import SecretStr
 
 from shared.errors import InternalFault, ParticipantError, ParticipantUnreachable, WabeError
-from shared.models import Record
 from shared.text import excerpt
 
-MAX_WORDS_CHARS = 500
-
+_MAX_QUOTE_CHARS = 500
+# The SDK takes up to 10 µs to decode each JSON value and blocks the event loop meanwhile. Replies have a few dozen.
+MAX_VALUES = 10_000
+# Common servers (uvicorn) close an idle connection after 5 s; no request should meet a closing one.
+_KEEP_ALIVE_S = 3.5
+_CONNECT_TIMEOUT_S = 10.0
+_JSON_TYPES = ("json", "text/plain", "application/octet-stream")
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b"{[,"))
 # What this machine can run out of. EADDRNOTAVAIL is not among them: an address that the agent publishes can cause it.
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC})
 
 
-class AgentSummary(Record):
-    """What an agent's card says, as far as it is used: `url` and `protocol` are those that calls will use."""
+def choose_interface(interfaces: Iterable[AgentInterface], dialled: str) -> AgentInterface:
+    """The interface to call, on the host that was dialled: JSON-RPC before HTTP+JSON, protocol 1.0 before 0.3.
 
-    name: str
-    url: str
-    protocol: str
-
-
-class StatusText(NamedTuple):
-    """What an agent says of its progress."""
-
-    text: str
-
-
-class ArtifactTexts(NamedTuple):
-    """The text parts of one artifact, or of one piece of it."""
-
-    texts: tuple[str, ...]
-
-
-class Final(NamedTuple):
-    """The end: `state` is the protocol's word (completed, failed, canceled, rejected, input-required, …)."""
-
-    state: str
-    message: str
-
-
-AgentEvent = StatusText | ArtifactTexts | Final
-
-
-class Interface(NamedTuple):
-    """One way to call an agent, as its card names it."""
-
-    url: str
-    protocol_binding: str
-    protocol_version: str
-    tenant: str = ""
-
-    @property
-    def is_old(self) -> bool:
-        """Whether it speaks a protocol before 1.0."""
-        return self.protocol_version.startswith("0.")
-
-
-def choose_interface(interfaces: Iterable[Interface], dialled: str) -> Interface:
-    """The interface to call, at the host that was dialled: JSON-RPC before HTTP+JSON, the newest protocol first.
-
-    Only the path is taken from the card: many agents name a host that is right only where they run. An agent that
-    names another host and another path stands behind a gateway: its path begins where the dialled one ends.
+    Only the path is taken from the card, because many agents publish a host that is right only where they run. An agent
+    that publishes another host and another path is behind a gateway: its path is appended to the dialled one.
     """
     offered = list(interfaces)
     for binding in ("JSONRPC", "HTTP+JSON"):
-        found = [interface for interface in offered if interface.protocol_binding == binding]
-        if found:
-            best = max(found, key=lambda interface: not interface.is_old)
-            # Agents that name 0.2 speak what 0.3 speaks, as far as it is used here.
-            protocol = "0.3" if best.is_old else best.protocol_version or "1.0"
-            return best._replace(url=_pinned(best.url, httpx.URL(dialled)), protocol_version=protocol)
+        if matching := [interface for interface in offered if interface.protocol_binding == binding]:
+            best = min(matching, key=is_old)
+            # For what is used here, 0.2 is the same as 0.3.
+            version = "0.3" if is_old(best) else best.protocol_version or "1.0"
+            url = _on_dialled_host(best.url, httpx.URL(dialled))
+            return AgentInterface(url=url, protocol_binding=binding, protocol_version=version, tenant=best.tenant)
     raise ParticipantError(
-        "the agent's card offers neither JSON-RPC nor HTTP+JSON", remedy="offer one of them in the agent card"
+        "the agent card offers neither JSON-RPC nor HTTP+JSON", remedy="offer one of them in the agent card"
     )
 
 
-def _pinned(url: str, dialled: httpx.URL) -> str:
-    named, under = httpx.URL(url), dialled.path.rstrip("/")
-    path = named.raw_path
-    if named.netloc != dialled.netloc and not f"{named.path}/".startswith(f"{under}/"):
-        if named.path in ("", "/"):
+def is_old(interface: AgentInterface) -> bool:
+    """Whether it is a protocol version before 1.0."""
+    return interface.protocol_version.startswith("0.")
+
+
+def _on_dialled_host(url: str, dialled: httpx.URL) -> str:
+    published, base = httpx.URL(url), dialled.path.rstrip("/")
+    path = published.raw_path
+    if published.netloc != dialled.netloc and not f"{published.path}/".startswith(f"{base}/"):
+        if published.path in ("", "/"):
             path = dialled.raw_path
-        elif named.netloc:
+        elif published.netloc:
             path = dialled.raw_path.rstrip(b"/") + path
     return str(dialled.copy_with(raw_path=path or b"/"))
 
 
 @contextmanager
-def blaming(protocol_error: type[Exception]) -> Iterator[None]:
-    """The one boundary around reading an agent: whatever goes wrong inside is that agent's `ParticipantError`.
+def blaming_the_agent() -> Iterator[None]:
+    """Turn whatever goes wrong while an agent is called into that agent's `ParticipantError`.
 
-    Only bytes from the agent decide what happens inside, and decoders raise what they like (protobuf raises
-    `SystemError` for a lone surrogate): no list of exceptions would be complete. The exception is a shortage of this
-    machine, found anywhere in the chain of causes: an `InternalFault`. Cancellation and errors that already name their
-    cause pass. `protocol_error` is the base of the SDK's own errors.
+    Only bytes from the agent decide what happens inside, and decoders raise all kinds of errors (protobuf raises
+    `SystemError` for a lone surrogate), so no list of exceptions would be complete. A shortage on this machine,
+    anywhere in the chain of causes, is an `InternalFault` instead. Cancellation and errors that name their cause pass.
     """
     try:
         yield
     except WabeError:
         raise
     except Exception as error:  # noqa: BLE001
-        for cause in _causes(error):
+        for cause in _chain_of_causes(error):
             if _is_shortage(cause):
-                raise InternalFault(f"the judge's machine could not go on: {_words(cause)}") from None
-        raise _blamed(error, protocol_error) from None
+                raise InternalFault(f"this machine ran out of a resource: {_quoted(cause)}") from None
+        raise _participant_error(error) from None
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and everything that led to it."""
+def _chain_of_causes(error: BaseException) -> Iterable[BaseException]:
     found: dict[int, BaseException] = {}
-    waiting = [error]
-    while waiting:
-        each = waiting.pop()
-        if id(each) in found:
-            continue
-        found[id(each)] = each
-        waiting += [cause for cause in (each.__context__, each.__cause__) if cause is not None]
-        if isinstance(each, BaseExceptionGroup):
-            waiting += each.exceptions
-    yield from found.values()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        each = pending.pop()
+        if each is not None and id(each) not in found:
+            found[id(each)] = each
+            pending += [each.__cause__, each.__context__]
+            pending += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+    return found.values()
 
 
 def _is_shortage(error: BaseException) -> bool:
-    if isinstance(error, socket.gaierror):  # its numbers are not those of the system
+    if isinstance(error, socket.gaierror):  # has its own error numbers
         return error.errno == socket.EAI_MEMORY
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _SHORTAGES)
 
 
-def _blamed(error: BaseException, protocol_error: type[Exception]) -> ParticipantError:
+def _participant_error(error: BaseException) -> ParticipantError:
+    # The SDK wraps what it catches; the cause is more precise.
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    cause = error.__cause__ if isinstance(error, protocol_error) and error.__cause__ is not None else error
+    cause = error.__cause__ if isinstance(error, A2AError) and error.__cause__ is not None else error
     if isinstance(cause, ParticipantError):
         return cause
-    words = f" {said}" if (said := _words(cause)) else ""
+    details = f" {quoted}" if (quoted := _quoted(cause)) else ""
     if isinstance(cause, httpx.HTTPStatusError):
         return ParticipantError(f"the agent answered HTTP {cause.response.status_code}")
     if isinstance(cause, httpx.TransportError):
-        return ParticipantUnreachable(f"the connection to the agent failed: {type(cause).__name__}{words}")
-    if isinstance(cause, protocol_error):
-        return ParticipantError(f"the agent answered with an error:{words}")
-    return ParticipantError(f"the agent's answer is not A2A: {type(cause).__name__}{words}")
+        return ParticipantUnreachable(f"the connection to the agent failed: {type(cause).__name__}{details}")
+    if isinstance(cause, A2AError):
+        return ParticipantError(f"the agent answered with an error:{details}")
+    return ParticipantError(f"the agent's answer is not A2A: {type(cause).__name__}{details}")
 
 
-def _words(error: BaseException) -> str:
-    """What an error says, as one bounded line. Its arguments may be the agent's own values."""
+def _quoted(error: BaseException) -> str:
     try:
-        said = str(error)
-    except Exception:  # noqa: BLE001
-        said = "(its message cannot be shown)"
-    return excerpt(said, MAX_WORDS_CHARS) if said else ""
+        message = str(error)
+    except Exception:  # noqa: BLE001  # its arguments may be values that the agent sent
+        message = "(a message that cannot be shown)"
+    return excerpt(message, _MAX_QUOTE_CHARS) if message else ""
 
 
-def check_context(given: str, asked: str) -> None:
-    """Refuse an answer that names another conversation than the one it was asked in."""
-    if given not in ("", asked):
-        raise ParticipantError(f"the agent answered in another context: {excerpt(given)} instead of {excerpt(asked)}")
+def bounded_client(*, max_bytes: int, streams: bool = False, token: SecretStr | None = None) -> httpx.AsyncClient:
+    """A client that refuses answers of more than `max_bytes` bytes. It has no read timeout: callers set a deadline.
+
+    Answers are JSON of at most `MAX_VALUES` values; with `streams` they may also be server-sent events, and the number
+    of values is not limited. Everything else raises `ParticipantError`; a connection that fails raises the errors of
+    httpx. Raises `InternalFault` when this machine cannot set up a client.
+    """
+    # A small compressed answer can expand to any size.
+    headers = {"Accept-Encoding": "identity"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token.get_secret_value()}"
+    try:
+        transport = _BoundedTransport(max_bytes, streams=streams)
+    except OSError as error:
+        raise InternalFault(f"cannot set up an HTTP client: {error.strerror or error}") from None
+    timeout = httpx.Timeout(None, connect=_CONNECT_TIMEOUT_S)
+    return httpx.AsyncClient(transport=transport, trust_env=False, timeout=timeout, headers=headers)
 
 
-def reply_of(texts: Iterable[str]) -> str:
-    """The text parts of a reply, one below the other, each text once: agents say the same in artifact and status."""
-    different = dict.fromkeys(texts)
-    if not different:
-        raise ParticipantError("the agent's reply has no text part", remedy="reply with a text part")
-    return "\n".join(different)
+@functools.cache
+def _tls_context() -> ssl.SSLContext:
+    # Shared by all clients: reading this machine's certificates takes 16 ms.
+    return httpx.create_ssl_context(trust_env=False)
 
 
-def no_reply(state: str, texts: Iterable[str]) -> ParticipantError:
-    """The error for a task that ended in `state` without a reply; `texts` is what the agent says of it."""
-    words = " ".join(texts)
-    return ParticipantError(f"the agent's task is {state}" + (f": {excerpt(words, MAX_WORDS_CHARS)}" if words else ""))
+class _BoundedTransport(httpx.AsyncHTTPTransport):
+    def __init__(self, max_bytes: int, *, streams: bool) -> None:
+        limits = httpx.Limits(max_connections=256, max_keepalive_connections=256, keepalive_expiry=_KEEP_ALIVE_S)
+        super().__init__(limits=limits, trust_env=False, verify=_tls_context())
+        self._max_bytes = max_bytes
+        self._streams = streams
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        stream = _BoundedStream(cast(httpx.AsyncByteStream, response.stream), self._max_bytes)
+        try:
+            self._check_headers(response)
+            body = stream if self._streams else await _checked_body(stream)
+        except BaseException:
+            await stream.aclose()
+            raise
+        response.stream = body
+        return response
+
+    def _check_headers(self, response: httpx.Response) -> None:
+        # A redirect could lead the judge to a host that nobody chose.
+        if response.is_redirect:
+            raise ParticipantError(
+                f"the agent redirects to {excerpt(response.headers['location'])}, which is not allowed",
+                remedy="use the address at which the agent itself answers",
+            )
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding.strip().lower() != "identity":
+            raise ParticipantError(
+                f"the agent answered with content encoding {excerpt(encoding)}, which is not allowed"
+            )
+        if int(response.headers.get("content-length", 0)) > self._max_bytes:
+            raise _too_large(self._max_bytes)
+        media_type = response.headers.get("content-type", "json").lower()
+        allowed = (*_JSON_TYPES, "text/event-stream") if self._streams else _JSON_TYPES
+        if response.is_success and not any(name in media_type for name in allowed):
+            raise ParticipantError(f"the agent answered with {excerpt(media_type)} instead of JSON")
+
+
+class _BoundedStream(httpx.AsyncByteStream):
+    def __init__(self, inner: httpx.AsyncByteStream, max_bytes: int) -> None:
+        self._inner = inner
+        self._max_bytes = max_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        received = 0
+        async for chunk in self._inner:
+            received += len(chunk)
+            if received > self._max_bytes:
+                raise _too_large(self._max_bytes)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+async def _checked_body(stream: httpx.AsyncByteStream) -> httpx.ByteStream:
+    """The whole body, unless decoding it would block the event loop for long."""
+    body = b"".join([chunk async for chunk in stream])
+    await stream.aclose()
+    # JSON readers also take UTF-16 and UTF-32, in which the bytes counted below mean something else.
+    if b"\0" in body or body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ParticipantError("the agent's answer is not A2A: it is not UTF-8", remedy="answer with JSON in UTF-8")
+    # Every value but the first follows one of the structure characters; within strings these are text.
+    if _structure_count(body) >= MAX_VALUES and _structure_count(_STRING.sub(b"", body)) >= MAX_VALUES:
+        raise ParticipantError(
+            f"the agent's answer is not A2A: it has more than {MAX_VALUES} JSON values",
+            remedy="answer with fewer parts",
+        )
+    return httpx.ByteStream(body)
+
+
+def _structure_count(body: bytes) -> int:
+    return len(body.translate(None, _NOT_STRUCTURE))
+
+
+def _too_large(max_bytes: int) -> ParticipantError:
+    return ParticipantError(f"the agent's answer has more than {max_bytes} bytes", remedy="send a shorter answer")

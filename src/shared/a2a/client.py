@@ -1,7 +1,6 @@
-"""Calls agents over A2A, protocol 1.0 and 0.3. With `a2a_server` the only file that knows the SDK.
+"""Calls agents over A2A, protocol 1.0 and 0.3: participants turn by turn, and a judge that runs an assessment.
 
-Participants are adversaries: what they send is bounded, and what the SDK raises on it becomes an error that names the
-cause. Specification: https://a2a-protocol.org/v1.0.0/specification/.
+Specification: https://a2a-protocol.org/v1.0.0/specification/.
 """
 
 import asyncio
@@ -15,78 +14,122 @@ import httpx
 from a2a import types
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.errors import AgentCardResolutionError
-from a2a.utils.errors import A2AError, UnsupportedOperationError
+from a2a.helpers import get_text_parts
+from a2a.utils.errors import UnsupportedOperationError
 from pydantic import SecretStr
 
-from shared.a2a.bounded_http import bounded_client
-from shared.a2a.calls import (
-    AgentEvent,
-    AgentSummary,
-    ArtifactTexts,
-    Final,
-    Interface,
-    StatusText,
-    blaming,
-    check_context,
-    choose_interface,
-    no_reply,
-    reply_of,
-)
+from shared.a2a.calls import blaming_the_agent, bounded_client, choose_interface, is_old
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
-from shared.text import clip, without_surrogates
-
-__all__ = [
-    "AgentSummary",
-    "ArtifactTexts",
-    "AssessmentClient",
-    "Final",
-    "ParticipantClient",
-    "StatusText",
-    "fetch_card",
-]
+from shared.models import Record
+from shared.text import clip, excerpt, without_surrogates
 
 _OLD_CARD_PATH = "/.well-known/agent.json"
-_POLL_S = (0.1, 0.2, 0.5, 1.0)
+_CARD_TIMEOUT_S = 10.0
+_POLL_S = (0.1, 0.2, 0.5)
+_POLL_LATER_S = 1.0
 _MAX_OPEN_TASKS = 256
 _MAX_CARD_BYTES = 1_000_000
 _MAX_STREAM_BYTES = 512_000_000
+_MAX_QUOTE_CHARS = 500
 _WORKING = frozenset({types.TaskState.TASK_STATE_SUBMITTED, types.TaskState.TASK_STATE_WORKING})
 _ANSWERED = frozenset({types.TaskState.TASK_STATE_COMPLETED, types.TaskState.TASK_STATE_INPUT_REQUIRED})
 
 
+class AgentSummary(Record):
+    """What is used of an agent's card; `url` and `protocol` are those of the interface that calls go to."""
+
+    name: str
+    url: str
+    protocol: str
+
+
+class StatusText(NamedTuple):
+    """A progress message."""
+
+    text: str
+
+
+class ArtifactTexts(NamedTuple):
+    """The text parts of one artifact, or of one chunk of it."""
+
+    texts: tuple[str, ...]
+
+
+class Final(NamedTuple):
+    """The end of a task; `state` is A2A's name in lower case (completed, failed, canceled, input-required, …)."""
+
+    state: str
+    message: str
+
+
+AgentEvent = StatusText | ArtifactTexts | Final
+
+
 async def fetch_card(url: str, timeout_s: float) -> AgentSummary:
-    """Read the card of the agent at `url`. Raises a `ParticipantError` that says why it cannot be used."""
-    card, interface = await _read_card(url, timeout_s)
+    """Read the card of the agent at `url`. Raises a `ParticipantError` with the reason why it cannot be used."""
+    card = await _read_card(url, timeout_s)
+    [interface] = card.supported_interfaces
     return AgentSummary(name=clip(card.name, 200), url=interface.url, protocol=interface.protocol_version)
 
 
-class _Caller:
-    """An agent whose card is read on entering."""
+async def _read_card(url: str, timeout_s: float) -> types.AgentCard:
+    """The card of the agent at `url`, reduced to the one interface that is called."""
+    # Not the client for replies: its size limit is another one.
+    client = bounded_client(max_bytes=_MAX_CARD_BYTES)
+    with blaming_the_agent():
+        try:
+            async with asyncio.timeout(timeout_s), client as http:
+                resolver = A2ACardResolver(http, url)
+                try:
+                    card = await resolver.get_agent_card()
+                except AgentCardResolutionError as error:
+                    if error.status_code != HTTPStatus.NOT_FOUND:
+                        raise
+                    card = await resolver.get_agent_card(relative_card_path=_OLD_CARD_PATH)
+        except TimeoutError:
+            raise ParticipantUnreachable(f"no agent card from {url} within {timeout_s:g} s") from None
+        interface = choose_interface(card.supported_interfaces, url)
+        # The SDK chooses among the card's interfaces in its own order, so only one is left.
+        del card.supported_interfaces[:]
+        card.supported_interfaces.append(interface)
+        return card
 
-    def __init__(self, url: str, http: httpx.AsyncClient, *, card_timeout_s: float, streaming: bool) -> None:
+
+class _AgentClient:
+    """An agent whose card is read once, on entering; all calls go to the host that was dialled."""
+
+    def __init__(self, url: str, http: httpx.AsyncClient, *, streaming: bool) -> None:
         self._url = url
         self._http = http
-        self._card_timeout_s = card_timeout_s
-        self._streaming = streaming
+        self._config = ClientConfig(streaming, httpx_client=http)
 
     async def __aenter__(self) -> Self:
-        """Read the card. Raises a `ParticipantError` that says why it cannot be used."""
-        card, self._interface = await _read_card(self._url, self._card_timeout_s)
-        config = ClientConfig(self._streaming, httpx_client=self._http)
-        config.supported_protocol_bindings = [self._interface.protocol_binding]
-        with blaming(A2AError):
-            self._client = ClientFactory(config).create(card)
+        """Read the card. Raises a `ParticipantError` with the reason why it cannot be used."""
+        card = await _read_card(self._url, _CARD_TIMEOUT_S)
+        [interface] = card.supported_interfaces
+        # How many messages a reply may repeat, with their screenshots. Before 1.0, a limit of 0 means no limit.
+        self._history_length = 1 if is_old(interface) else 0
+        self._config.supported_protocol_bindings = [interface.protocol_binding]
+        with blaming_the_agent():
+            self._client = ClientFactory(self._config).create(card)
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close the connections. What the agent has begun goes on."""
+        """Close the connections. Tasks that the agent has begun continue."""
         await self._http.aclose()
 
 
-class ParticipantClient(_Caller):
-    """One participant, talked to in turns: `async with ParticipantClient(url) as client`. Safe for parallel episodes.
+class _OpenTask(NamedTuple):
+    """A task that waits for input; the artifacts it has already are not part of the next reply."""
 
-    The card is read once and all calls go to the host that was dialled, whatever host the card names.
+    task_id: str
+    artifacts: frozenset[tuple[str, int]]
+
+
+class ParticipantClient(_AgentClient):
+    """One participant, called turn by turn: `async with ParticipantClient(url) as client`. Safe for parallel attempts.
+
+    The errors of `send` are all `ParticipantError`s, except `InternalFault` for a shortage on this machine.
     """
 
     def __init__(
@@ -94,10 +137,9 @@ class ParticipantClient(_Caller):
         url: str,
         *,
         reply_timeout_s: float = 120.0,
-        card_timeout_s: float = 10.0,
         max_reply_bytes: int = 1_000_000,
     ) -> None:
-        super().__init__(url, bounded_client(max_bytes=max_reply_bytes), card_timeout_s=card_timeout_s, streaming=False)
+        super().__init__(url, bounded_client(max_bytes=max_reply_bytes), streaming=False)
         self._reply_timeout_s = reply_timeout_s
         self._open: dict[str, _OpenTask] = {}
 
@@ -110,73 +152,74 @@ class ParticipantClient(_Caller):
         `ParticipantError` for a failed, rejected or cancelled task, a reply that is too large, has no text part,
         belongs to another context, or is not A2A.
         """
-        message = types.Message(message_id=uuid4().hex, role=types.Role.ROLE_USER, context_id=context_id)
-        message.parts.append(types.Part(text=without_surrogates(text)))
+        message = _user_message(text, context_id)
         if image is not None:
             message.parts.append(types.Part(raw=image, media_type=media_type))
         before = self._open.pop(context_id, None)
+        # Only a task that waits for input can be continued; otherwise the context alone connects the turns.
         message.task_id = before.task_id if before else ""
-        configuration = types.SendMessageConfiguration(history_length=self._history())
+        configuration = types.SendMessageConfiguration(history_length=self._history_length)
         request = types.SendMessageRequest(message=message, configuration=configuration)
-        with blaming(A2AError):
+        with blaming_the_agent():
             try:
                 async with asyncio.timeout(self._reply_timeout_s):
                     return await self._turn(request, context_id, before)
             except TimeoutError:
                 raise ParticipantTimeout(f"no reply within {self._reply_timeout_s:g} s") from None
 
-    async def _turn(self, request: types.SendMessageRequest, context_id: str, before: "_OpenTask | None") -> str:
-        (response,) = [response async for response in self._client.send_message(request)]
+    async def _turn(self, request: types.SendMessageRequest, context_id: str, before: _OpenTask | None) -> str:
+        [response] = [response async for response in self._client.send_message(request)]
         if response.HasField("message"):
-            check_context(response.message.context_id, context_id)
-            return reply_of(_texts(response.message.parts))
-        task = await self._finished(response.task)
-        check_context(task.context_id, context_id)
+            _check_context(response.message.context_id, context_id)
+            return _joined(get_text_parts(response.message.parts))
+        task = await self._until_done(response.task)
+        _check_context(task.context_id, context_id)
+        status_texts = get_text_parts(task.status.message.parts)
         if task.status.state not in _ANSWERED:
-            raise no_reply(_state_name(task.status), _texts(task.status.message.parts))
-        new = [artifact for artifact in task.artifacts if not (before and _mark(artifact) in before.artifacts)]
+            quote = f": {excerpt(' '.join(status_texts), _MAX_QUOTE_CHARS)}" if any(status_texts) else ""
+            raise ParticipantError(f"the agent's task is {_state_name(task.status)}{quote}")
+        # A task that waited for input comes back with all the artifacts of earlier turns.
+        known = before.artifacts if before else frozenset()
         if task.status.state == types.TaskState.TASK_STATE_INPUT_REQUIRED:
-            self._open[context_id] = _OpenTask(task.id, frozenset(map(_mark, task.artifacts)))
-            while len(self._open) > _MAX_OPEN_TASKS:
+            self._open[context_id] = _OpenTask(task.id, frozenset(map(_identity, task.artifacts)))
+            if len(self._open) > _MAX_OPEN_TASKS:
                 del self._open[next(iter(self._open))]
-        texts = _texts(*(artifact.parts for artifact in new), task.status.message.parts)
-        return reply_of(texts if any(texts) else await self._last_words(task) or texts)
+        new = [artifact for artifact in task.artifacts if _identity(artifact) not in known]
+        texts = [text for artifact in new for text in get_text_parts(artifact.parts)] + status_texts
+        return _joined(texts if any(texts) else await self._last_message(task) or texts)
 
-    async def _finished(self, task: types.Task) -> types.Task:
-        """The task when it is no longer being worked on; some agents answer before they have one."""
-        task_id, pauses = task.id, list(_POLL_S)
+    async def _until_done(self, task: types.Task) -> types.Task:
+        """The task when the agent no longer works on it; some agents return a task before they have an answer."""
+        task_id, pauses = task.id, iter(_POLL_S)
         while task.status.state in _WORKING:
-            await asyncio.sleep(pauses.pop(0) if len(pauses) > 1 else pauses[0])
-            task = await self._client.get_task(types.GetTaskRequest(id=task_id, history_length=self._history()))
+            await asyncio.sleep(next(pauses, _POLL_LATER_S))
+            task = await self._client.get_task(types.GetTaskRequest(id=task_id, history_length=self._history_length))
             if task.id != task_id:
-                raise ParticipantError("the agent answered with another task than the one asked for")
+                raise ParticipantError("the agent answered with another task than the requested one")
         return task
 
-    def _history(self) -> int:
-        """How many messages a reply may repeat, with their screenshots. Before 1.0 a limit of 0 means no limit."""
-        return 1 if self._interface.is_old else 0
-
-    async def _last_words(self, task: types.Task) -> list[str]:
-        """What the last message of the history says, when that is the agent's."""
+    async def _last_message(self, task: types.Task) -> list[str]:
+        """The texts of the last message in the history, if it is the agent's."""
+        # Some agents put their answer nowhere else. It was not requested, to save the screenshots in the history.
         history = task.history
-        if not history and self._history() == 0:
+        if not history and self._history_length == 0:
             history = (await self._client.get_task(types.GetTaskRequest(id=task.id, history_length=1))).history
-        return _texts(*(message.parts for message in history[-1:] if message.role == types.Role.ROLE_AGENT))
+        last = history[-1] if history else types.Message()
+        return get_text_parts(last.parts) if last.role == types.Role.ROLE_AGENT else []
 
 
-class AssessmentClient(_Caller):
-    """Asks a judge for an assessment and follows it: `async with AssessmentClient(url) as client`."""
+class AssessmentClient(_AgentClient):
+    """Requests an assessment from a judge and follows it: `async with AssessmentClient(url) as client`."""
 
     def __init__(
         self,
         url: str,
         *,
         auth_token: SecretStr | None = None,
-        card_timeout_s: float = 10.0,
         reconnect_s: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0),
     ) -> None:
         http = bounded_client(max_bytes=_MAX_STREAM_BYTES, streams=True, token=auth_token)
-        super().__init__(url, http, card_timeout_s=card_timeout_s, streaming=True)
+        super().__init__(url, http, streaming=True)
         self._reconnect_s = reconnect_s
         self._task_id: str | None = None
         self.metadata: dict[str, str] = {}
@@ -184,120 +227,97 @@ class AssessmentClient(_Caller):
         self._seen: set[tuple[str, int]] = set()
 
     async def run(self, text: str) -> AsyncGenerator[AgentEvent]:
-        """Send the request and yield what comes of it, a `Final` last.
+        """Send the request and yield its events, a `Final` last. Reconnects when the connection breaks.
 
-        A connection that breaks is taken up again. Raises `ParticipantUnreachable` when that fails, `ParticipantError`
-        when what comes is not A2A.
+        Raises `ParticipantUnreachable` when reconnecting fails, `ParticipantError` for an answer that is not A2A.
         """
-        message = types.Message(
-            message_id=uuid4().hex, role=types.Role.ROLE_USER, parts=[types.Part(text=without_surrogates(text))]
-        )
-        stream = self._client.send_message(types.SendMessageRequest(message=message))
-        pauses = list(self._reconnect_s)
+        stream = self._client.send_message(types.SendMessageRequest(message=_user_message(text)))
+        pauses = iter(self._reconnect_s)
         while True:
-            lost: ParticipantError = ParticipantUnreachable("the agent ended its answer before it was done")
+            lost: ParticipantError = ParticipantUnreachable("the agent's answer ended before its task was done")
             try:
-                with blaming(A2AError):
+                with blaming_the_agent():
                     async for response in stream:
                         for event in self._events(response):
                             yield event
                             if isinstance(event, Final):
                                 return
-                        pauses = list(self._reconnect_s)
+                        pauses = iter(self._reconnect_s)  # the connection works again
             except ParticipantUnreachable as error:
                 lost = error
-            if self._task_id is None or not pauses:
+            pause_s = next(pauses, None)
+            if self._task_id is None or pause_s is None:
                 raise lost
-            await asyncio.sleep(pauses.pop(0))
+            await asyncio.sleep(pause_s)
             stream = self._resumed(self._task_id)
 
     async def cancel(self) -> None:
-        """End the assessment under way, if there is one. Raises like `run`."""
+        """Cancel the assessment if it has begun. Raises like `run`."""
         if self._task_id is not None:
-            with blaming(A2AError):
+            with blaming_the_agent():
                 await self._client.cancel_task(types.CancelTaskRequest(id=self._task_id))
 
     async def _resumed(self, task_id: str) -> AsyncIterator[types.StreamResponse]:
-        """The task as it is now and, unless it has ended, what comes next."""
+        """The task as it is now and, unless it has ended, its further events."""
         task = await self._client.get_task(types.GetTaskRequest(id=task_id))
         yield types.StreamResponse(task=task)
         if task.status.state in _WORKING:
-            with suppress(UnsupportedOperationError):  # it has ended meanwhile
+            with suppress(UnsupportedOperationError):  # it has ended in the meantime
                 async for response in self._client.subscribe(types.SubscribeToTaskRequest(id=task_id)):
                     yield response
 
     def _events(self, response: types.StreamResponse) -> Iterator[AgentEvent]:
         if response.HasField("message"):
-            yield Final("completed", "\n".join(_texts(response.message.parts)))
+            yield Final("completed", "\n".join(get_text_parts(response.message.parts)))
         elif response.HasField("artifact_update"):
-            yield from self._artifacts([response.artifact_update.artifact])
+            yield from self._new_artifacts([response.artifact_update.artifact])
         elif response.HasField("status_update"):
-            self._task_id = response.status_update.task_id
-            self._note(response.status_update.metadata)
-            yield from _progress(response.status_update.status)
+            update = response.status_update
+            yield from self._status(update.task_id, update.metadata, update.status)
         elif response.HasField("task"):
-            self._task_id = response.task.id
-            self._note(response.task.metadata)
-            yield from self._artifacts(response.task.artifacts)
-            yield from _progress(response.task.status)
+            yield from self._new_artifacts(response.task.artifacts)
+            yield from self._status(response.task.id, response.task.metadata, response.task.status)
 
-    def _note(self, metadata: Mapping[str, object]) -> None:
-        self.metadata.update({key: value for key, value in metadata.items() if isinstance(value, str)})
-
-    def _artifacts(self, artifacts: Iterable[types.Artifact]) -> Iterator[ArtifactTexts]:
-        """Those not seen yet: a connection that is taken up again begins with everything so far."""
+    def _new_artifacts(self, artifacts: Iterable[types.Artifact]) -> Iterator[ArtifactTexts]:
+        # After a reconnect the task comes with all artifacts that it has so far.
         for artifact in artifacts:
-            if (mark := _mark(artifact)) not in self._seen:
-                self._seen.add(mark)
-                yield ArtifactTexts(tuple(_texts(artifact.parts)))
+            if (identity := _identity(artifact)) not in self._seen:
+                self._seen.add(identity)
+                yield ArtifactTexts(tuple(get_text_parts(artifact.parts)))
+
+    def _status(self, task_id: str, metadata: Mapping[str, object], status: types.TaskStatus) -> Iterator[AgentEvent]:
+        self._task_id = task_id
+        self.metadata.update({key: value for key, value in metadata.items() if isinstance(value, str)})
+        text = "\n".join(get_text_parts(status.message.parts))
+        if status.state not in _WORKING:
+            yield Final(_state_name(status), text)
+        elif text:
+            yield StatusText(text)
 
 
-class _OpenTask(NamedTuple):
-    """A task that waits for input, with the artifacts it had then: they are no part of the next reply."""
-
-    task_id: str
-    artifacts: frozenset[tuple[str, int]]
+def _user_message(text: str, context_id: str = "") -> types.Message:
+    parts = [types.Part(text=without_surrogates(text))]
+    return types.Message(message_id=uuid4().hex, role=types.Role.ROLE_USER, context_id=context_id, parts=parts)
 
 
-async def _read_card(url: str, timeout_s: float) -> tuple[types.AgentCard, Interface]:
-    """The card of the agent at `url`, reduced to the one interface that is called."""
-    client = bounded_client(max_bytes=_MAX_CARD_BYTES)
-    with blaming(A2AError):
-        try:
-            async with asyncio.timeout(timeout_s), client as http:
-                resolver = A2ACardResolver(http, url)
-                try:
-                    card = await resolver.get_agent_card()
-                except AgentCardResolutionError as error:
-                    if error.status_code != HTTPStatus.NOT_FOUND:
-                        raise
-                    card = await resolver.get_agent_card(relative_card_path=_OLD_CARD_PATH)
-        except TimeoutError:
-            raise ParticipantUnreachable(f"{url} gave no agent card within {timeout_s:g} s") from None
-        offered = [
-            Interface(*(getattr(each, name) for name in Interface._fields)) for each in card.supported_interfaces
-        ]
-        chosen = choose_interface(offered, url)
-        del card.supported_interfaces[:]
-        card.supported_interfaces.add(**chosen._asdict())
-        return card, chosen
+def _check_context(answered: str, asked: str) -> None:
+    if answered not in ("", asked):
+        raise ParticipantError(
+            f"the agent answered in another context: {excerpt(answered)} instead of {excerpt(asked)}"
+        )
 
 
-def _texts(*messages: Iterable[types.Part]) -> list[str]:
-    return [part.text for parts in messages for part in parts if part.HasField("text")]
-
-
-def _progress(status: types.TaskStatus) -> Iterator[AgentEvent]:
-    text = "\n".join(_texts(status.message.parts))
-    if status.state not in _WORKING:
-        yield Final(_state_name(status), text)
-    elif text:
-        yield StatusText(text)
+def _joined(texts: Iterable[str]) -> str:
+    """The text parts of a reply as lines, each text once: agents repeat the artifact's text in the status."""
+    different = dict.fromkeys(texts)
+    if not different:
+        raise ParticipantError("the agent's reply has no text part", remedy="reply with a text part")
+    return "\n".join(different)
 
 
 def _state_name(status: types.TaskStatus) -> str:
     return str(types.TaskState.Name(status.state)).removeprefix("TASK_STATE_").lower().replace("_", "-")
 
 
-def _mark(artifact: types.Artifact) -> tuple[str, int]:
+def _identity(artifact: types.Artifact) -> tuple[str, int]:
     return artifact.artifact_id, hash(artifact.SerializeToString(deterministic=True))

@@ -1,11 +1,11 @@
 """Bounds on a server's connections, so that clients that send nothing, or half a request, cannot starve it.
 
 uvicorn has no deadline for a request that is still arriving (its keep-alive timer stops at the first byte), and
-`limit_concurrency` only refuses requests that are complete. Here a connection on which no complete request is being
-served is *waiting for its client*. It is closed when its deadline passes, or earlier when the server is full: then the
-address with the most waiting connections loses its oldest one. A connection being served has no deadline and is never
-closed to make room, so a client that follows an assessment keeps its stream however many others connect. When nobody
-can be closed, newcomers wait in the kernel's queue.
+`limit_concurrency` refuses only complete requests. Here a connection without a complete request in progress is
+*waiting for its client*. It is closed at its deadline, or earlier when the server is full: then the address with the
+most waiting connections loses its oldest one. A connection that is being served has no deadline and is never closed to
+make room, so a client that follows an assessment keeps its stream however many others connect. When no connection can
+be closed, newcomers wait.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 _OWN_DESCRIPTORS = 64
 _MAX_DESCRIPTORS = 65_536
 _MAX_CONNECTIONS = 1_000
-# A request follows right behind its connection, so one that has come is read before its connection may be closed.
+# A request follows its connection at once, so one that has been sent is read before its connection may be closed.
 _GRACE_S = 0.25
 _FULL_PAUSE_S = 0.05
 _FAILED_PAUSE_S = 1.0
@@ -37,7 +37,7 @@ _REQUEST_TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nconten
 
 
 def raise_descriptor_limit() -> None:
-    """Raise this process's soft limit on descriptors to its hard limit, or to 65,536 when that is higher."""
+    """Raise this process's soft limit on descriptors to its hard limit, or to 65,536 if that is lower."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -47,7 +47,7 @@ def raise_descriptor_limit() -> None:
 
 
 def connection_limit(descriptors: int | None = None) -> int:
-    """How many connections to hold open: a quarter of the process's descriptors. The rest stays for its work."""
+    """How many connections to hold open: a quarter of the process's descriptors. Its work needs the rest."""
     return max(8, min(_MAX_CONNECTIONS, (_available(descriptors) - _OWN_DESCRIPTORS) // 4))
 
 
@@ -65,16 +65,15 @@ def _available(descriptors: int | None) -> int:
 class ConnectionBounds:
     """When a connection that waits for its client is closed.
 
-    A request's head has `head_s` from its first byte (or from the connection, if none comes). Its body has `body_s`
-    plus the time that it would take at `body_bytes_per_s`, at most `body_max_s`. `stall_s` is how long a client may
-    leave a response unread, and `max_pending_bytes` bounds the memory of all requests that are still arriving.
+    A request's head has `head_s` from its first byte, or from the connection if none comes. Its body has `body_s` plus
+    the time that it takes at `body_bytes_per_s`. `stall_s` is how long a client may leave a response unread, and
+    `max_pending_bytes` bounds the memory of all requests that are still arriving.
     """
 
     max_connections: int
     head_s: float = 10.0
     body_s: float = 20.0
     body_bytes_per_s: float = 10_000.0
-    body_max_s: float = 600.0
     stall_s: float = 60.0
     max_pending_bytes: int = 256_000_000
 
@@ -87,28 +86,28 @@ class Connections(ServerState):
         self.bounds = bounds
         self.clock = clock
 
-    def make_room(self, opening: int = 0) -> bool:
-        """Whether one more can be held beside those here and those `opening`; closes one for it where possible."""
-        if len(self.connections) + opening < self.bounds.max_connections:
+    def make_room(self) -> bool:
+        """Whether one more connection can be held; closes a waiting one for it if needed and possible."""
+        if len(self.connections) < self.bounds.max_connections:
             return True
         latest = self.clock() - _GRACE_S
         waiting = [connection for connection in self._waiting() if connection.since <= latest]
         if not waiting:
             return False
+        # Whoever floods the server pays first, not the client that has waited longest.
         per_peer = Counter(connection.peer for connection in waiting)
         victim = min(waiting, key=lambda connection: (-per_peer[connection.peer], connection.since))
-        log.warning(
-            "%d connections are open, the most that this server holds: closing idle ones", self.bounds.max_connections
-        )
+        log.warning("all %d connections are taken: closing idle ones", self.bounds.max_connections)
         victim.drop()
         return True
 
     def sweep(self) -> None:
-        """Close what is overdue, and the largest requests still arriving when together they take too much memory."""
+        """Close overdue connections, and the largest requests still arriving if together they take too much memory."""
         now = self.clock()
         for connection in self._waiting():
             if connection.is_overdue(now):
                 connection.time_out()
+        # A body that is still arriving is held in memory.
         arriving = sorted(self._waiting(), key=lambda connection: connection.received)
         excess = sum(connection.received for connection in arriving) - self.bounds.max_pending_bytes
         while excess > 0:
@@ -121,20 +120,12 @@ class Connections(ServerState):
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection. `since` is when the present wait for the client began, `received` what has come in since."""
+    """One connection. `since` is when the current wait for the client began, `received` the bytes that came since."""
 
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        if not isinstance(server_state, Connections):
-            raise TypeError("a bounded connection needs the server's Connections")
+    def __init__(self, config: uvicorn.Config, server_state: Connections, app_state: dict[str, Any]) -> None:
+        super().__init__(config, server_state, app_state)
         self._all = server_state
-        self._requests_seen = self.cycle
+        self._last_cycle = self.cycle
         self._unsent = 0
         self.peer = ""
         self.since = 0.0
@@ -142,10 +133,14 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def is_being_served(self) -> bool:
-        """Whether a complete request is being worked on and the client takes what it is sent."""
+        """Whether a complete request is in progress and the client reads what it is sent."""
         cycle = self.cycle
         is_complete = cycle is not None and not cycle.more_body
         return is_complete and not cycle.response_complete and not self.flow.write_paused
+
+    @property
+    def _reads_body(self) -> bool:
+        return self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete
 
     def is_overdue(self, now: float) -> bool:
         """Whether a connection that waits for its client has waited too long."""
@@ -157,7 +152,7 @@ class BoundedProtocol(H11Protocol):
             self._unsent = unsent
             allowed = bounds.stall_s
         elif self._reads_body:
-            allowed = min(bounds.body_s + self.received / bounds.body_bytes_per_s, bounds.body_max_s)
+            allowed = bounds.body_s + self.received / bounds.body_bytes_per_s
         elif self.cycle is None or self.received:
             allowed = bounds.head_s
         else:
@@ -166,12 +161,12 @@ class BoundedProtocol(H11Protocol):
 
     def drop(self) -> None:
         """Close at once."""
-        # Not only when asyncio reports the loss: until then the connection would still be counted.
+        # asyncio reports the loss later; until then the connection would still be counted.
         self._all.connections.discard(self)
         self.transport.abort()
 
     def time_out(self) -> None:
-        """Close because the client was too slow; if it has begun a request it is told so."""
+        """Close because the client is too slow, with an answer if it has begun a request."""
         has_begun = self._reads_body or self.received
         is_answered = self._reads_body and self.cycle.response_started
         if has_begun and not is_answered and not self.transport.is_closing():
@@ -185,7 +180,7 @@ class BoundedProtocol(H11Protocol):
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
         self.peer = self.client[0] if self.client else ""
-        self._wait_anew()
+        self._restart_wait()
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
@@ -193,13 +188,13 @@ class BoundedProtocol(H11Protocol):
             self.since = self._all.clock()
         self.received += len(data)
         super().data_received(data)
-        if self.cycle is not self._requests_seen:
-            self._requests_seen = self.cycle
-            self._wait_anew()
+        if self.cycle is not self._last_cycle:  # a request's head is complete
+            self._last_cycle = self.cycle
+            self._restart_wait()
 
     def on_response_complete(self) -> None:
         """See uvicorn: the next request may come."""
-        self._wait_anew()
+        self._restart_wait()
         super().on_response_complete()
 
     def pause_writing(self) -> None:
@@ -209,81 +204,54 @@ class BoundedProtocol(H11Protocol):
         self._unsent = self.transport.get_write_buffer_size()
 
     def shutdown(self) -> None:
-        """See uvicorn. A request that is still arriving does not hold up the server's end."""
+        """See uvicorn. A request that is still arriving does not delay the server's end."""
         if self._reads_body:
             self.drop()
         else:
             super().shutdown()
 
-    @property
-    def _reads_body(self) -> bool:
-        return self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete
-
-    def _wait_anew(self) -> None:
+    def _restart_wait(self) -> None:
         self.since = self._all.clock()
         self.received = 0
 
 
-_Opening: TypeAlias = "asyncio.Task[tuple[asyncio.Transport, BoundedProtocol]]"
-
-
 class Listener:
-    """Accepts connections on `sock` as long as there is room for them. Stands in for an `asyncio.Server`.
+    """Accepts connections on `sock` one at a time, each when there is room for it. Replaces an `asyncio.Server`.
 
-    asyncio's own accepts up to a backlog's worth before it runs any of them, and when descriptors run out it logs as
-    many tracebacks.
+    asyncio's server accepts up to a whole backlog at once, and when descriptors run out it logs as many tracebacks.
     """
 
     def __init__(self, sock: socket.socket, connections: Connections, protocol: Callable[[], BoundedProtocol]) -> None:
         self._sock = sock
         self._connections = connections
         self._protocol = protocol
-        self._loop = asyncio.get_running_loop()
-        self._opening: set[_Opening] = set()
-        self._is_closed = False
         sock.setblocking(False)
-        self._resume()
+        self._accepting = asyncio.create_task(self._accept())
 
     def close(self) -> None:
         """Accept no more."""
-        self._is_closed = True
-        self._loop.remove_reader(self._sock)
+        self._accepting.cancel()
 
     async def wait_closed(self) -> None:
         """See `asyncio.Server`."""
-        await asyncio.gather(*self._opening, return_exceptions=True)
+        await asyncio.wait({self._accepting})
 
-    def _resume(self) -> None:
-        if not self._is_closed:
-            self._loop.add_reader(self._sock, self._accept)
-
-    def _pause(self, seconds: float) -> None:
-        self._loop.remove_reader(self._sock)
-        self._loop.call_later(seconds, self._resume)
-
-    def _accept(self) -> None:
-        if not self._connections.make_room(len(self._opening)):
-            self._pause(_FULL_PAUSE_S)
-            return
-        try:
-            accepted, _ = self._sock.accept()
-        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return
-        except OSError as error:
-            log.error("cannot accept connections: %s", error.strerror or error)
-            self._pause(_FAILED_PAUSE_S)
-            return
-        accepted.setblocking(False)
-        task = self._loop.create_task(self._loop.connect_accepted_socket(self._protocol, accepted))
-        self._opening.add(task)
-        task.add_done_callback(lambda done: self._opened(done, accepted))
-
-    def _opened(self, task: _Opening, accepted: socket.socket) -> None:
-        self._opening.discard(task)
-        if task.cancelled():
-            accepted.close()
-        elif (error := task.exception()) is not None:
-            accepted.close()
-            log.error("cannot open a connection: %s", error)
-        elif self._is_closed:
-            task.result()[0].abort()
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(self._sock)
+            except OSError as error:
+                log.error("cannot accept connections: %s", error.strerror or error)
+                await asyncio.sleep(_FAILED_PAUSE_S)
+                continue
+            try:
+                while not self._connections.make_room():  # noqa: ASYNC110  # room comes with time, too
+                    await asyncio.sleep(_FULL_PAUSE_S)
+                await loop.connect_accepted_socket(self._protocol, accepted)
+            except BaseException as error:
+                accepted.close()
+                if isinstance(error, asyncio.CancelledError):
+                    raise
+                # A server that stops accepting is worse than one lost connection.
+                log.error("cannot open a connection: %s", error)

@@ -1,4 +1,4 @@
-"""An ASGI application on a socket: a port that is taken is said at once, signals end it in good order."""
+"""Serves an ASGI application on a socket until a signal, and guards who may call it."""
 
 import asyncio
 import base64
@@ -7,11 +7,12 @@ import hmac
 import ipaddress
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from urllib.parse import urlsplit
 
 import uvicorn
 from pydantic import SecretStr
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,63 +30,55 @@ SHUTDOWN_GRACE_S = 10.0
 _KEEP_ALIVE_S = 30
 _BACKLOG = 128
 _TICKS_PER_S = 10  # uvicorn's
-# Headers by which proxies and gateways tell that they are one, or whom they speak for: Forwarded, X-Forwarded-For, Via,
-# X-Real-IP, CF-Connecting-IP, True-Client-IP, X-Envoy-External-Address and their like.
+# Headers that proxies and gateways add: Forwarded, X-Forwarded-For, Via, X-Real-IP, CF-Connecting-IP, True-Client-IP,
+# X-Envoy-External-Address and the like.
 _FORWARDING = re.compile(r"forwarded|^via$|(?:real|client|connecting)-ip|external-address|original-(?:host|url)")
 
 
-class BearerGuard:
-    """Lets requests pass that carry `Authorization: Bearer <token>`, and those to `public` paths.
+def require_bearer(app: ASGIApp, token: SecretStr, public: Collection[str]) -> ASGIApp:
+    """Admit requests with `Authorization: Bearer <token>`, and all requests to `public` paths.
 
-    A person's browser cannot send that. For pages (GET) it may send the token as the password that it asks for (HTTP
-    Basic, RFC 7617), under any name.
+    A browser cannot send that header. For pages (GET) it may send the token as the password of HTTP Basic (RFC 7617),
+    with any user name.
     """
+    expected = f"Bearer {token.get_secret_value()}".encode()
 
-    def __init__(self, app: ASGIApp, token: SecretStr, public: tuple[str, ...]) -> None:
-        self._app = app
-        self._expected = f"Bearer {token.get_secret_value()}".encode()
-        self._public = frozenset(public)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI interface."""
-        if scope["type"] == "http" and scope["path"] not in self._public:
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in public:
             is_page = scope["method"] in ("GET", "HEAD")
             given = dict(scope["headers"]).get(b"authorization", b"")
             if is_page and given[:6].lower() == b"basic ":
-                given = _as_bearer(given[6:])
-            if not hmac.compare_digest(given, self._expected):
-                ways = 'Bearer, Basic realm="WABE: the token is the password"' if is_page else "Bearer"
-                refusal = JSONResponse(
-                    {"error": "this agent asks for a bearer token"}, 401, headers={"WWW-Authenticate": ways}
-                )
-                await refusal(scope, receive, send)
+                given = _bearer_of_basic(given[6:])
+            if not hmac.compare_digest(given, expected):
+                schemes = 'Bearer, Basic realm="WABE: the token is the password"' if is_page else "Bearer"
+                body = {"error": "this agent requires a bearer token"}
+                await JSONResponse(body, 401, headers={"WWW-Authenticate": schemes})(scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        await app(scope, receive, send)
+
+    return guarded
 
 
-def _as_bearer(encoded: bytes) -> bytes:
-    """The header that the password of Basic credentials would make as a token; nothing valid for what is unreadable."""
+def _bearer_of_basic(encoded: bytes) -> bytes:
+    """The Bearer header with the password of Basic credentials as its token; empty if they are malformed."""
     try:
         return b"Bearer " + base64.b64decode(encoded, validate=True).partition(b":")[2]
     except ValueError:
         return b""
 
 
-class LoopbackOnly:
-    """Lets requests pass that a person at this machine makes; anyone else is answered 403 with `refusal`.
+def loopback_only(app: ASGIApp, refusal: str) -> ASGIApp:
+    """Admit requests from a user on this machine; all others get a 403 with the text `refusal`.
 
-    Every sign must agree: the peer, the `Host` that was asked for (a page elsewhere can give its own name a loopback
-    address: DNS rebinding), and no trace of a proxy, whose own address would be taken for its client's.
+    The peer must be on loopback, and so must the `Host` header, because a page elsewhere can point its own name to a
+    loopback address (DNS rebinding). A proxy must not have forwarded the request: its address would hide the peer's.
     """
 
-    def __init__(self, app: ASGIApp, refusal: str) -> None:
-        self._app = app
-        self._refusal = refusal
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        admitted = app if _is_from_this_machine(scope) else PlainTextResponse(refusal, 403)
+        await admitted(scope, receive, send)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI interface."""
-        app = self._app if _is_from_this_machine(scope) else PlainTextResponse(self._refusal, 403)
-        await app(scope, receive, send)
+    return guarded
 
 
 def _is_from_this_machine(scope: Scope) -> bool:
@@ -96,7 +89,7 @@ def _is_from_this_machine(scope: Scope) -> bool:
 
 
 def _host_of(header: str) -> str:
-    """The name or address in a `Host` header; empty for one that is malformed."""
+    """The name or address in a `Host` header; empty if it is malformed."""
     try:
         parts = urlsplit(f"//{header}")
         return (parts.hostname or "") if parts.netloc == header and "@" not in header else ""
@@ -114,39 +107,33 @@ def _is_loopback(host: str) -> bool:
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-class WholeBody:
-    """Reads a request's body before any handler sees it, so that one over the application's limit is answered 413.
+def read_body_first(app: ASGIApp) -> ASGIApp:
+    """Read a request's body before any handler sees it, so that one over the application's limit is answered 413.
 
-    A handler that meets the limit while it reads would answer in its own way, some as a fault of the server.
+    A handler that met the limit while reading would answer in its own way, sometimes as an error of the server.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI interface."""
+    async def reading(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "POST":
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
-        chunks: list[bytes] = []
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            chunks.append(message.get("body", b""))
-            more = message.get("more_body", False)
-        whole: list[Message] = [{"type": "http.request", "body": b"".join(chunks), "more_body": False}]
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
+        pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay() -> Message:
-            return whole.pop() if whole else await receive()
+            return pending.pop() if pending else await receive()
 
-        await self._app(scope, replay, send)
+        await app(scope, replay, send)
+
+    return reading
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any free one. Raises `ConfigError` when the address cannot be had."""
-    # The protocol must be named, or asyncio does not switch Nagle's algorithm off: 40 ms more for every answer.
+    """A listening socket; port 0 takes any free one. Raises `ConfigError` when the address is not available."""
+    # asyncio switches Nagle's algorithm off only if the protocol is named: 40 ms less for every answer.
     sock = None
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
@@ -178,13 +165,13 @@ async def serve_app(
 ) -> None:
     """Serve `app` until SIGTERM, SIGINT or cancellation.
 
-    `before_shutdown` ends the work in progress while its clients are still connected, so that they hear of the end.
+    `before_shutdown` ends the work in progress while its clients are still connected, so that they receive the end.
     Without `bounds`, connections may take a quarter of the process's descriptors.
     """
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
-        # Nobody's word for who the client is: the live page asks for the real peer.
+        # The live page is open to loopback peers only, and any client can send these headers.
         proxy_headers=False,
         log_config=None,
         access_log=False,
@@ -192,7 +179,7 @@ async def serve_app(
         ws="none",
         lifespan="on",
         timeout_keep_alive=_KEEP_ALIVE_S,
-        # Longer than the grace of a stream, so that no stream is cut while it says its last word.
+        # Longer than the SDK waits for its streams, so that none is cut before its last event.
         timeout_graceful_shutdown=int(SHUTDOWN_GRACE_S) + 5,
     )
     connections = Connections(bounds or ConnectionBounds(max_connections=connection_limit()))
@@ -211,7 +198,7 @@ async def serve_app(
 def run_server(
     app: ASGIApp, host: str, port: int, *, before_shutdown: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serve `app` until a signal; blocks. Returns after an orderly end. Raises `ConfigError` for a taken port."""
+    """Serve `app` until a signal; blocks. Raises `ConfigError` for a taken port."""
     raise_descriptor_limit()
     sock = listen(host, port)
     asyncio.run(serve_app(app, sock, before_shutdown=before_shutdown))
@@ -234,7 +221,7 @@ class _Server(uvicorn.Server):
         def protocol() -> BoundedProtocol:
             return BoundedProtocol(self.config, self.server_state, self.lifespan.state)
 
-        # uvicorn closes its servers and waits for that; it asks nothing else of them.
+        # All that uvicorn does with its servers is to close them and to wait for that.
         self.servers = [Listener(sock, self.server_state, protocol) for sock in sockets or ()]  # type: ignore[misc]
 
     async def on_tick(self, counter: int) -> bool:
@@ -251,5 +238,5 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         with super().capture_signals():
             yield
-            # Otherwise the signal is raised again after an orderly end, and an asked-for stop looks like a crash.
+            # Otherwise uvicorn raises the signal again after a clean end, and a requested stop looks like a crash.
             self._captured_signals.clear()

@@ -1,1 +1,1 @@
-"""Models: one request in, one completion out."""
+"""Access to language models: adapters, cache, limits and prices."""

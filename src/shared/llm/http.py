@@ -1,30 +1,56 @@
-"""What both model SDKs share on the wire: every repeat waits for `Retry-After` and for a place in the rate limit.
-
-The SDKs repeat failed requests themselves; hooks on their client see each attempt, so the limits hold for repeats too.
-"""
+"""What the adapters of both model SDKs share: a time limit, retries, billing of lost requests, and error texts."""
 
 import asyncio
 import contextvars
-import datetime
 import email.utils
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, NotRequired, TypedDict, TypeVar, Unpack
 
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_exponential_jitter,
+)
+
+from shared.errors import (
+    ModelBudgetSpent,
+    ModelError,
+    ModelKeyRefused,
+    ModelMalformed,
+    ModelTruncated,
+    ModelUnavailable,
+)
+from shared.llm.model import BeforeRetry, Completion, FinishReason, ModelRequest
 from shared.models import TokenUsage
+from shared.text import without_surrogates
 
-BeforeRetry = Callable[[], Awaitable[None]]
+T = TypeVar("T")
 MAX_ATTEMPTS = 5
-_RETRIABLE = frozenset({408, 409, 429, 500, 502, 503, 504})
 _MAX_RETRY_AFTER_S = 300.0
+_MAX_BACKOFF_S = 30.0
 
-# The usage of a call that was sent and whose answer never said.
-UNTOLD = TokenUsage(calls=1, estimated_calls=1)
+# The usage of a call that was sent, and may be billed, but whose answer did not report it.
+UNREPORTED = TokenUsage(calls=1, estimated_calls=1)
+
+
+class Options(TypedDict):
+    """How to call a model, the same for every provider."""
+
+    api_key: str
+    base_url: NotRequired[str | None]
+    timeout_s: NotRequired[float]
+    retry_delay_s: NotRequired[float]
+    before_retry: NotRequired[BeforeRetry | None]
 
 
 @dataclass
-class Attempts:
+class _Requests:
     """The HTTP requests of one model call: tried, sent over a connection, and refused, which costs nothing."""
 
     tried: int = 0
@@ -32,87 +58,169 @@ class Attempts:
     refused: int = 0
 
     async def trace(self, event: str, _info: object) -> None:
-        """Take an event of the HTTP client's connection."""
         self.sent += event.endswith(".send_request_headers.complete")
 
     @property
     def usage(self) -> TokenUsage | None:
-        """What the call used when it ends without an answer: nothing when no request was left waiting for one."""
-        return UNTOLD if self.sent > self.refused else None
+        """The usage of a call that ends without an answer: none unless a request was lost on the way."""
+        return UNREPORTED if self.sent > self.refused else None
 
 
-_attempts: contextvars.ContextVar[Attempts | None] = contextvars.ContextVar("attempts", default=None)
+# Both SDKs hide their HTTP requests, but run them in the task of the call they belong to.
+_requests: contextvars.ContextVar[_Requests] = contextvars.ContextVar("requests")
 
 
-async def no_wait() -> None:
-    """The `BeforeRetry` of a model without a rate limit."""
+async def trace_request(request: Any) -> None:
+    """Event hook for an adapter's HTTP client, whose package depends on the SDK: counts what is sent."""
+    request.extensions["trace"] = _requests.get().trace
 
 
-@contextmanager
-def counted_attempts(attempts: Attempts) -> Iterator[None]:
-    """Count the attempts of one model call; the first one is the caller's own, already let through by the limits."""
-    token = _attempts.set(attempts)
-    try:
-        yield
-    finally:
-        _attempts.reset(token)
+class HTTPModel(ABC):
+    """A model behind a provider's SDK. Every call has one time limit, retries included.
 
-
-class _Response(Protocol):
-    """What is read of a response; the SDKs bring HTTP clients of different packages."""
-
-    @property
-    def status_code(self) -> int: ...
-
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-
-
-def attempt_hooks(
-    before_retry: BeforeRetry, *, honour_retry_after: bool
-) -> dict[str, list[Callable[[Any], Awaitable[None]]]]:
-    """Event hooks for an HTTP client: repeats wait for `before_retry`.
-
-    `honour_retry_after` is for an SDK that does not read that header itself: the wait then happens here.
+    The SDK's own retries must be off. Each retry waits as long as the provider asks, then for `before_retry`: a place
+    in the rate limit, and a budget that is not spent.
     """
 
-    async def on_request(request: Any) -> None:
-        attempts = _attempts.get()
-        if attempts is not None:
-            request.extensions["trace"] = attempts.trace
-            attempts.tried += 1
-            if attempts.tried > 1:
-                await before_retry()
+    provider: ClassVar[str]
+    key_variable: ClassVar[str]
+    finish_reasons: ClassVar[Mapping[str, FinishReason]]
+    # The SDK's errors for an HTTP status (they carry the `response`), for a broken connection, for an unreadable body.
+    status_errors: ClassVar[tuple[type[Exception], ...]]
+    connection_errors: ClassVar[tuple[type[Exception], ...]]
+    body_errors: ClassVar[tuple[type[Exception], ...]] = (ValueError,)
 
-    async def on_response(response: _Response) -> None:
-        attempts = _attempts.get()
-        if attempts is None:
-            return
-        attempts.refused += response.status_code >= 400
-        if honour_retry_after and response.status_code in _RETRIABLE and attempts.tried < MAX_ATTEMPTS:
-            await asyncio.sleep(retry_after_s(response.headers.get("retry-after")))
+    def __init__(self, model: str, **options: Unpack[Options]) -> None:
+        self.name = f"{self.provider}:{model}"
+        self._model = model
+        self._key = options["api_key"]
+        self._base_url = options.get("base_url")
+        self._timeout_s = options.get("timeout_s", 120.0)
+        self._before_retry = options.get("before_retry")
+        delay_s = options.get("retry_delay_s", 1.0)
+        self._backoff = wait_exponential_jitter(initial=delay_s, max=_MAX_BACKOFF_S, jitter=delay_s)
 
-    return {"request": [on_request], "response": [on_response]}
-
-
-def retry_after_s(value: str | None, *, now: datetime.datetime | None = None) -> float:
-    """The seconds a `Retry-After` header asks for (RFC 9110, 10.2.3: seconds or a date), at most five minutes."""
-    if not value:
-        return 0.0
-    try:
-        seconds = float(value)
-    except ValueError:
+    async def complete(self, request: ModelRequest) -> Completion:
+        """Ask the model. Raises a `ModelError`; no error text contains the key."""
+        requests = _Requests()
+        token = _requests.set(requests)
         try:
-            until = email.utils.parsedate_to_datetime(value)
-        except ValueError:
-            return 0.0
-        if until.tzinfo is None:
-            until = until.replace(tzinfo=datetime.UTC)
-        seconds = (until - (now or datetime.datetime.now(datetime.UTC))).total_seconds()
-    return min(max(seconds, 0.0), _MAX_RETRY_AFTER_S) if seconds == seconds else 0.0
+            async with asyncio.timeout(self._timeout_s):
+                return await self._ask(request)
+        except TimeoutError:
+            why = f"{self.name} did not answer within {self._timeout_s:g} s"
+            raise ModelUnavailable(why, usage=requests.usage) from None
+        except ModelBudgetSpent as error:
+            error.usage = requests.usage
+            raise
+        except self.status_errors as error:
+            raise self._refusal(error) from None
+        except self.connection_errors as error:
+            why = f"{self.name} cannot be reached: {type(error.__cause__ or error).__name__}"
+            raise ModelUnavailable(why, usage=requests.usage) from None
+        except self.body_errors as error:
+            # Not JSON, or JSON of another shape: the SDKs pass their parsers' errors on.
+            raise self._malformed(f"an unreadable body: {type(error).__name__}") from None
+        finally:
+            _requests.reset(token)
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close the connections."""
+
+    @abstractmethod
+    async def _ask(self, request: ModelRequest) -> Completion:
+        """Ask the SDK; every HTTP request goes through `_send`."""
+
+    @abstractmethod
+    def _refusal(self, error: Any) -> ModelError:
+        """The error for one of `status_errors`."""
+
+    async def _send(self, send: Callable[[], Awaitable[T]]) -> T:
+        """The result of `send`, retried after passing faults while the time limit leaves room for the wait."""
+
+        async def attempt() -> T:
+            requests = _requests.get()
+            if requests.tried and self._before_retry is not None:
+                await self._before_retry()
+            requests.tried += 1
+            try:
+                return await send()
+            except self.status_errors:
+                requests.refused += 1
+                raise
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(self._is_passing),
+            wait=self._wait_s,
+            stop=stop_after_attempt(MAX_ATTEMPTS) | stop_before_delay(self._timeout_s),
+            reraise=True,
+        )
+        return await retrying(attempt)
+
+    def _is_passing(self, error: BaseException) -> bool:
+        response = getattr(error, "response", None)
+        if response is None:
+            return isinstance(error, self.connection_errors)
+        # Not a standard header; OpenAI uses it to mark a 429 that means an empty account, for one.
+        advice = response.headers.get("x-should-retry")
+        code: int = response.status_code
+        return advice == "true" or (advice != "false" and (code in (408, 409, 429) or code >= 500))
+
+    def _wait_s(self, state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        response = getattr(error, "response", None)
+        return retry_after_s(response.headers if response is not None else {}) or self._backoff(state)
+
+    def _refused(self, code: int, text: str, *, is_key: bool = False) -> ModelError:
+        """The error for an HTTP status and the provider's error text."""
+        if is_key or code in (401, 403):
+            remedy = f"check the key in {self.key_variable}"
+            return ModelKeyRefused(f"{self.name} refused the key (HTTP {code})", remedy=remedy)
+        remedy = "check the model's name and the base URL" if code == 404 else ""
+        return ModelUnavailable(f"{self.name} answered HTTP {code}: {self._clean(text)}", remedy=remedy)
+
+    def _malformed(self, what: str, usage: TokenUsage = UNREPORTED) -> ModelMalformed:
+        return ModelMalformed(f"{self.name} answered with {what}", usage=usage)
+
+    def _finished(self, text: str, *, model: str | None, reason: str, usage: TokenUsage) -> Completion:
+        """The completion with this text. Raises a `ModelError` when there is none."""
+        # Half an emoji, as a token limit leaves it, is valid JSON but cannot be encoded as UTF-8.
+        text = without_surrogates(text)
+        finish = self.finish_reasons.get(reason, "other")
+        if not text.strip():
+            if finish == "length":
+                raise ModelTruncated(f"{self.name} reached its token limit before any text", usage=usage)
+            raise self._malformed(f"no text (finish reason {reason or 'none'})", usage)
+        served = without_surrogates(model or self._model)
+        return Completion(text=text, model=served, finish_reason=finish, usage=usage)
+
+    def _clean(self, text: str) -> str:
+        return without_secret(text, self._key)
+
+
+def retry_after_s(headers: Mapping[str, str], *, now_s: float | None = None) -> float:
+    """The seconds that `retry-after-ms` or `Retry-After` asks for, at most five minutes; 0 when neither is usable."""
+    try:
+        if "retry-after-ms" in headers:
+            seconds = float(headers["retry-after-ms"]) / 1000
+        else:
+            seconds = _seconds_or_date(headers.get("retry-after", ""), time.time() if now_s is None else now_s)
+    except ValueError:
+        return 0.0
+    # In this order `max` gives 0 for NaN, because no comparison with it is true.
+    return min(max(0.0, seconds), _MAX_RETRY_AFTER_S)
+
+
+def _seconds_or_date(value: str, now_s: float) -> float:
+    """The two forms of `Retry-After` (RFC 9110, 10.2.3)."""
+    try:
+        return float(value)
+    except ValueError:
+        return email.utils.parsedate_to_datetime(value).timestamp() - now_s
 
 
 def without_secret(text: str, secret: str, *, limit: int = 300) -> str:
-    """A provider's error text, bounded, in one line, with the key taken out."""
+    """A provider's error text in one bounded line, with the key removed."""
     line = " ".join(text.split())
     return (line.replace(secret, "[key]") if secret else line)[:limit]

@@ -1,10 +1,13 @@
-"""The model protocol: one request in, one completion out. Adapters and wrappers share it."""
+"""The model protocol, shared by adapters and wrappers: one request in, one completion out."""
 
+from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol
 
 from shared.models import Record, TokenUsage
 
 FinishReason = Literal["stop", "length", "blocked", "other"]
+# Awaited before a request is repeated; may raise a `ModelError` instead.
+BeforeRetry = Callable[[], Awaitable[None]]
 
 
 class ImagePart(Record):
@@ -35,10 +38,7 @@ class Completion(Record):
 
 
 class Model(Protocol):
-    """Anything that answers a `ModelRequest`.
-
-    Raises `shared.errors.ModelError` (a subclass says why) when there is no answer to return.
-    """
+    """Anything that answers a `ModelRequest`. Without an answer it raises a subclass of `ModelError` that says why."""
 
     @property
     def name(self) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from importlib import resources
 from types import MappingProxyType
 
+from shared.files import parse_toml
 from shared.models import Record, TokenUsage
-from shared.reading import parse_toml
 
 # Providers append dates and revisions to a model's name without changing its price.
 _REVISION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{3}|latest)$")

@@ -12,9 +12,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from helpers.paths import ROOT
-from shared.a2a.server import build_app
+from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import listen, serve_app
-from shared.a2a.turn import Skill, TextExecutor, TextHandler
+from shared.a2a.tasks import TextExecutor, TextHandler
 
 SRC = ROOT / "src"
 SKILL = Skill(id="test", name="Test", description="Is tested.", tags=("test",))

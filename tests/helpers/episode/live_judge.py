@@ -17,12 +17,13 @@ from starlette.applications import Starlette
 
 from helpers.browser.sessions import left_behind
 from helpers.llm.servers import ModelServer, openai_answer
-from helpers.paths import ROOT
 from judge.browser.processes import list_processes
 from judge.runner.follow import RunOutcome, request_assessment
-from judge.server.service import JudgeService, ServiceLimits, ServiceParts
-from shared.a2a.server import Skill, Turn, build_app
+from judge.server.limits import ServiceLimits
+from judge.server.service import JudgeService
+from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, listen, serve_app
+from shared.a2a.tasks import Turn
 from shared.models import Action, Observation
 from shared.protocol import parse_observation, render_reply
 from shared.settings import Settings
@@ -254,17 +255,8 @@ async def live_judge(
     settings = Settings.from_environ({**os.environ, **known, **(environ or {})})
     sock = listen("127.0.0.1", 0)
     url = address_of("127.0.0.1", sock.getsockname()[1])
-    parts = ServiceParts(
-        settings=settings,
-        output_dir=folder,
-        scenarios=ROOT / "scenarios",
-        watch=lambda *_: lambda _: None,
-        limits=limits or ServiceLimits(),
-        wrap_model=lambda model: model,
-        own_address=url,
-    )
     app = build_app(
-        JudgeService(parts),
+        JudgeService(settings, folder, limits or ServiceLimits(), own_address=url),
         name="judge",
         description="judge",
         version="1",

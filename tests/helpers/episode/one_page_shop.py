@@ -7,7 +7,7 @@ from typing import Any
 
 from judge.browser.session import Hop, ToolResult
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment, Parts
+from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
 from judge.events import Event
 from judge.judges.base import Judge
@@ -72,6 +72,6 @@ async def assess_in_shop(
     tasks = tuple(Task(task_id=f"t{each}", website="https://example.org/", task="Go.") for each in range(number))
     told: list[Event] = [] if events is None else events
     try:
-        return await Assessment(tasks, settings, Parts(lambda _: browser, connect, judge, store, told.append)).run()
+        return await Assessment(tasks, settings, lambda _: browser, connect, judge, store, told.append).run()
     finally:
         await judge.aclose()

@@ -3,7 +3,7 @@
 import asyncio
 import selectors
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +101,7 @@ class ScriptedParticipant:
         return render_reply(await action() if callable(action) else action or FINISH)
 
 
-class _NoHooks:
-    async def observed(self, step: Step) -> None: ...
-
-    async def stepped(self, step: Step) -> None: ...
+async def _ignore(step: Step) -> None: ...
 
 
 def play_episode(
@@ -128,6 +125,9 @@ def play_episode(
     settings = RunConfig(judge_model="offline", **config)
     store = TaskStore(folder)
     store.begin()
-    episode = Episode(task, settings, opened, ScriptedParticipant(*actions), store, _NoHooks())
+    participant = ScriptedParticipant(*actions)
+    episode = Episode(
+        task, settings, opened, lambda: nullcontext(participant), store, observed=_ignore, stepped=lambda _: None
+    )
     with asyncio.Runner(loop_factory=SkippingLoop) as runner:
         return runner.run(episode.run())

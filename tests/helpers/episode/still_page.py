@@ -9,7 +9,7 @@ from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.session import Hop, ToolResult
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment, Parts
+from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
 from judge.events import Event, TaskRetried
 from judge.judges.factory import open_judge
@@ -75,8 +75,8 @@ async def play(
     judge = open_judge(settings, Settings(), cache_dir=None)
     task = Task(task_id="t", website=SITE, task="Buy a lamp.")
     try:
-        parts = Parts(lambda _: browser, connect, judge, store, events.append)
-        (summary,) = await Assessment((task,), settings, parts).run()
+        assessment = Assessment((task,), settings, lambda _: browser, connect, judge, store, events.append)
+        (summary,) = await assessment.run()
     finally:
         await judge.aclose()
     return PlayedTask(summary, page, events, store.task("t").folder)

@@ -1,13 +1,14 @@
 """A judge model that answers from a script, and trajectories to judge."""
 
 import asyncio
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 from judge.config import RunConfig
 from judge.judges.engine import JudgeParts
-from judge.judges.prompt_set import load_prompts
+from judge.judges.prompt_set import REQUIRED, load_prompts
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelError
 from shared.llm.cache import CachedModel
@@ -50,11 +51,14 @@ def completion(text: str, finish_reason: FinishReason = "stop") -> Completion:
 
 
 def stage(request: ModelRequest) -> str:
-    """Which of the bundled prompts a request was made from."""
+    """The bundled prompt that a request was made from."""
+    return _stages()[request.system]
+
+
+@functools.cache
+def _stages() -> dict[str, str]:
     prompts = load_prompts(None)
-    names = ("key_points", "image", "outcome", "key_point", "webvoyager", "autonomous", "agenttrek")
-    names += ("rubric_criteria", "rubric_image", "rubric_process", "rubric_outcome")
-    return next(name for name in names if prompts.render(name, {}).system == request.system)
+    return {prompts.render(name, {}).system: name for name in REQUIRED}
 
 
 def webjudge_script(
@@ -71,6 +75,61 @@ def webjudge_script(
                 return (scores or {}).get(image.data[len(JPEG) :], "I see it.\nScore: 4")
             case _:
                 return f"Thoughts: seen.\nStatus: {status}"
+
+    return answer
+
+
+def images_of(request: ModelRequest) -> list[bytes]:
+    return [part.data[len(JPEG) :] for part in request.parts if isinstance(part, ImagePart)]
+
+
+def key_point_script(statuses: dict[str, str]) -> Script:
+    plain = webjudge_script()
+
+    def answer(request: ModelRequest) -> str:
+        if stage(request) != "key_point":
+            return plain(request)
+        text = str(request.parts[0])
+        return next(f"Status: {status}" for point, status in statuses.items() if f"\n{point}\n" in text)
+
+    return answer
+
+
+RUBRIC = {
+    "criteria": [{"requirement": "Lamp in cart", "kind": "outcome"}, {"requirement": "Sorted", "kind": "process"}]
+}
+READING = {
+    "relations": [
+        {"criterion": "c1", "relation": "supports", "seen": "a lamp"},
+        {"criterion": "c2", "relation": "unrelated", "seen": ""},
+    ],
+    "blocker": None,
+}
+MARKS = {
+    "criteria": [
+        {"criterion": "c1", "verdict": "met", "reason": "in the cart"},
+        {"criterion": "c2", "verdict": "not met", "reason": "never sorted"},
+    ],
+    "first_failure": {"action": 1, "criterion": "c2", "why": "skipped sorting"},
+    "blockers": [{"kind": "out_of_stock", "avoidable": False, "seen": "sold out"}],
+}
+
+
+def rubric_script(
+    *, marks: object = MARKS, reading: object = READING, statuses: tuple[str, ...] = ("success",)
+) -> Script:
+    votes = iter(statuses * 20)
+
+    def answer(request: ModelRequest) -> str:
+        match stage(request):
+            case "rubric_criteria":
+                return json.dumps(RUBRIC)
+            case "rubric_image":
+                return f"```json\n{json.dumps(reading)}\n```"
+            case "rubric_process":
+                return json.dumps(marks)
+            case _:
+                return f"Status: {next(votes)}"
 
     return answer
 
@@ -106,7 +165,3 @@ def trajectory(folder: Path, images: tuple[bytes, ...] = (b"a", b"b"), **fields:
             **fields,
         }
     )
-
-
-def as_json(value: object) -> str:
-    return json.dumps(value)

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from judge.results.run_record import begin_run, end_run
 from judge.runner.run import RunOptions, make_plan, run
-from judge.scenario.toml import parse_request
+from judge.scenario.request import parse_request
 from judge.store import RunStore
 from shared.settings import Settings
 

@@ -1,9 +1,9 @@
 """The largest attempt that there can be: as many steps as are allowed, every field as large as it is recorded."""
 
 from helpers.results import JPEG
-from judge.record_limits import MAX_STEPS, bounded
-from judge.store import TaskStore
-from judge.trajectory.result import TaskResult
+from judge.config import MAX_STEPS
+from judge.store import TaskStore, bounded
+from judge.trajectory.record import Attempt
 from shared.models import Action, Outcome, Page, Step, Task
 
 LONG = 180_000
@@ -31,7 +31,7 @@ def a_largest_step(text: str) -> Step:
     )
 
 
-def write_largest(task: TaskStore, text: str) -> TaskResult:
+def write_largest(task: TaskStore, text: str) -> Attempt:
     """The largest attempt that there can be, on disk."""
     task.begin()
     loud = bounded(a_largest_step(text))
@@ -39,7 +39,7 @@ def write_largest(task: TaskStore, text: str) -> TaskResult:
     for index in range(MAX_STEPS):
         page = Page(url="", title="", snapshot="- text", screenshot=JPEG + str(index).encode())
         steps.append(task.append_step(loud.model_copy(update={"index": index, **task.write_page(index, page)})))
-    result = TaskResult(
+    result = Attempt(
         task=Task(task_id=task.folder.name, website="https://x.example/", task="Do it."),
         steps=tuple(steps),
         stop_reason="finished",

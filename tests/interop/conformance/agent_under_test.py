@@ -14,11 +14,13 @@ from unittest.mock import patch
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.tasks import TaskUpdater
+from a2a.types import Part, TaskState
 from starlette.applications import Starlette
 
 from shared.a2a import server as a2a_server
 from shared.a2a.serving import listen, serve_app
-from shared.a2a.turn import Skill, Turn
+from shared.a2a.tasks import TaskSink, Turn
 
 HOST = "127.0.0.1"
 
@@ -26,18 +28,21 @@ HOST = "127.0.0.1"
 class WorkingForEver(AgentExecutor):
     """Begins every task and ends only what is cancelled."""
 
-    def __init__(self, runs: object) -> None:
-        del runs
+    def __init__(self, agent: object, **options: object) -> None:
+        del agent, options
+
+    async def stop(self) -> None:
+        """Nothing is in progress."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        events = a2a_server._Events(event_queue, context)
         if context.current_task is None:
-            await events.begin()
+            await TaskSink(context, event_queue).begin()
         else:
-            await events.status("working", "Going on.")
+            updater = TaskUpdater(event_queue, context.task_id or "", context.current_task.context_id)
+            await updater.start_work(updater.new_agent_message([Part(text="Going on.")]))
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        await a2a_server._Events(event_queue, context).status("canceled", "Cancelled on request.")
+        await TaskSink(context, event_queue).end(TaskState.TASK_STATE_CANCELED, "Cancelled on request.")
 
 
 async def _unused(turn: Turn) -> str:
@@ -46,14 +51,14 @@ async def _unused(turn: Turn) -> str:
 
 def app_under_test(card_url: str) -> Starlette:
     """Our server with the double in it."""
-    with patch.multiple(a2a_server, _Agent=WorkingForEver, _Handler=DefaultRequestHandler):
+    with patch.multiple(a2a_server, TaskRuns=WorkingForEver, _Handler=DefaultRequestHandler):
         return a2a_server.build_app(
             _unused,
             name="Agent under inspection",
             description="Accepts any text and goes on working.",
             version="1.0.0",
             card_url=card_url,
-            skills=[Skill(id="work", name="Work", description="Begins to work.", tags=("work",))],
+            skills=[a2a_server.Skill(id="work", name="Work", description="Begins to work.", tags=("work",))],
         )
 
 

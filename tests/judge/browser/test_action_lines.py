@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.action_lines import MAX_NAME_CHARS, MAX_VALUE_CHARS, action_line, one_line, split_line
-from judge.browser.actions import CheckedAction, check_action, offered_tools
+from judge.browser.action_lines import MAX_NAME_CHARS, MAX_VALUE_CHARS, action_line, one_line
+from judge.browser.tools import CheckedAction, check_action, offered_tools
 from shared.models import Action
 from shared.snapshot import Snapshot, parse_snapshot
+from shared.text import split_line
 
 SNAPSHOT = parse_snapshot(
     """
@@ -132,12 +133,12 @@ def test_every_offered_tool_has_a_line():
         assert split_line(action_line(CheckedAction(tool=spec.name, params=params), SNAPSHOT)) is not None
 
 
-def test_a_tool_without_a_line_is_our_mistake():
+def test_a_tool_without_a_line_is_an_internal_error():
     with pytest.raises(ValueError, match="no action line"):
         action_line(CheckedAction(tool="browser_evaluate", params={}), SNAPSHOT)
 
 
-def test_the_participants_words_for_an_element_never_show():
+def test_the_participants_description_of_an_element_is_never_shown():
     assert line("browser_click", target="e2", element="BUY NOW") == "<STANDINGS link> -> CLICK"
 
 
@@ -164,7 +165,7 @@ def test_a_long_list_says_how_much_is_left_out():
     assert line("browser_select_option", target="f1e8", values=["v"] * 50).endswith('"v" and 40 more')
 
 
-def test_an_element_that_the_snapshot_lacks_is_called_element():
+def test_an_element_missing_from_the_snapshot_is_called_element():
     assert action_line(CheckedAction(tool="browser_hover", params={"target": "e1"}), None) == "<element> -> HOVER"
     assert action_line(CheckedAction(tool="browser_hover", params={"target": "e1"}), Snapshot()) == "<element> -> HOVER"
 
@@ -172,7 +173,7 @@ def test_an_element_that_the_snapshot_lacks_is_called_element():
 @pytest.mark.parametrize(
     "text", ["", "CLICK", "<a> CLICK", "<a> -> CLICK\n", "<a> -> click", "<a> -> CLICK: <b>", "<> -> X"]
 )
-def test_other_text_is_no_action_line(text):
+def test_other_text_is_not_an_action_line(text):
     assert split_line(text) is None
 
 
@@ -198,7 +199,7 @@ def test_typed_text_keeps_to_its_place(text):
 @given(texts)
 def test_an_elements_name_keeps_to_its_place(name):
     node = SNAPSHOT.nodes[0]._replace(name=name)
-    written = action_line(CheckedAction(tool="browser_click", params={"target": "e1"}), Snapshot((node,), {"e1": node}))
+    written = action_line(CheckedAction(tool="browser_click", params={"target": "e1"}), Snapshot((node,)))
     assert_safe(written)
     subject, verb, value = split_line(written)
     assert subject == f"{one_line(name, MAX_NAME_CHARS)} textbox".strip()

@@ -1,18 +1,23 @@
-"""Where the browser is looked for, in which order, and whether its sandbox can be on."""
+"""Where the browser is found, whether its sandbox can be on, and what a killed judge left behind."""
 
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from judge.browser import chromium as browser_finder
-from judge.browser.chromium import find_browser, sandbox_state, version_of
+from judge.browser import chromium
+from judge.browser.chromium import BrowserFolder, find_browser, sandbox_state, sweep, version_of
 from shared.errors import ConfigError
 from shared.settings import Settings
 
 
 @pytest.fixture(autouse=True)
 def on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browser_finder, "_SYSTEM", "Linux")
+    monkeypatch.setattr(chromium, "_SYSTEM", "Linux")
 
 
 def program(path: Path) -> Path:
@@ -51,7 +56,7 @@ def test_a_configured_name_is_looked_up_on_the_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["/nowhere/chrome", "no-such-program", "."])
-def test_a_configured_path_that_is_no_program_is_an_error_that_names_it(tmp_path: Path, given: str) -> None:
+def test_a_configured_path_that_is_not_a_program_is_an_error_that_names_it(tmp_path: Path, given: str) -> None:
     own_build(tmp_path, 1)
     with pytest.raises(ConfigError, match=r"config\.browser_path"):
         find_browser(given, settings(tmp_path))
@@ -70,7 +75,7 @@ def test_the_newest_of_playwrights_builds_is_taken(tmp_path: Path) -> None:
     assert find_browser(None, settings(tmp_path)).path == newest
 
 
-def test_playwrights_full_build_will_do(tmp_path: Path) -> None:
+def test_playwrights_full_build_is_accepted(tmp_path: Path) -> None:
     build = own_build(tmp_path, 7, shell=False)
     assert find_browser(None, settings(tmp_path)).path == build
 
@@ -130,10 +135,87 @@ def test_the_sandbox_is_off_only_where_it_cannot_be_on(
     ("script", "version"),
     [("echo 'Chromium  156.0 '", "Chromium 156.0"), ("exit 1", "unknown"), ("echo $KEY", "unknown")],
 )
-def test_the_browser_tells_its_version_and_hears_no_key(
+def test_the_version_is_read_without_passing_any_key_to_the_browser(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, version: str
 ) -> None:
     monkeypatch.setenv("KEY", "secret")
     path = program(tmp_path / "bin/chromium")
     path.write_text(f"#!/bin/sh\n{script}\n")
     assert version_of(find_browser(None, settings(tmp_path)), {}) == version
+
+
+OWNER = "from judge.browser.chromium import BrowserFolder; f = BrowserFolder(); print(f.path, flush=True); input()"
+
+
+@pytest.fixture
+def base(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    # Short, because a long one is replaced by the system's own.
+    with tempfile.TemporaryDirectory(prefix="wabe-t-", dir="/tmp") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        monkeypatch.setenv("TMPDIR", folder)
+        yield Path(folder)
+
+
+@contextmanager
+def owned_elsewhere() -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Another process that owns a folder."""
+    command = [sys.executable, "-c", OWNER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        try:
+            yield owner, Path(owner.stdout.readline().strip())
+        finally:
+            owner.kill()
+
+
+def test_a_folder_is_gone_once_it_is_removed(base: Path) -> None:
+    folder = BrowserFolder()
+    (folder.path / "profile").mkdir()
+    folder.remove()
+    assert list(base.iterdir()) == []
+
+
+def test_the_folder_of_a_killed_owner_is_removed(base: Path) -> None:
+    with owned_elsewhere() as (owner, folder):
+        owner.kill()
+        owner.wait()
+        assert folder.parent == base
+        assert sweep() == 1
+        assert not folder.exists()
+
+
+def test_the_folder_of_a_living_owner_stays(base: Path) -> None:
+    with owned_elsewhere() as (_, folder):
+        assert sweep() == 0
+        assert folder.is_dir()
+
+
+def test_our_own_folder_stays(base: Path) -> None:
+    folder = BrowserFolder()
+    assert sweep() == 0
+    assert folder.path.is_dir()
+    folder.remove()
+
+
+def test_a_folder_that_nobody_ever_locked_stays(base: Path) -> None:
+    (base / "wabe-browser-strange").mkdir()
+    assert sweep() == 0
+    assert (base / "wabe-browser-strange").is_dir()
+
+
+def test_a_lock_that_is_a_link_is_not_followed(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "target").touch()
+    (base / "wabe-browser-link").mkdir()
+    (base / "wabe-browser-link" / "owner.lock").symlink_to(tmp_path / "target")
+    assert sweep() == 0
+    assert (base / "wabe-browser-link").is_dir()
+
+
+def test_a_process_that_still_uses_the_folder_is_ended(base: Path) -> None:
+    with owned_elsewhere() as (owner, folder):
+        owner.kill()
+        owner.wait()
+        sleeper = [sys.executable, "-c", "input()", f"--user-data-dir={folder}/profile"]
+        with subprocess.Popen(sleeper, stdin=subprocess.PIPE, start_new_session=True) as browser:
+            assert sweep() == 1
+            assert browser.wait(timeout=10) == -9

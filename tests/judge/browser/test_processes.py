@@ -23,12 +23,12 @@ def pids(processes: list[Process]) -> set[int]:
     return {process.pid for process in processes}
 
 
-def test_a_family_is_told_by_folder_descent_and_group() -> None:
+def test_a_family_is_recognised_by_folder_descent_and_group() -> None:
     everyone = [SERVER, WRAPPER, BROWSER, ZYGOTE, ORPHAN, OTHER]
     assert pids(family(everyone, FOLDER)) == {10, 11, 12, 13, 14}
 
 
-def test_an_orphan_is_told_by_a_group_seen_before() -> None:
+def test_an_orphan_is_recognised_by_a_group_seen_before() -> None:
     assert pids(family([ORPHAN, OTHER], FOLDER, known_groups=frozenset({11}))) == {14}
 
 
@@ -36,7 +36,7 @@ def test_a_stranger_with_a_similar_folder_is_spared() -> None:
     assert family([OTHER], FOLDER) == []
 
 
-def test_our_own_group_is_never_taken_for_the_browsers() -> None:
+def test_our_own_group_is_never_mistaken_for_the_browsers() -> None:
     ours = Process(os.getpid(), 1, 500, "python")
     sibling = Process(501, 1, 500, "editor")
     in_our_group = SERVER._replace(group=500)
@@ -44,7 +44,7 @@ def test_our_own_group_is_never_taken_for_the_browsers() -> None:
 
 
 @pytest.mark.parametrize(("process", "main"), [(WRAPPER, True), (BROWSER, True), (ZYGOTE, False), (OTHER, False)])
-def test_the_main_process_is_told_from_its_helpers(process: Process, main: bool) -> None:
+def test_the_main_process_is_distinguished_from_its_helpers(process: Process, main: bool) -> None:
     assert is_browser(process, FOLDER) is main
 
 
@@ -74,7 +74,7 @@ def test_a_watch_sees_the_end_of_a_process(sleeper: subprocess.Popen[bytes]) -> 
     watch.close()
 
 
-def test_a_watch_on_a_process_that_is_gone_already_says_so(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_watch_on_a_process_that_has_already_ended_is_not_alive(sleeper: subprocess.Popen[bytes]) -> None:
     sleeper.kill()
     sleeper.wait()
     watch = Watch([sleeper.pid])

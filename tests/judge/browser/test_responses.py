@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from judge.browser.responses import (
     MAX_DIALOG_CHARS,
+    TabCrashed,
     UnreadableResponse,
     clean_text,
     dialog_text,
@@ -51,11 +52,10 @@ def answer(url: str, title: str, snapshot: str, tabs: list[str], after: str = ""
 
 
 @given(addresses, one_line, snapshot_lines)
-def test_what_a_page_says_never_passes_for_its_address(url: str, title: str, lines: list[str]) -> None:
+def test_the_content_of_a_page_is_never_mistaken_for_its_address(url: str, title: str, lines: list[str]) -> None:
     page = parse_page(answer(url, title, "\n".join(lines), []))
     assert (page.url, page.title, page.snapshot) == (url, title, "\n".join(lines))
     assert page.tabs == (Tab(index=0, title=title, url=url, current=True),)
-    assert not page.crashed
 
 
 @given(st.lists(st.tuples(one_line, addresses), min_size=2, max_size=4), st.data())
@@ -72,6 +72,11 @@ def test_no_tab_has_an_address_that_is_not_its_own(shown: list[tuple[str, str]],
 def test_an_ordinary_tab_keeps_title_and_address(title: str, url: str) -> None:
     tabs = parse_tab_list(f"### Result\n{tab_line(0, title, url, False)}\n{tab_line(1, '', url, True)}")
     assert tabs == (Tab(index=0, title=title, url=url), Tab(index=1, title="", url=url, current=True))
+
+
+def test_a_tab_that_never_loaded_has_neither_title_nor_address() -> None:
+    (_, tab) = parse_tab_list("### Result\n- 0: (current) [t](http://a.example/)\n- 1: []()")
+    assert (tab.title, tab.url) == ("", "")
 
 
 @given(messages)
@@ -91,7 +96,7 @@ def test_a_dialog_message_is_bounded() -> None:
     assert len(dialog_text(state)) == MAX_DIALOG_CHARS
 
 
-def test_a_file_chooser_is_told_from_a_dialog() -> None:
+def test_a_file_chooser_is_distinguished_from_a_dialog() -> None:
     assert is_file_chooser("- [File chooser]: can be handled by browser_file_upload")
 
 
@@ -101,11 +106,11 @@ def test_a_dialog_that_names_the_file_chooser_stays_a_dialog() -> None:
 
 
 @given(st.text(max_size=80))
-def test_an_error_with_foreign_words_is_no_modal_state(words: str) -> None:
+def test_an_error_that_quotes_foreign_text_is_not_a_modal_state(words: str) -> None:
     assert modal_state(f"### Error\nError: Ref {words} not found\n### Modal state\n- x") is None
 
 
-def test_a_snapshot_that_speaks_of_modal_states_is_no_modal_state() -> None:
+def test_a_snapshot_that_mentions_modal_states_is_not_a_modal_state() -> None:
     assert modal_state(answer("http://a.example/", "t", "- text: x", [], "\n### Modal state\n- x")) is None
 
 
@@ -114,9 +119,10 @@ def test_what_follows_the_snapshot_is_not_part_of_it() -> None:
     assert parse_page(answer("about:blank", "", "", [], after)).snapshot == ""
 
 
-def test_a_crashed_page_is_told() -> None:
+def test_a_crashed_page_is_recognised() -> None:
     text = "### Page\n- Page URL: http://a.example/\n- Page status: crashed\n### Snapshot\n```yaml\n\n```"
-    assert parse_page(text).crashed
+    with pytest.raises(TabCrashed):
+        parse_page(text)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +139,7 @@ def test_a_crash_is_believed_of_the_server_only(text: str, crashed: bool) -> Non
 
 
 @given(st.text(max_size=200))
-def test_anything_is_read_or_refused_with_one_error(text: str) -> None:
+def test_any_text_is_read_or_refused_with_one_error(text: str) -> None:
     for parse in (parse_page, parse_tab_list):
         try:
             parse(text)
@@ -157,7 +163,7 @@ def test_an_answer_of_another_form_is_refused(text: str) -> None:
         parse_page(text)
 
 
-def test_an_error_is_told_without_frame_colours_and_paths() -> None:
+def test_an_error_is_shown_without_frame_colours_and_paths() -> None:
     text = "### Error\nTimeoutError: browserBackend.callTool: no\nCall log:\n\x1b[2m  - in /tmp/abc/x\x1b[22m"
     text += "\n    at f (/srv/x.js:1)"
     assert clean_text(text, hide=["/tmp/abc"]) == "no\nCall log:\n  - in …/x"

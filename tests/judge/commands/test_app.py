@@ -32,7 +32,7 @@ def test_every_command_has_a_help_of_its_own(name: str) -> None:
     assert f"{name} [OPTIONS]" in answer.output
 
 
-def test_a_mistyped_command_is_told_the_nearest_one() -> None:
+def test_a_mistyped_command_gets_a_suggestion() -> None:
     answer = CliRunner().invoke(app, ["leaderbord"])
     assert answer.exit_code == 2
     assert "'leaderboard'" in answer.output
@@ -45,7 +45,7 @@ def test_scoring_waits_for_no_server_no_browser_and_no_database() -> None:
     assert loaded.isdisjoint({"a2a", "mcp", "playwright", "duckdb", "sqlalchemy", "starlette", "uvicorn", "jsonschema"})
 
 
-def test_a_command_that_ends_well_says_nothing_on_standard_error(tmp_path: Path) -> None:
+def test_a_successful_command_prints_nothing_on_standard_error(tmp_path: Path) -> None:
     # As a process: a library's own words at its very end count as well.
     (tmp_path / "results.json").write_text(json.dumps(a_submission()))
     command = [str(Path(sys.executable).parent / "wabe"), "leaderboard", str(tmp_path / "results.json")]

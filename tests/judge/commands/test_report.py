@@ -7,15 +7,13 @@ import typer
 from typer.testing import CliRunner
 
 from helpers.runs import write_synthetic_run
-from judge.commands import report
+from judge.commands.app import command_app
 from shared.errors import ConfigError
 
 
 @pytest.fixture
 def app() -> typer.Typer:
-    made = typer.Typer()
-    report.register(made)
-    return made
+    return command_app("report")
 
 
 def run(app: typer.Typer, *arguments: str) -> str:

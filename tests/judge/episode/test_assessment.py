@@ -1,4 +1,4 @@
-"""Running the tasks of an assessment, from a scripted browser and participant to what is kept of each task."""
+"""Assessments with a scripted browser and participant, up to what is kept of each task."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ STEPS = 4
 
 
 class Clicker:
-    """A participant that clicks until the last step; tells with whom it talks."""
+    """A participant that clicks until the last step and records the asyncio tasks that talk to it."""
 
     def __init__(self) -> None:
         self.talks: dict[str, weakref.ref[Any]] = {}
@@ -67,7 +67,7 @@ async def assess_in_shop(
     return await assess_with(folder, clicker, number, max_steps=max_steps, judge=judge)
 
 
-async def test_each_task_comes_out_as_its_entry_in_the_submission(tmp_path: Path, clicker: Clicker) -> None:
+async def test_each_task_results_in_its_entry_of_the_submission(tmp_path: Path, clicker: Clicker) -> None:
     done = await assess_in_shop(tmp_path, clicker, 2)
     assert [summary.entry["task_id"] for summary in done] == ["t0", "t1"]
     assert [summary.entry["steps_taken"] for summary in done] == [STEPS, STEPS]
@@ -75,15 +75,15 @@ async def test_each_task_comes_out_as_its_entry_in_the_submission(tmp_path: Path
     assert done[0].versions == {"browser": "scripted"}
 
 
-async def test_a_result_that_no_judge_had_to_say_names_the_judge_of_the_run(tmp_path: Path, clicker: Clicker) -> None:
+async def test_a_result_decided_without_the_judge_names_the_judge_of_the_run(tmp_path: Path, clicker: Clicker) -> None:
     (done,) = await assess_in_shop(tmp_path, clicker, 1, max_steps=STEPS - 1)
     assert (done.entry["verdict"], done.entry["stop_reason"]) == ("failure", "max_steps")
     assert done.judge is not None
     assert (done.judge.method, done.judge.model) == ("checks", "offline")
 
 
-class Forgetful(ChecksJudge):
-    """A judge with a mistake in it, which shows with the second task."""
+class Buggy(ChecksJudge):
+    """A judge with a bug that appears with the second task."""
 
     def __init__(self) -> None:
         super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
@@ -94,14 +94,16 @@ class Forgetful(ChecksJudge):
         return await super().judge(trajectory)
 
 
-async def test_a_mistake_in_the_judge_costs_one_verdict_and_no_run(tmp_path: Path, clicker: Clicker) -> None:
-    done = await assess_in_shop(tmp_path, clicker, 3, judge=Forgetful())
+async def test_a_bug_in_the_judge_affects_one_verdict_only(tmp_path: Path, clicker: Clicker) -> None:
+    done = await assess_in_shop(tmp_path, clicker, 3, judge=Buggy())
     assert ["internal error" in summary.entry["reason"] for summary in done] == [False, True, False]
     assert done[1].outcome == "unscored"
 
 
-async def test_an_episode_whose_verdict_a_mistake_cost_is_only_judged_again(tmp_path: Path, clicker: Clicker) -> None:
-    await assess_in_shop(tmp_path, clicker, 3, judge=Forgetful())
+async def test_an_attempt_that_a_bug_left_unscored_is_judged_again_without_playing_it(
+    tmp_path: Path, clicker: Clicker
+) -> None:
+    await assess_in_shop(tmp_path, clicker, 3, judge=Buggy())
     asked = len(clicker.over)
     mended = ChecksJudge(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
     done = await assess_in_shop(tmp_path, clicker, 3, judge=mended)
@@ -109,7 +111,7 @@ async def test_an_episode_whose_verdict_a_mistake_cost_is_only_judged_again(tmp_
     assert len(clicker.over) == asked
 
 
-async def test_a_mistake_of_ours_anywhere_else_costs_one_task_and_no_run(
+async def test_an_internal_error_anywhere_else_aborts_one_task_only(
     tmp_path: Path, clicker: Clicker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = TaskStore.write_result
@@ -125,14 +127,14 @@ async def test_a_mistake_of_ours_anywhere_else_costs_one_task_and_no_run(
     assert done[1].entry["error"] == "internal: ZeroDivisionError; see the log"
 
 
-async def test_no_step_stays_in_memory_when_its_task_is_done(tmp_path: Path, clicker: Clicker) -> None:
+async def test_finished_tasks_keep_no_steps_in_memory(tmp_path: Path, clicker: Clicker) -> None:
     before = steps_in_memory()
     done = await assess_in_shop(tmp_path, clicker, 5)
     assert len(done) == 5
     assert steps_in_memory() == before
 
 
-async def test_no_step_of_a_task_that_an_earlier_run_settled_stays_in_memory(tmp_path: Path, clicker: Clicker) -> None:
+async def test_tasks_settled_by_an_earlier_run_keep_no_steps_in_memory(tmp_path: Path, clicker: Clicker) -> None:
     await assess_in_shop(tmp_path, clicker, 3)
     before = steps_in_memory()
     done = await assess_in_shop(tmp_path, clicker, 3)
@@ -140,13 +142,15 @@ async def test_no_step_of_a_task_that_an_earlier_run_settled_stays_in_memory(tmp
     assert steps_in_memory() == before
 
 
-async def test_the_work_on_a_task_is_gone_before_the_last_task_begins(tmp_path: Path, clicker: Clicker) -> None:
+async def test_the_memory_of_earlier_tasks_is_freed_before_the_last_one_begins(
+    tmp_path: Path, clicker: Clicker
+) -> None:
     await assess_in_shop(tmp_path, clicker, 6)
-    # The work just ended may still be on its way out.
+    # The one that just ended may not be freed yet.
     assert max(clicker.over) <= 1
 
 
-def test_a_step_that_is_kept_is_seen() -> None:
+def test_the_memory_count_notices_a_step_that_is_kept() -> None:
     before = steps_in_memory()
     kept = a_step(0)
     assert steps_in_memory() == before + 1

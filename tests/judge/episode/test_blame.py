@@ -1,9 +1,9 @@
-"""Whose choice a navigation is."""
+"""Who caused a navigation."""
 
 import pytest
 
 from judge.browser.session import Hop
-from judge.episode.blame import Lead, Route, chosen_by, recorded
+from judge.episode.blame import Lead, Route, chosen_by, shortened
 from shared.models import Navigation, Page, Tab
 
 HOME = "https://shop.example/"
@@ -21,7 +21,9 @@ OTHER = "https://other.example/"
         (Lead.PAGE, False, True, "participant"),
     ],
 )
-def test_the_choice_follows_from_what_led_there_last(lead: Lead, is_named: bool, is_astray: bool, party: str) -> None:
+def test_who_caused_a_navigation_follows_from_what_led_there_last(
+    lead: Lead, is_named: bool, is_astray: bool, party: str
+) -> None:
     assert chosen_by(lead, is_named=is_named, is_astray=is_astray) == party
 
 
@@ -30,7 +32,7 @@ def seen(*urls: str) -> Page:
     return Page(url=urls[0], title="", snapshot="", tabs=tabs)
 
 
-def test_it_is_back_only_when_every_tab_shows_the_tasks_site() -> None:
+def test_the_browser_has_returned_only_when_every_tab_shows_the_tasks_site() -> None:
     route = Route(HOME)
     route.acts("browser_tabs", {"action": "new", "url": OTHER})
     route.saw(seen(HOME, OTHER))
@@ -41,7 +43,7 @@ def test_it_is_back_only_when_every_tab_shows_the_tasks_site() -> None:
     assert not route.is_astray
 
 
-def test_the_way_back_to_another_site_it_visited_is_its_own_choice_though_nothing_is_requested() -> None:
+def test_going_back_to_another_site_counts_against_the_participant_even_without_a_request() -> None:
     route = Route(HOME)
     route.acts("browser_navigate", {"url": OTHER})
     route.saw(seen(HOME))
@@ -49,7 +51,7 @@ def test_the_way_back_to_another_site_it_visited_is_its_own_choice_though_nothin
     assert route.is_astray
 
 
-def test_the_way_back_to_a_redirect_behind_an_address_it_typed_is_its_own_choice() -> None:
+def test_going_back_to_a_redirect_behind_a_typed_address_counts_against_the_participant() -> None:
     route = Route(HOME)
     route.acts("browser_navigate", {"url": f"{HOME}late"})
     route.acts("browser_click", {})
@@ -59,7 +61,7 @@ def test_the_way_back_to_a_redirect_behind_an_address_it_typed_is_its_own_choice
     assert route.is_astray
 
 
-def test_where_the_websites_own_address_leads_is_the_tasks_site() -> None:
+def test_the_target_of_the_websites_own_redirect_is_the_tasks_site() -> None:
     route = Route("https://oldname.example/")
     route.landed(seen(HOME))
     assert not route.is_elsewhere(f"{HOME}cart")
@@ -82,8 +84,8 @@ def test_a_site_may_pass_visitors_through_another_one(by: str, urls: tuple[str, 
     assert route.left_site(navigations) == is_off_site
 
 
-def test_a_page_that_navigates_without_end_does_not_fill_the_record() -> None:
+def test_a_page_that_navigates_endlessly_does_not_fill_the_record() -> None:
     hops = tuple(Navigation(url=f"{HOME}{number}", by="site") for number in range(1000))
-    kept = recorded(hops)
+    kept = shortened(hops)
     assert len(kept) == 20
     assert (kept[0], kept[-1]) == (hops[0], hops[-1])

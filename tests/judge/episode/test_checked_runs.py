@@ -8,7 +8,6 @@ import pytest
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, always_yes, finish, live_judge, participant, some_tasks
 from helpers.llm.servers import ModelServer
-from judge.commands.verify import load_run
 from judge.results.verify import verify_run
 from judge.store import RunStore
 
@@ -27,7 +26,7 @@ async def assess(judge: LiveJudge, model: ModelServer, **config: object) -> tupl
     outcomes = [entry["verdict"] for entry in assessed.detail["tasks"]]
     store = RunStore(judge.output_dir, assessed.folder.name)
     assert json.loads((assessed.folder / "run.json").read_text())["judge_id"].split("-")[0] in ("webjudge", "checks")
-    return outcomes, verdicts, list(verify_run(load_run(store)).mismatches)
+    return outcomes, verdicts, list(verify_run(store).mismatches)
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,19 @@ LOOKS = [
 ]
 
 
+@pytest.mark.parametrize("cases", [PAGE, ELEMENT, TEXT, ACTION, ANSWER, ANY_OF])
+def test_every_kind_is_tried_on_a_right_attempt_and_on_two_that_are_nearly_right(cases: list[tuple[Any, ...]]) -> None:
+    verdicts = [passed for *_, passed in cases]
+    assert verdicts.count(True) >= 1
+    assert verdicts.count(False) >= 2
+
+
+def test_an_address_may_be_as_long_as_a_scenario_allows(tmp_path: Path) -> None:
+    path = "/" + "a" * 1_900
+    assert evaluate_check(tmp_path, {"kind": "page", "url": path}, [RecordedStep(path=path)]).passed
+    assert not evaluate_check(tmp_path, {"kind": "page", "url": path}, [RecordedStep(path=path + "b")]).passed
+
+
 @pytest.mark.parametrize(("check", "seen", "passed"), LOOKS, ids=lambda value: str(value)[:60])
 def test_a_check_passes_on_what_was_recorded(
     tmp_path: Path, check: dict[str, Any], seen: list[RecordedStep], passed: bool
@@ -250,4 +263,4 @@ def test_an_allowed_site_counts_as_the_tasks_own(tmp_path: Path, site: str, pass
 def test_a_check_without_a_description_is_described_by_its_keys() -> None:
     checks = [{"kind": "text", "pattern": "€(\\d+)", "within": "list", "max": 4, "not": True, "at": "any"}]
     task = Task.model_validate({"task_id": "t", "website": "", "task": "x", "checks": checks})
-    assert describe(task.checks[0]) == "not: text /€(\\d+)/ (max 4) in list at any time"
+    assert describe(task.checks[0]) == "not: text pattern €(\\d+), max 4, at any, within list"

@@ -9,7 +9,7 @@ from judge.judges.checked import CheckedJudge, ChecksJudge
 from judge.judges.factory import check_judge_model, open_judge
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
-from shared.models import JudgeInfo, Step, Task, Verdict
+from shared.models import JudgeInfo, Task, Verdict
 from shared.settings import Settings
 
 AT_HOME = {"kind": "page", "url": "/", "description": "The start page is open"}
@@ -21,7 +21,7 @@ def checks(**config: object) -> ChecksJudge:
     return ChecksJudge(RunConfig.model_validate(config), package_version="1", code_checksum="c")
 
 
-class CountingJudge:
+class CountingJudge(Judge):
     """A judge on a model, which counts what it is asked."""
 
     id = "webjudge-1"
@@ -33,21 +33,12 @@ class CountingJudge:
     def __init__(self) -> None:
         self.asked = 0
 
-    def judges_of(self, task: Task) -> tuple[Judge, ...]:
-        return (self,)
-
-    async def prefetch_task(self, task: Task) -> None:
-        self.asked += 1
-
-    async def prefetch_step(self, task: Task, step: Step, trajectory_dir: str) -> None:
+    def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
         self.asked += 1
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         self.asked += 1
         return Verdict(outcome="failure", reason="the model says no")
-
-    async def aclose(self) -> None:
-        return
 
 
 async def test_a_verdict_names_the_checks_and_where_each_first_passed(tmp_path: Path) -> None:
@@ -59,7 +50,7 @@ async def test_a_verdict_names_the_checks_and_where_each_first_passed(tmp_path: 
     assert verdict.cost_usd == 0
 
 
-async def test_a_failure_says_what_was_found_instead(tmp_path: Path) -> None:
+async def test_a_failure_states_what_was_found_instead(tmp_path: Path) -> None:
     verdict = await checks().judge(recorded_attempt(tmp_path, [BOUGHT], WALK[:2]))
     assert verdict.outcome == "failure"
     assert verdict.reason == 'The order is placed: failed, found "http://shop.test/cart"'
@@ -80,7 +71,7 @@ async def test_a_damaged_recording_is_unscored_and_names_the_check(tmp_path: Pat
     assert "There is a button" in verdict.reason
 
 
-def test_the_settings_that_change_what_counts_are_in_the_id() -> None:
+def test_the_id_covers_the_settings_that_can_change_a_verdict() -> None:
     assert checks().id == checks(max_steps=3).id
     assert checks().id != checks(allowed_sites=["pay.test"]).id
 
@@ -89,8 +80,8 @@ async def test_with_a_judge_model_a_task_with_checks_costs_no_call(tmp_path: Pat
     model = CountingJudge()
     judge = CheckedJudge(checks(), model, RunConfig())
     trajectory = recorded_attempt(tmp_path, [BOUGHT], WALK)
-    await judge.prefetch_task(trajectory.task)
-    await judge.prefetch_step(trajectory.task, trajectory.steps[0], "")
+    judge.prefetch(trajectory.task)
+    judge.prefetch(trajectory.task, tmp_path / "step_000.jpg")
     assert (await judge.judge(trajectory)).outcome == "success"
     assert model.asked == 0
     assert (await judge.judge(recorded_attempt(tmp_path, [], WALK))).reason == "the model says no"
@@ -105,7 +96,7 @@ async def test_with_a_judge_model_a_task_with_checks_costs_no_call(tmp_path: Pat
         ({"judge_checked_tasks": True, "truth": "judge"}, ["webjudge", "checks"]),
     ],
 )
-def test_truth_says_which_of_two_verdicts_counts(tmp_path: Path, config: dict[str, object], methods: list[str]) -> None:
+def test_truth_selects_the_verdict_that_counts(tmp_path: Path, config: dict[str, object], methods: list[str]) -> None:
     judge = CheckedJudge(checks(), CountingJudge(), RunConfig.model_validate(config))
     judges = judge.judges_of(recorded_attempt(tmp_path, [BOUGHT], WALK).task)
     assert [one.info.method for one in judges] == methods

@@ -1,4 +1,4 @@
-"""What a judge model is shown: fenced, one line each, bounded."""
+"""The evidence that a judge model is shown: fenced, one line per entry, bounded."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ from shared.errors import TrajectoryError
 
 
 @given(st.lists(st.text(max_size=80), max_size=20))
-def test_whatever_the_entries_hold_a_block_is_one_line_for_each(texts: list[str]) -> None:
+def test_a_block_has_one_line_per_entry_whatever_the_entries_contain(texts: list[str]) -> None:
     lines = block("actions", numbered(texts, 100)).split("\n")
     assert len(lines) == max(len(texts), 1) + 2
     assert all(re.match(rf"{number}\. ", line) for number, line in enumerate(lines[1:-1], 1) if texts)
@@ -39,26 +39,26 @@ def test_entries_are_bounded() -> None:
     assert len(numbered(["x" * 10_000], 100)[0]) <= 103
 
 
-def test_of_very_many_entries_the_first_and_the_last_are_kept_with_a_note() -> None:
+def test_of_too_many_entries_the_first_and_last_are_kept_with_a_note() -> None:
     lines = numbered([f"action {number}" for number in range(1, 1001)], 100)
     assert len(lines) == MAX_LINES + 1
     assert (lines[0], lines[-1]) == ("1. action 1", "1000. action 1000")
     assert "(800 left out here)" in lines
 
 
-def test_no_action_and_no_answer_are_said_to_be_none(tmp_path: Path) -> None:
+def test_missing_actions_and_a_missing_answer_are_stated(tmp_path: Path) -> None:
     one = trajectory(tmp_path, action_history=(), final_answer=None)
     assert "(no action was carried out)" in actions_block(one)
     assert "(no answer was given)" in answer_block(one)
 
 
-def test_repeats_point_at_the_first_of_their_row(tmp_path: Path) -> None:
+def test_repeated_screenshots_refer_to_the_first_of_them(tmp_path: Path) -> None:
     shots = read_shots(trajectory(tmp_path, (b"a", b"a", b"a", b"b", b"a")))
     assert [shot.same_as for shot in shots] == [None, 1, 1, None, None]
     assert [shot.place for shot in distinct(shots)] == [1, 4, 5]
 
 
-def test_a_file_that_is_no_image_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_image_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jpg").write_bytes(b"<html>")
     with pytest.raises(TrajectoryError, match=r"x\.jpg"):
         image_part(tmp_path / "x.jpg")

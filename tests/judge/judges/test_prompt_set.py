@@ -1,4 +1,4 @@
-"""Prompt sets: bundled and of the user's own."""
+"""Prompt sets, bundled and custom."""
 
 import shutil
 from importlib import resources

@@ -1,4 +1,4 @@
-"""Judging stored trajectories again."""
+"""Judging stored trajectories."""
 
 import asyncio
 import json
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
+from helpers.results import a_result, a_step
 from judge.judges.rescoring import Scored, find_trajectories, judge_stored, score_all
 from judge.judges.webjudge import WebJudge
 from judge.store import TaskStore
@@ -35,8 +36,8 @@ def v2_folder(parent: Path, name: str) -> Path:
 
 def own_folder(parent: Path, name: str, **more: object) -> Path:
     folder = v1_folder(parent, name)
-    step = {"index": 0, "url": "https://x.example/", "title": "", "screenshot": "trajectory/0.jpg"}
-    result = {"schema_version": "wabe-1", "task": "Do it", "task_id": name, "steps": [step], "stop_reason": "finished"}
+    steps = (a_step(0, screenshot="trajectory/0.jpg", snapshot=None),)
+    result = a_result(name, steps=steps).to_json() | {"schema_version": "wabe-1"}
     (folder / "result.json").write_text(json.dumps(result | more))
     return folder
 
@@ -65,7 +66,7 @@ async def test_every_layout_is_scored_and_its_verdict_written(tmp_path: Path, ma
     assert stored == scored.verdict
 
 
-async def test_verdicts_of_several_judges_lie_side_by_side(tmp_path: Path) -> None:
+async def test_verdicts_of_several_judges_are_kept_side_by_side(tmp_path: Path) -> None:
     folder = v1_folder(tmp_path, "t1")
     for threshold in (2, 3):
         await score_one(folder, judge_with(ScriptedModel(webjudge_script()), score_threshold=threshold))
@@ -87,7 +88,7 @@ async def test_again_judges_what_has_a_verdict(tmp_path: Path) -> None:
     assert (scored.outcome, scored.kept) == ("failure", False)
 
 
-async def test_a_model_that_fails_takes_no_earlier_verdict_away(tmp_path: Path) -> None:
+async def test_a_failing_model_does_not_replace_an_earlier_verdict(tmp_path: Path) -> None:
     folder = v1_folder(tmp_path, "t1")
     first = await score_one(folder, judge_with(ScriptedModel(webjudge_script())))
     judge = judge_with(ScriptedModel(lambda _: ModelUnavailable("down")))
@@ -97,7 +98,7 @@ async def test_a_model_that_fails_takes_no_earlier_verdict_away(tmp_path: Path) 
     assert stored == first.verdict
 
 
-async def test_an_unscored_verdict_is_tried_again(tmp_path: Path) -> None:
+async def test_an_unscored_trajectory_is_judged_again(tmp_path: Path) -> None:
     folder = v1_folder(tmp_path, "t1")
     first = await score_one(folder, judge_with(ScriptedModel(lambda _: ModelUnavailable("down"))))
     second = await score_one(folder, judge_with(ScriptedModel(webjudge_script())))
@@ -113,7 +114,7 @@ async def test_a_broken_folder_is_reported_and_the_others_are_scored(tmp_path: P
     assert "result.json" in results[1].reason
 
 
-async def test_a_folder_that_names_a_missing_image_is_broken(tmp_path: Path) -> None:
+async def test_a_folder_with_a_missing_image_is_broken(tmp_path: Path) -> None:
     folder = v2_folder(tmp_path, "t1")
     (folder / "trajectory" / "1.jpg").unlink()
     scored = await score_one(folder, judge_with(ScriptedModel(webjudge_script())))
@@ -121,7 +122,7 @@ async def test_a_folder_that_names_a_missing_image_is_broken(tmp_path: Path) -> 
     assert "1.jpg" in scored.reason
 
 
-async def test_a_folder_with_a_name_that_no_file_can_have_is_broken(tmp_path: Path) -> None:
+async def test_a_folder_with_an_impossible_file_name_is_broken(tmp_path: Path) -> None:
     folder = v2_folder(tmp_path, "t1")
     result = json.loads((folder / "result.json").read_text())
     result["action_history"][0]["screenshot"] = "x" * 5000
@@ -144,14 +145,14 @@ async def test_an_end_that_settles_the_score_asks_no_model(tmp_path: Path, stop_
     assert (scored.outcome, model.requests) == ("failure", [])
 
 
-async def test_a_settled_end_names_the_judge_it_counts_for_as_well(tmp_path: Path) -> None:
+async def test_a_verdict_settled_without_a_judge_still_names_the_judge(tmp_path: Path) -> None:
     judge = judge_with(ScriptedModel(webjudge_script()))
     scored = await score_one(own_folder(tmp_path, "t1", stop_reason="max_steps"), judge)
     assert scored.verdict is not None
     assert scored.verdict.judge == judge.info
 
 
-async def test_at_most_that_many_trajectories_are_judged_at_once(tmp_path: Path) -> None:
+async def test_max_parallel_limits_concurrent_judging(tmp_path: Path) -> None:
     running, peak, three = 0, 0, asyncio.Barrier(3)
 
     class Counting(WebJudge):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.parsing import parse_key_points, parse_score, parse_status
-from judge.parsing.points import last_json_object
+from judge.parsing.key_points import last_json_object
 
 FIELD_DATA = Path(__file__).parents[4] / "shared" / "data"
 SCORES: list[tuple[str, int | None]] = [

@@ -1,5 +1,6 @@
 """The report's folder."""
 
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
-from judge.report.build import write_comparison, write_report
+from judge.report.build import place_image, write_comparison, write_report
 from judge.report.data import read_task
-from judge.report.render import Renderer
+from judge.report.pages import Renderer
 from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.models import Task
@@ -62,14 +63,14 @@ def test_every_address_in_a_report_lies_in_its_folder_or_is_a_link_to_the_web(ru
                 assert target.is_relative_to((tmp_path / "report").resolve())
 
 
-def test_aborted_unscored_and_unfinished_tasks_are_said_on_the_front_page(run: RunStore, tmp_path: Path) -> None:
+def test_aborted_unscored_and_unfinished_tasks_are_named_on_the_front_page(run: RunStore, tmp_path: Path) -> None:
     (run.task("task_000").folder / "result.json").unlink()
     html = write_report(run, tmp_path / "report").read_text()
     assert re.search(r"\d of 6 tasks are not in the rate", html)
     assert {"1 unscored", "1 aborted", "1 unfinished"} <= set(re.findall(r"1 (?:unscored|aborted|unfinished)", html))
 
 
-def test_an_incomplete_run_says_so_beside_its_rate_of_all_tasks(run: RunStore, tmp_path: Path) -> None:
+def test_an_incomplete_run_is_marked_beside_its_rate_of_all_tasks(run: RunStore, tmp_path: Path) -> None:
     html = write_report(run, tmp_path / "report").read_text()
     assert "Incomplete: 3 of 6 tasks are not in the rate" in html
     assert re.search(r"Of all 6 tasks: <b>[\d.]+\xa0%</b>", html)
@@ -90,12 +91,12 @@ def test_an_earlier_report_is_replaced(run: RunStore, tmp_path: Path) -> None:
 def test_a_folder_with_something_else_in_it_is_left_alone(run: RunStore, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("my own page")
-    with pytest.raises(ConfigError, match="no report"):
+    with pytest.raises(ConfigError, match="not a report"):
         write_report(run, tmp_path / "mine")
     assert (tmp_path / "mine" / "index.html").read_text() == "my own page"
 
 
-def test_a_folder_that_cannot_be_made_is_the_users_to_mend(run: RunStore, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_a_users_error(run: RunStore, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="cannot write the report"):
         write_report(run, tmp_path / "file" / "report")
@@ -128,7 +129,7 @@ def test_a_comparison_needs_two_runs(run: RunStore, tmp_path: Path) -> None:
         write_comparison([run], tmp_path / "both")
 
 
-def test_no_free_text_of_a_run_becomes_markup(tmp_path: Path) -> None:
+def test_no_text_of_a_run_becomes_markup(tmp_path: Path) -> None:
     pages = []
     for text in ("calm words", HOSTILE):
         store = write_synthetic_run(tmp_path / text[:4].strip("</"), tasks=4, steps=2, says=text, role=text)
@@ -158,7 +159,7 @@ def test_no_text_adds_a_tag_or_an_attribute_to_a_task_page(tmp_path_factory: pyt
     assert other.attributes <= calm.attributes
 
 
-def test_each_page_allows_the_very_script_and_style_it_carries_and_no_other(run: RunStore, tmp_path: Path) -> None:
+def test_each_page_allows_only_its_own_script_and_style(run: RunStore, tmp_path: Path) -> None:
     html = write_report(run, tmp_path / "report").read_text()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
     assert policy is not None
@@ -166,3 +167,26 @@ def test_each_page_allows_the_very_script_and_style_it_carries_and_no_other(run:
     assert "unsafe" not in policy[1]
     assert len(re.findall(r"<script", html)) == len(re.findall(r"sha256-", policy[1].split("script-src")[1])) == 1
     assert " style=" not in html
+
+
+def test_an_image_is_linked_and_not_copied_on_one_file_system(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"x")
+    place_image(tmp_path / "a.png", tmp_path / "b.png")
+    assert (tmp_path / "a.png").stat().st_ino == (tmp_path / "b.png").stat().st_ino
+
+
+def test_an_image_is_copied_where_links_are_not_possible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    (tmp_path / "a.png").write_bytes(b"x")
+    place_image(tmp_path / "a.png", tmp_path / "b.png")
+    assert (tmp_path / "b.png").read_bytes() == b"x"
+
+
+def test_a_link_to_another_file_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"x")
+    (tmp_path / "a.png").symlink_to(tmp_path / "secret")
+    place_image(tmp_path / "a.png", tmp_path / "b.png")
+    assert not (tmp_path / "b.png").exists()

@@ -1,14 +1,16 @@
 """Reading a run for its report."""
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from helpers.runs import JUDGE_ID, write_synthetic_run, write_task
-from judge.report.data import read_run, read_task, read_tasks
-from judge.report.views import TaskView
+from helpers.runs import JUDGE_ID, a_png, write_synthetic_run, write_task
+from judge.report.data import TaskView, host_of, image_size, read_run, read_task
 from judge.store import RunStore
 from shared.models import Task, Verdict
 
@@ -33,7 +35,7 @@ def test_a_judged_task_has_its_facts_in_its_row(store: RunStore) -> None:
     assert len(row.scores) == 4
 
 
-def test_the_phases_add_up_to_the_episode(store: RunStore) -> None:
+def test_the_phases_add_up_to_the_attempt(store: RunStore) -> None:
     row = read(store, steps=3).row
     phases = row.phases
     assert row.duration_s == pytest.approx(phases.observe_s + phases.reply_s + phases.act_s + phases.other_s)
@@ -45,7 +47,7 @@ def test_the_element_of_an_action_is_found_in_the_recorded_snapshot(store: RunSt
     assert (element.label, element.box) == ('searchbox "Search"', (48, 150, 420, 36))
 
 
-def test_a_name_on_the_page_that_looks_like_a_reference_is_not_taken_for_it(store: RunStore) -> None:
+def test_a_name_that_looks_like_a_reference_is_not_mistaken_for_one(store: RunStore) -> None:
     write_task(store, TASK)
     for path in (store.task("t1").folder / "snapshots").iterdir():
         path.write_text('- link "x [ref=e4] [box=1,1,1,1]" [ref=e9]\n- searchbox "Search" [ref=e4] [box=5,6,7,8]\n')
@@ -65,10 +67,10 @@ def test_a_snapshot_without_boxes_gives_the_element_and_no_box(store: RunStore) 
 
 def test_each_screenshot_has_its_score(store: RunStore) -> None:
     task = read(store, steps=3)
-    assert [step.score for step in task.steps] == list(task.row.scores)
+    assert [step.score.Score for step in task.steps if step.score] == list(task.row.scores)
 
 
-def test_scores_that_are_not_one_per_screenshot_are_given_to_no_step(store: RunStore) -> None:
+def test_scores_are_not_assigned_to_steps_unless_there_is_one_per_screenshot(store: RunStore) -> None:
     write_task(store, TASK, steps=3)
     place = store.task("t1")
     verdict = place.read_verdict(JUDGE_ID)
@@ -96,7 +98,7 @@ def test_without_verdict_files_the_verdict_of_the_result_is_shown(store: RunStor
     assert (task.counted.outcome, task.judged) == ("success", {})
 
 
-def test_a_damaged_verdict_file_is_said_and_does_not_hide_the_rest(store: RunStore) -> None:
+def test_a_damaged_verdict_file_is_shown_and_does_not_hide_the_rest(store: RunStore) -> None:
     write_task(store, TASK, "success")
     (store.task("t1").folder / "verdicts" / "torn-1.json").write_text('{"outcome": "succ')
     assert [verdict.outcome for verdict in read_task(store.task("t1")).verdicts] == ["success", "unreadable"]
@@ -111,7 +113,7 @@ def test_a_damaged_result_is_listed_as_unfinished_with_the_cause(store: RunStore
     assert "result.json" in task.row.why
 
 
-def test_an_episode_without_result_shows_the_steps_it_has(store: RunStore) -> None:
+def test_an_attempt_without_a_result_shows_its_recorded_steps(store: RunStore) -> None:
     write_task(store, TASK, steps=2)
     (store.task("t1").folder / "result.json").unlink()
     task = read_task(store.task("t1"))
@@ -121,10 +123,10 @@ def test_an_episode_without_result_shows_the_steps_it_has(store: RunStore) -> No
 def test_a_task_that_never_began_is_listed(store: RunStore) -> None:
     store.write_run({"task_ids": ["t1", "later"]})
     write_task(store, TASK)
-    assert [task.row.outcome for task in read_tasks(store, read_run(store))] == ["success", "unfinished"]
+    assert [read_task(store.task(name)).row.outcome for name in read_run(store).task_ids] == ["success", "unfinished"]
 
 
-def test_tasks_stand_in_the_order_of_the_scenario(store: RunStore) -> None:
+def test_tasks_are_in_the_order_of_the_scenario(store: RunStore) -> None:
     store.write_run({"task_ids": ["z", "t1"]})
     write_task(store, TASK)
     assert read_run(store).task_ids == ("z", "t1")
@@ -158,7 +160,7 @@ def test_refused_addresses_are_shown_with_their_step(store: RunStore) -> None:
     result = json.loads(path.read_text())
     result["steps"][0]["refused"] = ["10.0.0.1:80"]
     path.write_text(json.dumps(result))
-    assert read_task(store.task("t1")).steps[0].refused == ("10.0.0.1:80",)
+    assert read_task(store.task("t1")).steps[0].record.refused == ("10.0.0.1:80",)
 
 
 @pytest.mark.parametrize(("action", "step"), [(1, 1), (3, 3), (9, None), (0, None)])
@@ -172,3 +174,42 @@ def test_the_step_that_went_wrong_is_found_by_its_action(store: RunStore, action
     task = read_task(place)
     assert all(each.line for each in task.steps)
     assert task.wrong_step == step
+
+
+JPEG = (
+    b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
+    b"\xff\xc4\x00\x04\x00\x00\xff\xff\xc2\x00\x0b\x08\x02\xd0\x05\x00\x01\x01\x11\x00"
+)
+
+
+def webp(kind: bytes, body: bytes) -> bytes:
+    return b"RIFF" + struct.pack("<I", 4 + 8 + len(body)) + b"WEBP" + kind + struct.pack("<I", len(body)) + body
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        (a_png(64, 36), (64, 36)),
+        (JPEG, (1280, 720)),
+        (webp(b"VP8X", b"\0\0\0\0" + (1279).to_bytes(3, "little") + (719).to_bytes(3, "little")), (1280, 720)),
+        (webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 1280, 720)), (1280, 720)),
+        (webp(b"VP8L", b"\x2f" + struct.pack("<I", 1279 | 719 << 14)), (1280, 720)),
+    ],
+    ids=["png", "jpeg", "webp extended", "webp lossy", "webp lossless"],
+)
+def test_an_images_size_is_read_from_its_first_bytes(data: bytes, size: tuple[int, int]) -> None:
+    assert image_size(data) == size
+
+
+@given(st.binary(max_size=80), st.sampled_from([b"", b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF1234WEBP", JPEG[:30]]))
+def test_no_bytes_make_reading_the_size_raise_or_loop(data: bytes, head: bytes) -> None:
+    size = image_size(head + data)
+    assert size is None or min(size) > 0
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [("https://www.Maps.example/x", "maps.example"), ("http://u:p@h:81/", "h:81"), ("", "unknown"), ("odd", "odd")],
+)
+def test_websites_are_grouped_by_host(url: str, host: str) -> None:
+    assert host_of(url) == host

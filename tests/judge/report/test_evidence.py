@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import a_verdict
-from judge.report.evidence import pieces_of, points_of, verdict_view
-from judge.report.views import PointView
+from judge.report.evidence import PointView, pieces_of, points_of, verdict_view
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -24,7 +23,7 @@ def test_every_prompt_and_reply_is_in_a_piece_of_its_own() -> None:
     assert second.title == "calls 2 · outcome"
 
 
-def test_plain_values_stand_together() -> None:
+def test_plain_values_share_one_piece() -> None:
     (piece,) = pieces_of({"baseline": "a note", "count": 3})
     assert piece.parts == (("baseline", "a note"), ("count", "3"))
 
@@ -32,6 +31,18 @@ def test_plain_values_stand_together() -> None:
 def test_a_key_point_carries_the_status_that_the_judge_gave_it() -> None:
     evidence = {"key_points": [{"key_point": "one", "status": "failure", "reason": "no"}]}
     assert points_of(a_verdict(key_points=("one",), evidence=evidence)) == (PointView("one", False, "no"),)
+
+
+def test_a_failed_check_shows_what_was_expected_and_what_was_found_instead() -> None:
+    check = {"description": "one", "passed": False, "expected": 'button "Buy"', "found": "no button at all"}
+    (point,) = points_of(a_verdict(key_points=("one",), evidence={"checks": [check]}))
+    assert point == PointView("one", False, 'Expected: button "Buy"\nFound: no button at all')
+
+
+def test_two_checks_with_one_description_keep_their_own_results() -> None:
+    checks = [{"description": "one", "passed": passed, "found": ""} for passed in (True, False)]
+    points = points_of(a_verdict(key_points=("one", "one"), evidence={"checks": checks}))
+    assert [point.met for point in points] == [True, False]
 
 
 @pytest.mark.parametrize("passed", [True, False, None])
@@ -53,12 +64,12 @@ def test_a_key_point_without_a_judgement_of_its_own_is_neither_met_nor_not() -> 
     assert point.met is None
 
 
-def test_a_word_that_is_no_mark_is_not_taken_for_success() -> None:
+def test_an_unknown_mark_is_not_mistaken_for_success() -> None:
     evidence = {"key_points": [{"key_point": "one", "status": "perhaps"}]}
     assert points_of(a_verdict(key_points=("one",), evidence=evidence))[0].met is None
 
 
-def test_where_it_went_wrong_and_what_stood_in_the_way_are_said() -> None:
+def test_where_it_went_wrong_and_what_obstacles_there_were_is_shown() -> None:
     failure = {"action": 2, "criterion": "c1", "why": "the wrong lamp was chosen"}
     blockers = [{"kind": "cookie banner", "avoidable": True, "seen": "it covers the list"}]
     evidence = {"rubric": {"first_failure": failure, "blockers": blockers}}
@@ -66,7 +77,7 @@ def test_where_it_went_wrong_and_what_stood_in_the_way_are_said() -> None:
     assert view.wrong_action == 2
     assert view.notes == (
         "Where it went wrong: the wrong lamp was chosen",
-        "In the way (avoidable): cookie banner. it covers the list",
+        "Obstacle (avoidable): cookie banner. it covers the list",
     )
 
 

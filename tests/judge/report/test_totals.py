@@ -1,13 +1,14 @@
-"""What a run's rows add up to."""
+"""What a run's rows add up to, and how two runs compare."""
 
+import math
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.report.totals import rate_of, totals_of
-from judge.report.views import OUTCOMES, RowOutcome, TaskRow
+from judge.report.data import OUTCOMES, RowOutcome, TaskRow
+from judge.report.totals import compare, differences, mcnemar_exact, rate_of, totals_of
 from judge.results.submission import counts_of
 from shared.models import TokenUsage
 
@@ -42,7 +43,7 @@ def test_cost_per_success_counts_what_failures_cost_too() -> None:
     assert totals_of([ROW, replace(ROW, outcome="failure")]).cost_per_success == 1.0
 
 
-def test_levels_stand_in_their_order_and_websites_by_name() -> None:
+def test_levels_are_in_their_order_and_websites_sorted_by_name() -> None:
     totals = totals_of([replace(ROW, level="hard"), replace(ROW, level="unknown"), replace(ROW, site="0.example")])
     assert list(totals.by_level) == ["easy", "hard", "unknown"]
     assert list(totals.by_site) == ["0.example", "a.example"]
@@ -62,3 +63,89 @@ def test_tokens_and_median_are_of_all_tasks() -> None:
 def test_each_judge_has_its_own_rate() -> None:
     totals = totals_of([ROW, ROW], [{"a": "success", "b": "failure"}, {"a": "success"}])
     assert {name: (rate.rate, rate.total) for name, rate in totals.by_judge.items()} == {"a": (100, 2), "b": (0, 1)}
+
+
+def row(task_id: str, outcome: RowOutcome, **changes: str) -> TaskRow:
+    values = {"task": "Find it.", "website": "https://example.org/", "site": "example.org", "level": "easy"} | changes
+    return TaskRow(task_id=task_id, outcome=outcome, why="", **values)
+
+
+def rows(outcomes: str) -> list[TaskRow]:
+    names: dict[str, RowOutcome] = {name[0]: name for name in ("success", "failure", "aborted")}
+    return [row(f"t{number}", names[letter]) for number, letter in enumerate(outcomes)]
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "p"),
+    # Binomial tails worked out by hand.
+    [(0, 0, 1.0), (1, 0, 1.0), (5, 0, 2 / 32), (6, 0, 2 / 64), (8, 2, 2 * 56 / 1024), (3, 3, 1.0)],
+)
+def test_mcnemar_gives_the_binomial_probability_of_so_lopsided_a_split(gained: int, lost: int, p: float) -> None:
+    assert mcnemar_exact(gained, lost) == pytest.approx(p, rel=1e-12)
+
+
+def test_mcnemar_stays_exact_for_thousands_of_tasks() -> None:
+    assert mcnemar_exact(3000, 3000) == 1.0
+    assert 0 < mcnemar_exact(3200, 2800) < 1e-6
+
+
+def test_negative_counts_are_refused() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        mcnemar_exact(-1, 2)
+
+
+@given(st.integers(0, 80), st.integers(0, 80))
+def test_mcnemar_is_a_symmetric_probability_that_agrees_with_the_tail_sum(gained: int, lost: int) -> None:
+    p = mcnemar_exact(gained, lost)
+    n = gained + lost
+    heads = range(n + 1)
+    as_extreme = sum(math.comb(n, k) for k in heads if min(k, n - k) <= min(gained, lost)) / 2**n
+    assert p == mcnemar_exact(lost, gained)
+    assert p == pytest.approx(as_extreme)
+
+
+def test_gained_and_lost_tasks_are_listed_separately() -> None:
+    found = compare(rows("ssff"), rows("sfsf"))
+    assert [flip.task_id for flip in found.gained] == ["t2"]
+    assert [flip.task_id for flip in found.lost] == ["t1"]
+    assert (found.both, found.neither, found.paired) == (1, 1, 4)
+
+
+def test_a_task_that_one_run_did_not_score_is_no_evidence_but_is_listed() -> None:
+    found = compare(rows("sfa"), rows("afa"))
+    assert found.paired == 1
+    assert [flip.task_id for flip in found.moved] == ["t0"]
+
+
+def test_a_task_with_another_text_is_left_out_and_named() -> None:
+    found = compare([row("t0", "failure")], [row("t0", "success", task="Find something else.")])
+    assert found.changed_tasks == ("t0",)
+    assert found.gained == ()
+
+
+def test_tasks_of_one_run_only_are_counted_apart() -> None:
+    found = compare(rows("ss"), rows("s"))
+    assert (found.shared, found.only_first, found.only_later) == (1, 1, 0)
+
+
+def test_six_flips_in_one_direction_are_significant_and_five_are_not() -> None:
+    assert compare(rows("f" * 6), rows("s" * 6)).is_significant
+    assert not compare(rows("f" * 5), rows("s" * 5)).is_significant
+
+
+def test_without_a_paired_task_there_is_no_difference() -> None:
+    assert compare(rows("a"), rows("s")).difference is None
+
+
+@given(st.lists(st.tuples(st.sampled_from(OUTCOMES), st.sampled_from(OUTCOMES)), max_size=30))
+def test_every_shared_task_is_in_exactly_one_place(pairs: list[tuple[RowOutcome, RowOutcome]]) -> None:
+    first = [row(f"t{n}", before) for n, (before, _) in enumerate(pairs)]
+    later = [row(f"t{n}", after) for n, (_, after) in enumerate(pairs)]
+    found = compare(first, later)
+    same_unscored = sum(a == b and a not in ("success", "failure") for a, b in pairs)
+    assert found.paired + len(found.moved) + same_unscored == found.shared == len(pairs)
+
+
+def test_settings_that_differ_are_named_and_equal_ones_are_not() -> None:
+    records = [{"judge_model": "offline", "judge_id": "a"}, {"judge_model": "gemini:x", "judge_id": "a"}]
+    assert differences(records) == (("judge model", ("offline", "gemini:x")),)

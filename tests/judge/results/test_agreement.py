@@ -56,14 +56,14 @@ def test_the_interval_of_f1_is_that_of_the_jaccard_share_carried_over() -> None:
     assert found == pytest.approx((2 * 0.351995 / 1.351995, 2 * 0.648005 / 1.648005), abs=1e-5)
 
 
-def test_nothing_to_divide_by_is_no_rate() -> None:
+def test_a_rate_without_a_denominator_is_none() -> None:
     found = rates(pairs_of(tp=0, fp=0, tn=4, fn=0))
     assert (found.precision, found.recall, found.f1, found.kappa) == (None, None, None, None)
     assert (found.accuracy, found.false_positive_rate) == (1.0, 0.0)
     assert found.intervals_95["precision"] is None
 
 
-def test_no_rows_are_no_rates() -> None:
+def test_no_rows_give_no_rates() -> None:
     assert rates([]).n == 0
     assert rates([]).accuracy is None
 
@@ -90,12 +90,12 @@ def test_each_group_has_its_own_rates() -> None:
     assert found.groups["level"]["hard"].precision == 0.0
 
 
-def test_a_column_that_identifies_rows_is_no_group() -> None:
+def test_a_column_that_identifies_rows_is_not_a_group() -> None:
     many = [Pair(groups={"level": "easy", "url": str(n), "task_id": "t"}) for n in range(11)]
     assert group_columns(many) == ["level"]
 
 
-def test_a_column_of_very_many_values_is_no_group() -> None:
+def test_a_column_with_too_many_values_is_not_a_group() -> None:
     assert group_columns([Pair(groups={"seed": str(n % 201)}) for n in range(402)]) == []
     assert group_columns([Pair(groups={"seed": str(n % 200)}) for n in range(402)]) == ["seed"]
 

@@ -7,10 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.results import a_result, a_verdict
-from judge.files import write_json
-from judge.results.agreement import agreement
-from judge.results.agreement_files import read_labels, read_pairs, read_verdicts
+from judge.results.agreement import agreement, read_labels, read_pairs, read_verdicts
 from shared.errors import ConfigError
+from shared.files import write_json
 
 PUBLISHED = Path(__file__).parents[4] / "shared" / "data" / "agreement_webjudge_o4_mini.csv"
 

@@ -145,7 +145,7 @@ def older(rate: float, *tasks: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", ["success", "passed"])
-def test_older_files_tell_a_success_in_their_own_word(tmp_path: Path, key: str) -> None:
+def test_older_files_use_other_keys_for_a_success(tmp_path: Path, key: str) -> None:
     file = older(100 / 3, *({"level": "hard", key: done} for done in (True, False, False)))
     assert rows(write(tmp_path, {"old": file}), "by_level")[1] == [("old", "hard", 33.3, 1, 3, 3, 33.3, True)]
 
@@ -240,7 +240,9 @@ def test_a_query_that_fails_or_reaches_outside_is_refused(tmp_path: Path, sql: s
 
 
 def test_an_unknown_query_names_the_bundled_ones() -> None:
-    with pytest.raises(ConfigError, match=r"'nope' is no bundled query .*known: overall, by_level, cost_per_success"):
+    with pytest.raises(
+        ConfigError, match=r"'nope' is neither a bundled query .*known: overall, by_level, cost_per_success"
+    ):
         rows([], "nope")
 
 
@@ -248,17 +250,29 @@ def test_an_unknown_query_names_the_bundled_ones() -> None:
     ("content", "expected"),
     [
         ("", "line 1, column 1: not JSON"),
-        ("[1]", "the submission is 1, not an object"),
-        ('{"participants": []}', "participants is a list of 0 entries, not an object"),
-        ('{"participants": {"white_agent": 3}}', "participants.white_agent is 3, not a text"),
-        ('{"results": {}}', "results is a table of 0 entries, not a list"),
-        ('{"results": ["x"]}', "results #1 is 'x', not an object"),
-        ('{"results": [{"detail": {"success_rate": "high"}}]}', "detail.success_rate is 'high', not a number"),
-        ('{"results": [{"detail": {"total_tasks": true}}]}', "detail.total_tasks is True, not a number"),
-        ('{"results": [{"detail": {"aborted_tasks": "0"}}]}', "detail.aborted_tasks is '0', not a number"),
-        ('{"results": [{"detail": {"is_complete": 1}}]}', "detail.is_complete is 1, not true or false"),
-        ('{"results": [{"detail": {"success_rate": NaN}}]}', "NaN is no JSON number"),
-        ('{"results": [{"detail": {"tasks": [1]}}]}', "detail.tasks #1 is 1, not an object"),
+        ("[1]", "#1: 1 is not a table"),
+        ('{"participants": []}', "key 'participants': a list of 0 entries is not a table"),
+        ('{"participants": {"white_agent": 3}}', "participants, key 'white_agent': 3 is not a text"),
+        ('{"results": {}}', "key 'results': a table of 0 entries is not a list"),
+        ('{"results": ["x"]}', "results #1: 'x' is not a table"),
+        (
+            '{"results": [{"detail": {"success_rate": "high"}}]}',
+            "results #1, detail, key 'success_rate': 'high' is not a number",
+        ),
+        (
+            '{"results": [{"detail": {"total_tasks": true}}]}',
+            "results #1, detail, key 'total_tasks': True is not a number",
+        ),
+        (
+            '{"results": [{"detail": {"aborted_tasks": "0"}}]}',
+            "results #1, detail, key 'aborted_tasks': '0' is not a number",
+        ),
+        (
+            '{"results": [{"detail": {"is_complete": 1}}]}',
+            "results #1, detail, key 'is_complete': 1 is not true or false",
+        ),
+        ('{"results": [{"detail": {"success_rate": NaN}}]}', "NaN is not a JSON number"),
+        ('{"results": [{"detail": {"tasks": [1]}}]}', "results #1, detail.tasks #1: 1 is not a table"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )
@@ -301,5 +315,5 @@ def test_any_further_keys_give_the_row_or_a_named_refusal(extra: dict[str, Any],
         try:
             found = ("id-1", 100.0, 1, 1, 100.0, True) in rows(files)[1]
         except ConfigError as error:
-            found = "odd.json: " in str(error) or "files do not go together" in str(error)
+            found = "odd.json: " in str(error) or "files do not fit together" in str(error)
     assert found

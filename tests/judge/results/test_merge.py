@@ -6,13 +6,14 @@ import pytest
 
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
 from judge.results.merge import merge
-from judge.results.submission import Submission, TaskResult, TaskSummary
+from judge.results.submission import Submission, TaskSummary
+from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 
 
-def mixed() -> list[TaskResult]:
+def mixed() -> list[Attempt]:
     verdicts = ["success"] * 6 + ["failure"] * 10
     ended = [a_result(f"t{n}", verdict=a_verdict(verdict)) for n, verdict in enumerate(verdicts)]
     return [*ended, a_result("t16", stop_reason="max_steps")]
@@ -32,7 +33,7 @@ def test_merged_shards_equal_the_whole_run() -> None:
     assert merged == whole
 
 
-def test_what_differs_between_shards_stays_with_each() -> None:
+def test_provenance_that_differs_between_shards_is_kept_per_shard() -> None:
     shards = [a_submission(a_result(f"t{n}"), provenance={"run_id": str(n), "version": "1"}) for n in range(2)]
     provenance = detail(merge(shards))["provenance"]
     assert provenance["version"] == "1"
@@ -63,7 +64,7 @@ NOTHING_TO_JUDGE = [
 
 @pytest.mark.parametrize("results", NOTHING_TO_JUDGE)
 @pytest.mark.parametrize("first", [True, False])
-def test_a_shard_in_which_nothing_was_judged_goes_with_any_judge(results: tuple[TaskResult, ...], first: bool) -> None:
+def test_a_shard_in_which_nothing_was_judged_merges_with_any_judge(results: tuple[Attempt, ...], first: bool) -> None:
     silent = a_submission(judge=None, results=tuple(map(TaskSummary.of, results)))
     merged = detail(merge([silent, a_submission()] if first else [a_submission(), silent]))
     assert merged["judge"] == JUDGE.model_dump()
@@ -77,7 +78,7 @@ def test_a_rate_that_its_own_tasks_do_not_give_is_refused() -> None:
         merge([claimed], ["a.json"])
 
 
-def test_older_words_for_success_and_end_are_counted() -> None:
+def test_older_keys_for_success_and_end_are_counted() -> None:
     tasks = [{"task_id": f"t{n}", "passed": n == 0, "finished": n < 2, "action_history": []} for n in range(3)]
     older = {"participants": {}, "results": [{"winner": "w", "detail": {"success_rate": 100 / 3, "tasks": tasks}}]}
     merged = detail(merge([older]))

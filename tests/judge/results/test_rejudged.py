@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
-from judge.commands.verify import load_run
 from judge.judges.factory import code_checksum
 from judge.results.rejudged import take_over
 from judge.results.verify import verify_run
@@ -54,9 +53,9 @@ def test_a_verdict_on_an_unscored_task_is_counted(store: RunStore) -> None:
 
 def test_the_run_still_verifies(store: RunStore) -> None:
     write_verdict_on(store.task("t2"), "webjudge-1", a_verdict("failure", judge=OWN))
-    assert verify_run(load_run(store)).mismatches
+    assert verify_run(store).mismatches
     take_over(store)
-    assert verify_run(load_run(store)).mismatches == ()
+    assert verify_run(store).mismatches == ()
 
 
 def test_another_judges_verdict_changes_nothing(store: RunStore) -> None:

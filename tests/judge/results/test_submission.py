@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_result, a_step, a_submission, a_verdict
-from judge.results.submission import Submission, TaskResult, check_counts, counts_of, result_text
-from shared.errors import WabeError
+from judge.results.submission import Submission, counts_of, result_text
+from judge.trajectory.record import Attempt
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 TASK_KEYS = ["task_id", "task_id_with_timestamp", "website", "task_description", "level", "success", "steps_taken"]
@@ -18,7 +18,7 @@ DETAIL_KEYS += ["unscored_tasks", "aborted_tasks", "success_rate_of_all", "is_co
 DETAIL_KEYS += ["confidence_interval_95", "judge", "cost_usd", "provenance", "tasks"]
 
 
-def seventeen() -> list[TaskResult]:
+def seventeen() -> list[Attempt]:
     """6 judged successes among 16 that the participant ended, and one over its steps."""
     verdicts = ["success"] * 6 + ["failure"] * 10
     ended = [a_result(f"t{n}", verdict=a_verdict(verdict)) for n, verdict in enumerate(verdicts)]
@@ -96,26 +96,11 @@ def test_what_a_participant_writes_cannot_swell_a_submission() -> None:
     assert len(json.dumps(submission, ensure_ascii=False)) < 4_000_000
 
 
-def test_a_very_long_episode_is_cut_in_a_submission() -> None:
+def test_a_very_long_attempt_is_cut_in_a_submission() -> None:
     steps = tuple(a_step(n) for n in range(500))
     task = detail(a_submission(a_result(steps=steps)))["tasks"][0]
     assert task["steps_taken"] == 500
     assert {len(task[key]) for key in ("thoughts", "action_history", "screenshots")} == {100}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"scored_tasks": 2},
-        {"total_tasks": 2},
-        {"judged_successes": 2},
-        {"successful_tasks": 9, "completed_tasks": 9},
-        {"completed_tasks": 0},
-    ],
-)
-def test_counts_that_do_not_add_up_are_refused(change: dict[str, int]) -> None:
-    with pytest.raises(WabeError):
-        check_counts(detail(a_submission()) | change)
 
 
 def test_published_tasks_without_the_newer_keys_are_counted() -> None:
@@ -144,5 +129,7 @@ ENTRIES = st.fixed_dictionaries(
 def test_counts_of_any_entries_add_up(entries: list[dict[str, Any]]) -> None:
     counts = counts_of(entries)
     assert counts["total_tasks"] == counts["scored_tasks"] + counts["unscored_tasks"] + counts["aborted_tasks"]
+    assert 0 <= counts["judged_successes"] <= counts["scored_tasks"]
+    assert 0 <= counts["successful_tasks"] == counts["completed_tasks"] <= counts["total_tasks"]
     low, high = counts["confidence_interval_95"]
     assert low <= counts["success_rate"] <= high or not counts["scored_tasks"]

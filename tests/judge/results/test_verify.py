@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
-from judge.commands import verify
-from judge.commands.verify import load_run
+from judge.commands.app import app
 from judge.judges.factory import code_checksum
 from judge.results.verify import verify_run
 from judge.store import RunStore
@@ -32,7 +30,7 @@ def store(tmp_path: Path) -> RunStore:
 
 
 def mismatches(store: RunStore) -> tuple[str, ...]:
-    return verify_run(load_run(store)).mismatches
+    return verify_run(store).mismatches
 
 
 def change(path: Path, edit: Callable[[Any], Any]) -> None:
@@ -110,9 +108,9 @@ def test_a_run_that_is_not_finished_does_not_match(store: RunStore) -> None:
     assert any("not finished" in mismatch for mismatch in mismatches(store))
 
 
-def test_other_versions_are_a_note_and_no_mismatch(store: RunStore) -> None:
+def test_other_versions_are_a_note_and_not_a_mismatch(store: RunStore) -> None:
     change(store.folder / "run.json", lambda v: v["packages"].update(mcp="0.0.1"))
-    findings = verify_run(load_run(store))
+    findings = verify_run(store)
     assert findings.mismatches == ()
     assert any("mcp: made with 0.0.1" in note for note in findings.notes)
 
@@ -127,20 +125,17 @@ def test_results_from_before_the_later_counts_match_without_them(store: RunStore
     assert mismatches(store) == ()
 
 
-def test_a_folder_without_a_run_is_the_users_mistake(store: RunStore) -> None:
+def test_a_folder_without_a_run_is_a_config_error(store: RunStore) -> None:
     (store.folder / "run.json").unlink()
     with pytest.raises(ConfigError, match=r"run\.json"):
-        load_run(store)
+        verify_run(store)
 
 
 def test_the_command_ends_with_1_when_something_does_not_match(store: RunStore, tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    verify.register(app)
     arguments = ["verify", "run-1", "--output-dir", str(tmp_path)]
     good = CliRunner().invoke(app, arguments)
     assert (good.exit_code, "match" in good.output) == (0, True)
     change(store.folder / "results.json", lambda v: detail(v).update(success_rate=99.0))
     bad = CliRunner().invoke(app, arguments)
     assert bad.exit_code == 1
-    assert "success_rate: 99.0 is stored, 50.0 comes out" in bad.output
+    assert "success_rate: 99.0 is stored, expected 50.0" in bad.output

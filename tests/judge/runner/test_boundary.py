@@ -40,7 +40,7 @@ def test_another_failure_leaves_with_1(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_an_interruption_leaves_with_130(capsys: pytest.CaptureFixture[str]) -> None:
-    assert left_with(capsys, Interrupted("interrupted", remedy="to go on: x"))[0] == 130
+    assert left_with(capsys, Interrupted("interrupted", remedy="resume with: x"))[0] == 130
 
 
 def test_an_option_of_the_wrong_type_names_it_and_leaves_with_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,12 +1,116 @@
-"""Who takes part in a local run, and where their logs go."""
+"""What a run starts: its processes, their logs, and how all of it is stopped."""
 
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from helpers.ports import free_port
-from judge.runner.launch import Member, running_cast
+from judge.runner.launch import Child, Member, launched, log_tail, require_free_port, start_child
 from shared.errors import ConfigError
+
+ENV = {"PATH": "/usr/bin:/bin"}
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+async def gone(pid: int) -> None:
+    """Wait until the kernel has taken a killed process away."""
+    async with asyncio.timeout(20):
+        while alive(pid):
+            await asyncio.sleep(0.01)
+
+
+async def start(tmp_path: Path, code: str) -> Child:
+    script = tmp_path / "child.py"
+    script.write_text(code)
+    return await start_child(
+        "it", f"{sys.executable} {script}", env=ENV, log=tmp_path / "it.log", scenario_dir=tmp_path
+    )
+
+
+async def wait_for_log(child: Child, text: str) -> None:
+    async with asyncio.timeout(20):
+        while text not in log_tail(child.log):
+            await asyncio.sleep(0.01)
+
+
+async def test_stopping_ends_the_process_and_what_it_started(tmp_path: Path) -> None:
+    start_another = "import subprocess, time\np = subprocess.Popen(['sleep', '600'])\nprint(p.pid, 'up', flush=True)\n"
+    child = await start(tmp_path, f"{start_another}time.sleep(600)")
+    await wait_for_log(child, "up")
+    grandchild = int(log_tail(child.log).split()[0])
+    await child.stop()
+    assert child.process.returncode is not None
+    await gone(grandchild)
+
+
+async def test_a_process_that_ignores_the_request_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.runner.launch._STOP_GRACE_S", 0.3)
+    code = (
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(600)"
+    )
+    child = await start(tmp_path, code)
+    await wait_for_log(child, "up")
+    await child.stop()
+    assert child.process.returncode == -signal.SIGKILL
+
+
+async def test_what_a_dead_process_left_in_its_session_goes_too(tmp_path: Path) -> None:
+    code = "import subprocess\np = subprocess.Popen(['sleep', '600'])\nprint(p.pid, 'up', flush=True)"
+    child = await start(tmp_path, code)
+    await child.process.wait()
+    grandchild = int(log_tail(child.log).split()[0])
+    await child.stop()
+    await gone(grandchild)
+
+
+async def test_the_log_keeps_both_streams_and_its_end_can_be_read(tmp_path: Path) -> None:
+    child = await start(tmp_path, "import sys\nprint('out')\nprint('err', file=sys.stderr)")
+    await child.process.wait()
+    assert sorted(log_tail(child.log).split()) == ["err", "out"]
+    with contextlib.suppress(ProcessLookupError):
+        await child.stop()
+
+
+@pytest.mark.parametrize(
+    ("cmd", "complaint"),
+    [("", "cmd is empty"), ("'unclosed", "cannot be split"), ("no-such-program-here", "cannot start 'no-such-program")],
+)
+async def test_a_command_that_cannot_start_is_one_clear_error(tmp_path: Path, cmd: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        await start_child("it", cmd, env=ENV, log=tmp_path / "it.log", scenario_dir=tmp_path)
+
+
+def test_a_taken_port_is_refused_by_name() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"white_agent: port {port} on 127.0.0.1 is already taken"):
+            require_free_port("white_agent", f"http://127.0.0.1:{port}")
+
+
+async def test_a_scenarios_folder_may_have_spaces_and_quotes_in_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "it's my folder"
+    folder.mkdir()
+    (folder / "site.py").write_text("print('served')")
+    cmd = f"{shlex.quote(sys.executable)} {{scenario_dir}}/site.py"
+    child = await start_child("it", cmd, env=ENV, log=tmp_path / "it.log", scenario_dir=folder)
+    await child.process.wait()
+    assert log_tail(child.log) == "served"
+
 
 ROLES = ("white_agent", "my agent", "агент", "a_b", "a/b", "../../up", "..", ".hidden", "long " * 20)
 
@@ -17,7 +121,7 @@ async def test_a_role_may_have_any_name_and_its_log_stays_in_the_folder(tmp_path
     )
     logs = tmp_path / "run" / "logs"
     with pytest.raises(ConfigError, match="ended with exit code 0"):
-        async with running_cast(members, scenario_dir=tmp_path, environ={"PATH": "/bin:/usr/bin"}, logs=logs):
+        async with launched(members, scenario_dir=tmp_path, environ={"PATH": "/bin:/usr/bin"}, logs=logs):
             pass
     assert len(list(logs.glob("*.log"))) == len(list(logs.iterdir())) == len(ROLES)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -3,22 +3,24 @@ from typing import Any
 import pytest
 import tomli
 
-from judge.scenario.checks import contradictions_of, read_allowed_sites, read_checks, warnings_of
+from judge.scenario.checks import contradictions_of, warnings_of
+from judge.scenario.models import TASKS
 from judge.scenario.sources import tasks_toml
 from shared.errors import ConfigError
 from shared.models import Task
+from shared.validation import validated
 
 MISTAKES: list[tuple[Any, str]] = [
-    ("x", "key 'checks': not a list"),
-    (["x"], "checks #1 is 'x', not a table"),
+    ("x", "key 'checks': 'x' is not a list"),
+    (["x"], "checks #1: 'x' is not a table"),
     ([{"url": "/"}], "checks #1, key 'kind': missing (known: page, element, text, action, answer)"),
     ([{"kind": "pages"}], "'pages' is not a kind of check (did you mean 'page'?)"),
     ([{"kind": "request", "url": "/"}], "'request' is not supported by this version"),
     ([{"kind": "probe", "expression": "1"}], "'probe' is not supported by this version"),
     ([{"kind": "page"}], "checks #1: neither url nor title (add one of them)"),
     ([{"kind": "page", "url": "done"}], "key 'url': column 1: neither a path nor an address"),
-    ([{"kind": "page", "url": "/a b"}], "key 'url': column 3: an address holds no blank"),
-    ([{"kind": "page", "url": 3}], "key 'url': 3: Input should be a valid string"),
+    ([{"kind": "page", "url": "/a b"}], "key 'url': column 3: an address contains no blanks"),
+    ([{"kind": "page", "url": 3}], "key 'url': 3 is not a text"),
     ([{"kind": "page", "url": "/", "withn": "list"}], "key 'withn': unknown key"),
     ([{"kind": "page", "url": "/", "within": "list"}], "key 'within': unknown key"),
     ([{"kind": "page", "url": "/", "at": "start"}], "key 'at': 'start'"),
@@ -31,7 +33,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ),
     (
         [{"kind": "element", "element": ["link", 'link "x']}],
-        "element #2, key 'element': column 6: the name has no closing",
+        "checks #1, element #2: column 6: the name has no closing",
     ),
     ([{"kind": "element", "element": ["link"], "count": 1}], "key 'count': a list of elements cannot be counted"),
     ([{"kind": "text", "contains": "x", "pattern": "y"}], "needs either contains or pattern"),
@@ -49,7 +51,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"any_of": [{"kind": "page"}]}], "checks #1, any_of #1: neither url nor title"),
     ([{"any_of": []}], "key 'any_of': "),
     ([{"any_of": [{"any_of": []}]}], "checks #1, any_of #1"),
-    ([{"kind": "page", "url": "/"}] * 51, "not a list of at most 50"),
+    ([{"kind": "page", "url": "/"}] * 51, "key 'checks': 51 entries, more than 50"),
 ]
 
 
@@ -59,11 +61,17 @@ def task(*checks: dict[str, Any], **fields: Any) -> Task:
     )
 
 
+def read(table: dict[str, Any]) -> Task:
+    """The task of a table in a scenario file."""
+    table = {"task_id": "t", "website": "http://shop.test/", "task": "x", **table}
+    return validated(TASKS, [table], "shop.toml", under=("tasks",), is_toml=True)[0]
+
+
 @pytest.mark.parametrize(("checks", "said"), MISTAKES, ids=lambda value: str(value)[:50])
 def test_a_mistake_names_file_check_key_and_place(checks: Any, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_checks(checks, "shop.toml", "[[tasks]] #3")
-    assert str(caught.value).startswith("shop.toml: [[tasks]] #3")
+        read({"checks": checks})
+    assert str(caught.value).startswith("shop.toml: [[tasks]] #1, ")
     assert said in str(caught.value)
     assert caught.value.remedy
     assert "\n" not in str(caught.value)
@@ -71,8 +79,8 @@ def test_a_mistake_names_file_check_key_and_place(checks: Any, said: str) -> Non
 
 @pytest.mark.parametrize("entry", ["", "a b", "pay.test/x", "ftp://pay.test", 3, "http://user@pay.test"])
 def test_an_allowed_site_is_a_host_or_an_origin(entry: object) -> None:
-    with pytest.raises(ConfigError, match="allowed_sites"):
-        read_allowed_sites([entry], "shop.toml", "[[tasks]] #1")
+    with pytest.raises(ConfigError, match="allowed_sites #1: "):
+        read({"allowed_sites": [entry]})
 
 
 ODD: list[tuple[dict[str, Any], str]] = [
@@ -128,4 +136,4 @@ def test_checks_survive_being_written_and_sent() -> None:
     before = task(*checks, allowed_sites=["pay.test"])
     assert Task.model_validate(before.model_dump(mode="json", exclude_defaults=True)) == before
     (table,) = tomli.loads(tasks_toml([before]))["tasks"]
-    assert read_checks(table["checks"], "x", "y") == before.checks
+    assert read(table).checks == before.checks

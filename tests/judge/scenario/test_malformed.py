@@ -7,31 +7,44 @@ from judge.scenario.toml import load_scenario, parse_scenario
 from shared.errors import ConfigError
 
 MALFORMED = {
-    "empty file": ("", "green_agent': missing"),
+    "empty file": ("", "s.toml: empty (add [green_agent]"),
+    "no green agent": ("tasks = []", "key 'green_agent': missing"),
     "not TOML": ("[green_agent\n", "line 1, column 13: not TOML"),
     "value missing": ("a = \n", "line 1, column 5: not TOML: Invalid value"),
     "key twice": ('a = 1\na = "x"\n', "line 2, column 8: not TOML: Cannot overwrite"),
     "huge number": ("a = " + "1" * 5000, "not usable TOML"),
     "nested too deeply": ("a = " + "[" * 50_000, "nested too deeply"),
     "unknown table": ("[gren_agent]\n", "'gren_agent': unknown key (did you mean 'green_agent'?)"),
-    "green agent no table": ("green_agent = 3", "[green_agent] is 3, not a table"),
-    "no participants": ("[green_agent]\n" + TASK, "'participants': missing (add a [[participants]] table"),
-    "participants in one bracket": ('[green_agent]\n[participants]\nrole="p"\n' + TASK, "write [[participants]]"),
+    "green agent no table": ("green_agent = 3", "key 'green_agent': 3 is not a table"),
+    "no participants": (
+        "[green_agent]\n" + TASK,
+        "key 'participants': missing (add participants = [{ role = \"white_agent\"",
+    ),
+    "participants in one bracket": (
+        '[green_agent]\n[participants]\nrole="p"\n' + TASK,
+        "a table of 1 entries is not a list (write a list, or in TOML [[participants]]",
+    ),
     "participant without role": (
         "[green_agent]\n[[participants]]\n" + TASK,
         "[[participants]] #1, key 'role': missing",
     ),
-    "role no text": ("[green_agent]\n[[participants]]\nrole = 3\n" + TASK, "key 'role': 3 is not a text"),
+    "role no text": (
+        "[green_agent]\n[[participants]]\nrole = 3\n" + TASK,
+        "[[participants]] #1, key 'role': 3 is not a text",
+    ),
     "role twice": (AGENTS + '[[participants]]\nrole = "p"\n' + TASK, "'p' is the name of two agents or sites"),
     "unknown agent key": (AGENTS + 'endpont = "http://h:1"\n' + TASK, "did you mean 'endpoint'?"),
     "endpoint without scheme": (AGENTS + 'endpoint = "127.0.0.1:9019"\n' + TASK, "does not begin with http://"),
     "endpoint with ftp": (AGENTS + 'endpoint = "ftp://h:1"\n' + TASK, "does not begin with http://"),
-    "endpoint without host": (AGENTS + 'endpoint = "http://:80"\n' + TASK, "has no host"),
+    "endpoint without host": (AGENTS + 'endpoint = "http://:80"\n' + TASK, "'http://:80' has no host"),
     "endpoint with a wild port": (AGENTS + 'endpoint = "http://h:99999"\n' + TASK, "is not an address"),
-    "endpoint with password": (AGENTS + 'endpoint = "http://me:pw@h:1"\n' + TASK, "holds a user name or password"),
+    "endpoint with password": (
+        AGENTS + 'endpoint = "http://me:pw@h:1"\n' + TASK,
+        "contains a user name or password (leave it out",
+    ),
     "endpoint with a query": (AGENTS + 'endpoint = "http://h:1/?a=b"\n' + TASK, "has a query"),
     "cmd without endpoint": (AGENTS + 'cmd = "run"\n' + TASK, "key 'endpoint': missing"),
-    "cmd without port": (AGENTS + 'cmd = "run"\nendpoint = "http://h"\n' + TASK, "names no port"),
+    "cmd without port": (AGENTS + 'cmd = "run"\nendpoint = "http://h"\n' + TASK, "'http://h' has no port"),
     "cmd with open quote": (AGENTS + 'cmd = "run \'x"\nendpoint = "http://h:1"\n' + TASK, "no closing quotation"),
     "cmd empty": (AGENTS + 'cmd = ""\nendpoint = "http://h:1"\n' + TASK, "key 'cmd': empty"),
     "env no table": (AGENTS + 'env = "A=1"\n' + TASK, "key 'env': not a table"),
@@ -51,10 +64,10 @@ MALFORMED = {
         AGENTS + "[config]\nmax_step = 3\n" + TASK,
         "[config], key 'max_step': unknown key (did you mean 'max_steps'?)",
     ),
-    "config no table": ("config = 3\n" + AGENTS + TASK, "[config] is 3, not a table"),
+    "config no table": ("config = 3\n" + AGENTS + TASK, "key 'config': 3 is not a table"),
     "config value of another type": (
         AGENTS + '[config]\nmax_steps = "15"\n' + TASK,
-        "key 'max_steps': '15': Input should be a valid integer",
+        "[config], key 'max_steps': '15' is not a whole number",
     ),
     "config value out of range": (
         AGENTS + "[config]\nmax_steps = 0\n" + TASK,
@@ -64,7 +77,10 @@ MALFORMED = {
         AGENTS + "[config]\nmax_steps = true\n" + TASK,
         "key 'max_steps': True is not expected",
     ),
-    "config infinity": (AGENTS + "[config]\ntask_timeout_s = inf\n" + TASK, "inf is not a number to work with"),
+    "config infinity": (
+        AGENTS + "[config]\ntask_timeout_s = inf\n" + TASK,
+        "key 'task_timeout_s': inf is not a number",
+    ),
     "misspelt choice": (AGENTS + '[config]\njudge_method = "webjudg"\n' + TASK, "did you mean 'webjudge'?"),
     "limits that do not nest": (
         AGENTS + "[config]\nstep_timeout_s = 5000\n" + TASK,
@@ -76,14 +92,14 @@ MALFORMED = {
     ),
     "shard outside": (AGENTS + "[config]\nshard_index = 2\nnum_shards = 2\n" + TASK, "shard_index must be less"),
     "no tasks": (AGENTS, "key 'tasks': missing"),
-    "tasks no list": ("tasks = 3\n" + AGENTS, "key 'tasks': 3 is not a list of tables"),
-    "task no table": ("tasks = [3]\n" + AGENTS, "[[tasks]] #1 is 3, not a table"),
+    "tasks no list": ("tasks = 3\n" + AGENTS, "key 'tasks': 3 is not a list (write a list, or in TOML [[tasks]]"),
+    "task no table": ("tasks = [3]\n" + AGENTS, "[[tasks]] #1: 3 is not a table"),
     "task without id": (
         AGENTS + '[[tasks]]\nwebsite = "https://e.org"\ntask = "x"\n',
         "[[tasks]] #1, key 'task_id': missing",
     ),
     "task id with a slash": (AGENTS + TASK.replace('"t"', '"../t"'), "'../t' is not usable"),
-    "task id twice": (AGENTS + TASK + TASK, "[[tasks]] #2, key 'task_id': 't' is already the id of #1"),
+    "task id twice": (AGENTS + TASK + TASK, "[[tasks]] #2, key 'task_id': 't' is already the id of an earlier task"),
     "task without website": (AGENTS + '[[tasks]]\ntask_id = "t"\ntask = "x"\n', "key 'website': missing"),
     "website no address": (AGENTS + TASK.replace("https://example.org/", "example.org"), "does not begin with http://"),
     "website a file": (
@@ -92,12 +108,18 @@ MALFORMED = {
     ),
     "task without words": (AGENTS + TASK.replace('"x"', '"  "'), "[[tasks]] #1, key 'task': empty"),
     "task too long": (AGENTS + TASK.replace('"x"', '"' + "x" * 10_001 + '"'), "10001 characters, more than 10000"),
-    "task with control characters": (AGENTS + TASK.replace('"x"', '"a\\u0000b"'), "holds a character that is no text"),
-    "unknown level": (AGENTS + TASK + 'level = "esay"\n', "'esay' is not a level (did you mean 'easy'?)"),
+    "task with control characters": (
+        AGENTS + TASK.replace('"x"', '"a\\u0000b"'),
+        "contains a character that is not text",
+    ),
+    "unknown level": (AGENTS + TASK + 'level = "esay"\n', "'esay' is not a known value (did you mean 'easy'?)"),
     "length no number": (AGENTS + TASK + 'reference_length = "4"\n', "'4' is not a whole number"),
-    "length zero": (AGENTS + TASK + "reference_length = 0\n", "0 is not a whole number"),
+    "length zero": (
+        AGENTS + TASK + "reference_length = 0\n",
+        "'reference_length': 0: Input should be greater than or equal to 1",
+    ),
     "key points no list": (AGENTS + TASK + 'key_points = "one"\n', "'one' is not a list"),
-    "key point empty": (AGENTS + TASK + 'key_points = [""]\n', "an entry is empty"),
+    "key point empty": (AGENTS + TASK + 'key_points = [""]\n', "[[tasks]] #1, key_points #1: empty"),
     "unknown task key": (AGENTS + TASK + 'lvl = "easy"\n', "[[tasks]] #1, key 'lvl': unknown key"),
 }
 

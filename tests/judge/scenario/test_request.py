@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.scenario.texts import AGENTS, GOOD, TASK, value_or_complaint
-from judge.scenario.toml import parse_request, parse_scenario, request_text
+from judge.scenario.request import parse_request, request_text
+from judge.scenario.toml import parse_scenario
 from shared.errors import ConfigError
 from shared.models import Task
 
@@ -102,7 +103,7 @@ def test_any_role_is_taken_with_the_address_that_a_gateway_makes_of_it(role: str
 
 def test_a_space_in_a_host_is_still_a_mistake() -> None:
     body = {"participants": {"p": "http://127.0.0.1 :8080/p"}, "config": {"tasks": [A_TASK]}}
-    with pytest.raises(ConfigError, match="has a space in it"):
+    with pytest.raises(ConfigError, match="contains a space"):
         parse_request(json.dumps(body), no_bundled)
 
 
@@ -111,23 +112,26 @@ def test_a_space_in_a_host_is_still_a_mistake() -> None:
     [
         ("", "not JSON"),
         ("hello", "not JSON: Expecting value at line 1, column 1: 'hello'"),
-        ("[]", "the message is a list of 0 entries, not a table"),
+        ("[]", "a list of 0 entries is not a table"),
         ("{}", "'participants': missing"),
-        ('{"participants": ["x"]}', "participants is a list"),
+        ('{"participants": ["x"]}', "key 'participants': a list of 1 entries is not a table"),
         ('{"participants": {"p": 3}}', "3 is not a text"),
         ('{"participants": {"p": "ftp://x"}}', "does not begin with http"),
-        ('{"participants": {"p": "http://h:1"}, "config": {"max_steps": NaN}}', "NaN is no JSON number"),
+        ('{"participants": {"p": "http://h:1"}, "config": {"max_steps": NaN}}', "NaN is not a JSON number"),
         ('{"participants": {"p": "http://h:1"}, "config": {"task_timeout_s": 1e999}}', "no tasks"),
         ("[" * 200_000, "nested too deeply"),
         (request(), "no tasks"),
-        (request([1]), "config is a list of 1 entries"),
-        (request({"tasks": []}), "config.tasks is empty"),
-        (request({"tasks": {}}), "not a list of at most 1000 tasks"),
-        (request({"tasks": [A_TASK] * 1001}), "not a list of at most 1000 tasks"),
-        (request({"tasks": [A_TASK, A_TASK]}), "config.tasks #2, key 'task_id': 't' is already the id of #1"),
+        (request([1]), "key 'config': a list of 1 entries is not a table"),
+        (request({"tasks": []}), "config, key 'tasks': empty"),
+        (request({"tasks": {}}), "key 'tasks': a table of 0 entries is not a list"),
+        (request({"tasks": [A_TASK] * 1001}), "key 'tasks': 1001 entries, more than 1000"),
+        (
+            request({"tasks": [A_TASK, A_TASK]}),
+            "config.tasks #2, key 'task_id': 't' is already the id of an earlier task",
+        ),
         (request({"tasks": [A_TASK], "max_steps": -1}), "key 'max_steps': -1"),
-        (request({"tasks": [A_TASK], "judge_model": "\ud800"}), "holds a character that is no text"),
-        (request({"tasks": [{**A_TASK, "task": "\ud800"}]}), "holds a character that is no text"),
+        (request({"tasks": [A_TASK], "judge_model": "\ud800"}), "contains a character that is not text"),
+        (request({"tasks": [{**A_TASK, "task": "\ud800"}]}), "contains a character that is not text"),
         (request({"task_id": "t"}), "key 'website': missing"),
     ],
 )

@@ -1,5 +1,8 @@
+import asyncio
 import json
+import socket
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -9,18 +12,18 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.scenario.dataset_hub import DATASET, hub_tasks
+from judge.scenario.checks import repeated
 from judge.scenario.sources import (
-    problems_of,
+    DATASET,
+    hub_tasks,
     read_dataset,
-    repeated,
     sample,
     scenario_toml,
     statistics,
     tasks_toml,
-    toml_string,
+    unreachable,
 )
-from judge.scenario.toml import parse_scenario
+from judge.scenario.toml import parse_scenario, problems_of
 from shared.errors import ConfigError
 from shared.models import Task
 
@@ -70,7 +73,8 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 @given(TEXTS)
 def test_any_text_survives_as_a_toml_string(text: str) -> None:
-    assert tomli.loads(f"x = {toml_string(text)}") == {"x": text}
+    (task,) = tomli.loads(tasks_toml([Task(task_id="t", website="https://e.org/", task=text)]))["tasks"]
+    assert task["task"] == text
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40).filter(
@@ -101,7 +105,7 @@ def test_only_what_a_task_has_is_written() -> None:
 
 
 def test_a_participant_name_cannot_change_the_command() -> None:
-    with pytest.raises(ConfigError, match="is no name"):
+    with pytest.raises(ConfigError, match="unknown participant"):
         scenario_toml(tasks_of(1), participant='x"; rm -rf')
 
 
@@ -139,8 +143,8 @@ def test_a_length_that_came_as_a_double_is_whole() -> None:
         ("[", "not JSON"),
         ("x", "not JSON: Expecting value in 'x'"),
         ("[" * 100_000, "nested too deeply"),
-        ("[3]", "record 1 is 3, not a table"),
-        (json.dumps([RECORD, RECORD]), "record 2, key 'task_id': 'ab12_110325' is there twice"),
+        ("[3]", "record #1: 3 is not a table"),
+        (json.dumps([RECORD, RECORD]), "record #2, key 'task_id': 'ab12_110325' is already the id of an earlier task"),
         (json.dumps([RECORD | {"level": "Medium"}]), "did you mean 'medium'?"),
         (json.dumps([{**RECORD, "confirmed_task": None}]), "key 'task': missing"),
         (json.dumps([RECORD | {"website": "example.org"}]), "does not begin with http"),
@@ -170,8 +174,13 @@ def test_every_bad_task_is_named_in_one_go() -> None:
     again = tasks_toml(tasks_of(1))
     scenario, problems = problems_of((HEAD + bad + again).encode(), Path("s.toml"))
     assert scenario is None
-    assert [problem[:21] for problem in problems] == [f"s.toml: [[tasks]] #{n}," for n in (4, 3, 5)]
-    assert "'t0' is already the id of #1" in problems[2]
+    assert problems == [
+        "s.toml: [[tasks]] #3, key 'website': 'x' does not begin with http:// or https://"
+        " (write it like https://www.example.org/)",
+        "s.toml: [[tasks]] #3, key 'task': missing (add task = \"Find …\")",
+        "s.toml: [[tasks]] #4, key 'lvl': unknown key (did you mean 'level'?)",
+        "s.toml: [[tasks]] #5, key 'task_id': 't0' is already the id of an earlier task (make ids unique)",
+    ]
 
 
 def test_problems_beside_the_tasks_are_named_too() -> None:
@@ -180,9 +189,14 @@ def test_problems_beside_the_tasks_are_named_too() -> None:
     assert "did you mean 'green_agent'?" in problems[0]
 
 
-@pytest.mark.parametrize("content", [b"[", b"tasks = 3", b"\xff"])
+@pytest.mark.parametrize("content", [b"[", b"tusks = 3", b"\xff"])
 def test_what_is_no_scenario_at_all_is_one_problem(content: bytes) -> None:
     assert len(problems_of(content, Path("s.toml"))[1]) == 1
+
+
+def test_every_table_that_is_missing_or_wrong_is_named() -> None:
+    keys = [problem.partition(": ")[2].partition(": ")[0] for problem in problems_of(b"tasks = 3", Path("s.toml"))[1]]
+    assert keys == ["key 'green_agent'", "key 'participants'", "key 'tasks'"]
 
 
 def test_a_task_that_repeats_another_is_noted() -> None:
@@ -230,3 +244,79 @@ def test_without_the_package_a_file_is_asked_for(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ConfigError, match=r"'datasets' is not installed \(give the dataset's JSON file"):
         hub_tasks()
+
+
+class Site:
+    """An HTTP server on loopback that counts the requests and how many are open at once."""
+
+    def __init__(self, status: str = "200 OK", *, answers: bool = True) -> None:
+        self.status = status
+        self.answers = answers
+        self.requests = 0
+        self.open = 0
+        self.most = 0
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        self.requests += 1
+        self.open += 1
+        self.most = max(self.most, self.open)
+        try:
+            if not self.answers:
+                # Silent until the client hangs up.
+                await reader.read()
+            writer.write(f"HTTP/1.1 {self.status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
+            await writer.drain()
+        finally:
+            self.open -= 1
+            writer.close()
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[tuple[Site, int]]:
+    site = Site()
+    server = await asyncio.start_server(site.handle, "127.0.0.1", 0)
+    yield site, server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+
+
+async def test_a_site_that_answers_is_reachable_and_asked_once(served: tuple[Site, int]) -> None:
+    site, port = served
+    assert await unreachable([f"http://127.0.0.1:{port}/a", f"http://127.0.0.1:{port}/b"]) == {}
+    assert site.requests == 1
+
+
+@pytest.mark.parametrize("status", ["403 Forbidden", "500 Oops"])
+async def test_any_answer_means_that_the_host_is_there(served: tuple[Site, int], status: str) -> None:
+    site, port = served
+    site.status = status
+    assert await unreachable([f"http://127.0.0.1:{port}/"]) == {}
+
+
+async def test_a_host_that_refuses_is_named_with_the_reason() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        host = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        lost = await unreachable([f"{host}/page"])
+    assert list(lost) == [host]
+    assert lost[host]
+
+
+async def test_a_host_that_hangs_is_given_up(served: tuple[Site, int]) -> None:
+    site, port = served
+    site.answers = False
+    assert list(await unreachable([f"http://127.0.0.1:{port}/"], timeout_s=0.2)) == [f"http://127.0.0.1:{port}"]
+
+
+async def test_no_more_hosts_are_asked_at_once_than_allowed(served: tuple[Site, int]) -> None:
+    site, port = served
+    site.answers = False
+    hosts = [f"http://127.0.0.{n}:{port}/" for n in range(1, 7)]
+    servers = [await asyncio.start_server(site.handle, f"127.0.0.{n}", port) for n in range(2, 7)]
+    try:
+        await unreachable(hosts, at_once=2, timeout_s=0.2)
+    finally:
+        for server in servers:
+            server.close()
+    assert site.most == 2

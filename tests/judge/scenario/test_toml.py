@@ -7,8 +7,9 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.runner.commands import ROOT
 from helpers.scenario.texts import AGENTS, GOOD, value_or_complaint
-from judge.scenario.toml import load_scenario, parse_scenario, select, shard
+from judge.scenario.toml import bundled_tasks, load_scenario, parse_scenario, select, shard
 from shared.errors import ConfigError
 from shared.models import Task
 
@@ -68,7 +69,7 @@ def test_selection_filters_by_level_and_id_then_limits() -> None:
     [
         ({"level": "esay"}, "did you mean 'easy'"),
         ({"limit": 0}, "--limit 0"),
-        ({"ids": ["t10"]}, "'t10' is no task"),
+        ({"ids": ["t10"]}, "'t10' is not in this scenario"),
         ({"ids": ["t1"], "level": "easy"}, "no task is left"),
     ],
 )
@@ -115,3 +116,13 @@ def test_a_good_scenario_with_any_damage_is_read_or_refused(data: st.DataObject)
     scenario, complaint = value_or_complaint(partial(parse_scenario, content.encode(), Path("s.toml")))
     assert complaint.isprintable()
     assert complaint or len(scenario.tasks) == len(tomli.loads(content)["tasks"])
+
+
+def test_a_bundled_set_is_found_by_the_name_of_its_folder() -> None:
+    assert len(bundled_tasks("demo", ROOT / "scenarios")) >= 10
+
+
+@pytest.mark.parametrize("name", ["nope", "", "..", "../scenarios/demo"])
+def test_a_name_that_is_no_set_is_refused_and_the_known_ones_are_named(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"unknown task set.*demo"):
+        bundled_tasks(name, ROOT / "scenarios")

@@ -16,7 +16,7 @@ from judge.server.limits import ServiceLimits, settings_of_the_host
         ({"run_id": "20260101-1", "prompts": "/etc"}, ("prompts", "run_id")),
     ],
 )
-def test_settings_that_reach_the_judges_own_machine_are_told_apart(
+def test_settings_that_reach_the_judges_own_machine_are_recognised(
     changes: dict[str, object], found: tuple[str, ...]
 ) -> None:
     assert settings_of_the_host(RunConfig.model_validate(changes)) == found

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from judge.server.limits import ServiceLimits
-from judge.server.service import JudgeService, ServiceParts
-from shared.a2a.turn import Turn
+from judge.server.service import JudgeService
+from shared.a2a.tasks import Turn
 from shared.settings import Settings
-from shared.task_sets import task_sets_folder
 
 
 class Ends:
@@ -47,17 +45,9 @@ async def asked(folder: Path, config: dict[str, Any], settings: Settings | None 
     """How the judge ends a request with this `config`."""
     # A file that can be run stands for the browser, which no request here comes to need.
     known = (settings or Settings()).model_copy(update={"browser_path": sys.executable})
-    parts = ServiceParts(
-        settings=known,
-        output_dir=folder,
-        scenarios=task_sets_folder(known),
-        watch=lambda *_: lambda _: None,
-        wrap_model=lambda model: model,
-        limits=ServiceLimits(),
-    )
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": {"judge_model": "offline", **config}})
     ends = Ends()
-    await JudgeService(parts).execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    await JudgeService(known, folder).execute(Turn(text=text, context_id="c", task_id="t"), ends)
     return ends.said
 
 
@@ -84,9 +74,7 @@ async def test_a_shard_that_is_left_without_a_task_is_completed_with_none(
 @pytest.mark.parametrize(
     ("model", "why"), [("gpt-4", "unknown judge model 'gpt-4'"), ("openai:o4-mini", "set OPENAI_API_KEY")]
 )
-async def test_a_judge_model_that_cannot_be_asked_is_refused_before_anything_begins(
-    tmp_path: Path, model: str, why: str
-) -> None:
+async def test_an_unusable_judge_model_is_refused_before_anything_begins(tmp_path: Path, model: str, why: str) -> None:
     [(end, said)] = await asked(tmp_path, {"tasks": tasks(1), "judge_model": model})
     assert end == "rejected"
     assert why in said
@@ -99,8 +87,8 @@ async def test_a_task_set_is_looked_up_where_the_judge_keeps_them(tmp_path: Path
     assert "one of: none here" in said
 
 
-async def test_each_bundled_task_set_can_be_asked_for(tmp_path: Path) -> None:
-    names = [path.name for path in task_sets_folder(Settings()).iterdir() if (path / "scenario.toml").is_file()]
+async def test_each_bundled_task_set_can_be_requested(tmp_path: Path) -> None:
+    names = [path.name for path in Settings().scenarios_folder.iterdir() if (path / "scenario.toml").is_file()]
     found = [
         await asked(tmp_path, {"scenario": name, "shard_index": 999, "num_shards": 1000}) for name in sorted(names)
     ]

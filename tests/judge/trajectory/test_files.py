@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.store import load_trajectory
-from judge.trajectory.files import read_steps
+from helpers.results import a_result, a_step
+from judge import store
+from judge.trajectory.files import load_trajectory, read_steps
 from shared.errors import TrajectoryError
-from shared.models import Action, Outcome, Step
+from shared.models import Step
 
 
 def write(folder: Path, result: Any, images: tuple[str, ...] = ()) -> Path:
@@ -24,17 +25,10 @@ def write(folder: Path, result: Any, images: tuple[str, ...] = ()) -> Path:
 
 
 def own(**changes: Any) -> dict[str, Any]:
-    step = Step(
-        index=0,
-        url="u",
-        title="t",
-        screenshot="trajectory/step_000.jpg",
-        action=Action(tool="browser_click", thought="click it"),
-        outcome=Outcome(ok=True, line="<Go button> -> CLICK"),
-    )
-    steps = [step.model_dump(mode="json")]
-    base = {"schema_version": "wabe-1", "task": "do it", "task_id": "t1", "steps": steps, "stop_reason": "finished"}
-    return {**base, **changes}
+    """A result of an older version: its files need no digests."""
+    step = a_step(0, thought="click it", snapshot=None)
+    result = a_result("t1", steps=(step,)).to_json() | {"schema_version": "wabe-1"}
+    return {key: value for key, value in (result | changes).items() if value is not ...}
 
 
 V2_STEPS = [
@@ -49,6 +43,10 @@ V2 = {
     "reference_length": 3,
     "action_history": V2_STEPS,
 }
+
+
+def test_the_contracts_name_is_the_same_function() -> None:
+    assert store.load_trajectory is load_trajectory
 
 
 def test_our_own_folder_reads_back_with_facts_from_its_steps(tmp_path: Path) -> None:
@@ -67,13 +65,13 @@ def test_v1_images_are_sorted_by_number_and_not_by_name(tmp_path: Path) -> None:
     assert trajectory.final_answer == "done"
 
 
-def test_v1_actions_told_as_objects_are_read_without_what_was_thought(tmp_path: Path) -> None:
+def test_v1_actions_given_as_objects_are_read_without_their_thoughts(tmp_path: Path) -> None:
     actions = [{"action": "<a> -> CLICK", "thought": "SECRET"}, {"thought": "SECRET"}, "<b> -> CLICK", None]
     trajectory = load_trajectory(write(tmp_path / "abc", {"task": "do it", "action_history": actions}, ("0.png",)))
     assert trajectory.action_history == ("<a> -> CLICK", "<b> -> CLICK")
 
 
-def test_v2_is_known_by_its_steps_where_it_is_not_said(tmp_path: Path) -> None:
+def test_v2_without_a_schema_version_is_recognised_by_its_steps(tmp_path: Path) -> None:
     result = {key: value for key, value in V2.items() if key != "schema_version"}
     trajectory = load_trajectory(write(tmp_path, result, ("0.png", "1.png")))
     assert trajectory.action_history == ("<a> -> CLICK",)
@@ -90,18 +88,22 @@ def test_v2_leaves_out_the_last_action_which_is_the_agents_claim(tmp_path: Path)
 @pytest.mark.parametrize(
     ("result", "complaint"),
     [
-        ("{", "result.json: not JSON"),
-        ("[1]", "a JSON object is expected"),
+        ("{", r"result\.json: line 1, column 2: not JSON"),
+        ("[1]", "expected a JSON object, found list"),
         ({"action_history": []}, "'task' is missing"),
-        ({"task": "x", "action_history": "a"}, "'action_history' is no list"),
-        (own(steps=None), "'steps' is missing"),
-        (own(steps=[{"index": "no"}]), "'steps'"),
-        (own(stop_reason="because"), "no stop reason"),
-        (own(task_id="../x"), "task_id"),
-        (V2 | {"action_history": [{"action": "a"}]}, r"action_history\[0\].screenshot"),
+        ({"task": "x", "action_history": "a"}, "action_history: Input should be a valid tuple"),
+        (own(steps=...), "key 'steps' is missing"),
+        (own(steps=None), "steps: Input should be a valid tuple"),
+        (own(steps=[{"index": "no"}]), r"steps\.0\.index: "),
+        (own(stop_reason="because"), "stop_reason: Input should be 'finished'"),
+        (own(task_id="../x"), r"task\.task_id: "),
+        (V2 | {"action_history": [{"action": "a"}]}, r"action_history\.0\.screenshot: Field required"),
         (V2 | {"action_history": [V2_STEPS[0] | {"screenshot": "../../etc/x.png"}]}, "outside its folder"),
         (V2 | {"action_history": [V2_STEPS[0] | {"screenshot": "gone.png"}]}, "gone.png: no such file"),
-        (V2 | {"action_history": V2_STEPS[:1], "agent_final_answer": 42}, "'agent_final_answer' is no text"),
+        (
+            V2 | {"action_history": V2_STEPS[:1], "agent_final_answer": 42},
+            "agent_final_answer: Input should be a valid string",
+        ),
     ],
 )
 def test_a_broken_folder_is_one_error_that_names_file_and_fault(tmp_path: Path, result: Any, complaint: str) -> None:

@@ -1,8 +1,9 @@
-"""Where an agent is called, given what its card says."""
+"""Where an agent is called, given its card."""
 
 import pytest
+from a2a.types import AgentInterface
 
-from shared.a2a.calls import Interface, choose_interface
+from shared.a2a.calls import choose_interface
 
 
 @pytest.mark.parametrize(
@@ -22,5 +23,6 @@ from shared.a2a.calls import Interface, choose_interface
         ("http://agent.test/one", "http://127.0.0.1:8080/one/", "http://127.0.0.1:8080/one"),
     ],
 )
-def test_the_dialled_host_is_called_at_the_path_that_the_card_means(named: str, dialled: str, called: str) -> None:
-    assert choose_interface([Interface(named, "JSONRPC", "1.0")], dialled).url == called
+def test_calls_go_to_the_dialled_host_and_the_published_path(named: str, dialled: str, called: str) -> None:
+    published = AgentInterface(url=named, protocol_binding="JSONRPC", protocol_version="1.0")
+    assert choose_interface([published], dialled).url == called

@@ -28,7 +28,7 @@ from helpers.a2a.agents import (
 )
 from helpers.ports import free_port
 from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
-from shared.a2a.turn import Turn
+from shared.a2a.tasks import Turn
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 
 CONTEXT = "episode-1"
@@ -103,7 +103,7 @@ async def test_a_reply_is_found_in_every_shape_of_protocol_0_3(result: Answer) -
     assert await reply_of(result, card_03()) == "an answer"
 
 
-async def test_a_reply_that_stands_only_in_the_history_is_asked_for() -> None:
+async def test_a_reply_that_is_only_in_the_history_is_fetched() -> None:
     def answer(body: dict[str, Any]) -> Any:
         task = task_10(CONTEXT, "COMPLETED")
         if body["method"] == "SendMessage":
@@ -114,7 +114,7 @@ async def test_a_reply_that_stands_only_in_the_history_is_asked_for() -> None:
     assert await reply_of(answer) == "an answer"
 
 
-async def test_the_participants_own_question_in_the_history_is_no_reply() -> None:
+async def test_the_users_message_in_the_history_is_not_a_reply() -> None:
     def answer(body: dict[str, Any]) -> Any:
         return task_03(CONTEXT, "completed", history=[message_03(CONTEXT, "What now?", role="user")])
 
@@ -148,7 +148,7 @@ async def test_a_task_that_is_done_is_not_continued() -> None:
     assert [sent_message(body).get("taskId") for body in agent.requests] == [None, None]
 
 
-async def test_a_task_still_being_worked_on_is_asked_for_until_it_is_done() -> None:
+async def test_a_task_in_progress_is_polled_until_it_is_done() -> None:
     states = iter(["SUBMITTED", "WORKING", "WORKING", "COMPLETED"])
 
     def answer(body: dict[str, Any]) -> Any:
@@ -165,7 +165,7 @@ async def test_an_empty_text_is_a_reply() -> None:
 # --- what is sent -----------------------------------------------------------------------------------------------------
 
 
-async def test_protocol_1_0_is_sent_text_a_raw_image_our_context_and_no_wish_for_history() -> None:
+async def test_a_1_0_request_has_text_a_raw_image_the_context_and_asks_for_no_history() -> None:
     agent = ForeignAgent(lambda body: message_10(body, "an answer"))
     async with talking_to(agent) as client:
         await client.send("What now?", image=JPEG, context_id=CONTEXT)
@@ -179,7 +179,7 @@ async def test_protocol_1_0_is_sent_text_a_raw_image_our_context_and_no_wish_for
     ]
 
 
-async def test_protocol_0_3_is_sent_a_file_part_and_the_wish_for_one_message_of_history() -> None:
+async def test_a_0_3_request_has_a_file_part_and_asks_for_one_message_of_history() -> None:
     agent = ForeignAgent(lambda body: message_03(CONTEXT, "an answer"), card_03())
     async with talking_to(agent) as client:
         await client.send("What now?", image=JPEG, context_id=CONTEXT)
@@ -192,7 +192,7 @@ async def test_protocol_0_3_is_sent_a_file_part_and_the_wish_for_one_message_of_
     ]
 
 
-async def test_text_that_is_no_unicode_is_sent_all_the_same() -> None:
+async def test_lone_surrogates_are_replaced_before_sending() -> None:
     agent = ForeignAgent(lambda body: message_10(body, "an answer"))
     async with talking_to(agent) as client:
         await client.send("half a \ud800 pair", context_id=CONTEXT)
@@ -219,7 +219,7 @@ async def test_fifty_turns_use_one_connection() -> None:
     assert len(ports) == 1
 
 
-async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_variables_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
     assert await reply_of(lambda body: message_10(body, "an answer")) == "an answer"
@@ -228,13 +228,13 @@ async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.Monkey
 # --- the card ---------------------------------------------------------------------------------------------------------
 
 
-async def test_the_dialled_host_is_called_whatever_host_the_card_names() -> None:
+async def test_the_dialled_host_is_called_whatever_host_the_card_publishes() -> None:
     agent = ForeignAgent(lambda body: message_10(body, "an answer"), card_10("http://10.255.255.1:7/rpc"), path="/rpc")
     async with talking_to(agent) as client:
         assert await client.send("What now?", context_id=CONTEXT) == "an answer"
 
 
-async def test_an_agent_behind_a_path_of_a_gateway_is_called_there() -> None:
+async def test_an_agent_behind_a_gateway_path_is_called_at_that_path() -> None:
     agent = ForeignAgent(
         lambda body: message_10(body, "an answer"),
         card_10("http://localhost:9019/"),
@@ -303,22 +303,22 @@ async def test_a_card_that_cannot_be_used_blames_the_agent(card: Response, compl
             await fetch_card(url, 2.0)
 
 
-async def test_a_card_that_does_not_come_is_given_up() -> None:
+async def test_reading_a_card_times_out() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
     async with tcp_server(silent) as url:
-        with pytest.raises(ParticipantUnreachable, match=r"no agent card within 0\.2 s"):
+        with pytest.raises(ParticipantUnreachable, match=r"no agent card from \S+ within 0\.2 s"):
             await fetch_card(url, 0.2)
 
 
 @pytest.mark.parametrize("url", ["http://[", "ftp://127.0.0.1/", "", "127.0.0.1:9"])
-async def test_an_address_that_is_none_blames_the_agent(url: str) -> None:
+async def test_a_malformed_address_blames_the_agent(url: str) -> None:
     with pytest.raises(ParticipantError):
         await fetch_card(url, 1.0)
 
 
-async def test_nobody_at_the_port_is_unreachable() -> None:
+async def test_an_agent_on_a_closed_port_is_unreachable() -> None:
     with pytest.raises(ParticipantUnreachable, match="connection"):
         async with ParticipantClient(f"http://127.0.0.1:{free_port()}"):
             pass
@@ -328,7 +328,7 @@ async def test_nobody_at_the_port_is_unreachable() -> None:
 
 
 @pytest.mark.parametrize("state", ["FAILED", "REJECTED", "CANCELED", "AUTH_REQUIRED", "UNSPECIFIED"])
-async def test_a_task_that_ends_without_a_reply_is_an_error_that_names_state_and_words(state: str) -> None:
+async def test_a_task_that_ends_without_a_reply_is_an_error_with_its_state_and_message(state: str) -> None:
     def answer(body: dict[str, Any]) -> Any:
         return {"task": task_10(CONTEXT, state, text="no key\nfor the model " + "x" * 5000)}
 
@@ -347,7 +347,7 @@ async def test_a_task_that_ends_without_a_reply_is_an_error_that_names_state_and
     ],
     ids=["message", "task"],
 )
-async def test_a_reply_from_another_episode_is_refused(answer: Answer) -> None:
+async def test_a_reply_from_another_context_is_refused(answer: Answer) -> None:
     with pytest.raises(ParticipantError, match="another context"):
         await reply_of(answer)
 
@@ -387,7 +387,7 @@ async def test_a_reply_without_a_text_part_is_an_error(parts: list[Any]) -> None
     ],
 )
 @pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
-async def test_an_answer_that_is_no_reply_is_the_participants_error(
+async def test_an_answer_without_a_reply_is_the_participants_error(
     response: Response, complaint: str, card: Any
 ) -> None:
     with pytest.raises(ParticipantError) as caught:
@@ -404,7 +404,7 @@ async def test_a_redirect_is_not_followed() -> None:
     assert reached.requests == []
 
 
-async def test_a_reply_of_a_hundred_megabytes_is_cut_off_soon_after_the_bound() -> None:
+async def test_a_reply_of_a_hundred_megabytes_is_cut_off_soon_after_the_limit() -> None:
     sent = 0
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -425,7 +425,7 @@ async def test_a_reply_of_a_hundred_megabytes_is_cut_off_soon_after_the_bound() 
     assert sent < 20_000_000
 
 
-async def test_a_reply_that_announces_too_much_is_not_read_at_all() -> None:
+async def test_a_reply_with_too_large_a_content_length_is_not_read() -> None:
     async def boast(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = await reader.readuntil(b"\r\n\r\n")
         head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
@@ -441,7 +441,7 @@ async def test_a_reply_that_announces_too_much_is_not_read_at_all() -> None:
             await client.send("What now?", context_id=CONTEXT)
 
 
-async def test_a_reply_just_under_the_bound_is_taken() -> None:
+async def test_a_reply_just_under_the_limit_is_accepted() -> None:
     assert len(await reply_of(lambda body: message_10(body, "x" * 999_000))) == 999_000
 
 
@@ -476,7 +476,7 @@ async def test_a_task_that_is_never_done_is_a_timeout() -> None:
         await reply_of(answer, reply_timeout_s=0.3)
 
 
-async def test_another_task_than_the_one_asked_for_is_an_error() -> None:
+async def test_another_task_than_the_requested_one_is_an_error() -> None:
     def answer(body: dict[str, Any]) -> Any:
         if body["method"] == "SendMessage":
             return {"task": task_10(CONTEXT, "WORKING")}
@@ -511,7 +511,7 @@ async def test_after_an_error_the_next_turn_works() -> None:
         assert await client.send("What now?", context_id=CONTEXT) == "an answer"
 
 
-async def test_parallel_episodes_do_not_mix() -> None:
+async def test_parallel_attempts_do_not_mix() -> None:
     async def handler(turn: Turn) -> str:
         await asyncio.sleep(0.01)
         return turn.context_id

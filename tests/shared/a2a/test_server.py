@@ -21,7 +21,7 @@ from helpers.a2a.agents import JPEG, SRC, cutting_proxy, our_agent, served
 from helpers.ports import free_port
 from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
 from shared.a2a.serving import address_of, listen
-from shared.a2a.turn import TaskSink, Turn, as_prose
+from shared.a2a.tasks import TaskSink, Turn, as_prose
 from shared.errors import ConfigError, ParticipantError
 
 RESULT = '{"winner": "white_agent", "detail": {"total_tasks": 3, "success_rate": 33.3}}'
@@ -36,7 +36,7 @@ class Agent:
 
 
 class Gate:
-    """Work that reports, then waits until it is let go; `ended` says how it ended."""
+    """Work that reports progress, then waits for `let_go`."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
@@ -72,7 +72,7 @@ async def http_to(agent: Any, **options: Any) -> AsyncIterator[httpx.AsyncClient
 
 
 async def rpc(client: httpx.AsyncClient, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
-    """One JSON-RPC call; the method's spelling decides the version."""
+    """One JSON-RPC call; the form of the method's name decides the protocol version."""
     version = "0.3" if "/" in method else "1.0"
     body = {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
     response = await client.post("/", json=body, headers={"A2A-Version": version, **headers})
@@ -153,7 +153,7 @@ async def test_a_stream_of_protocol_0_3_ends_in_a_final_status_and_holds_the_art
     assert events[-1]["status"]["state"] == "completed"
 
 
-async def test_routes_of_the_caller_stand_beside_the_protocols() -> None:
+async def test_extra_routes_are_served_beside_the_protocols() -> None:
     page = Route("/", lambda request: PlainTextResponse("a page"), methods=["GET"])
     async with http_to(echo, extra_routes=[page]) as client:
         assert (await client.get("/")).text == "a page"
@@ -194,21 +194,21 @@ async def test_listing_tasks_is_refused() -> None:
     assert "does not list tasks" in rest.text
 
 
-async def test_with_a_token_everything_but_the_card_asks_for_it() -> None:
+async def test_with_a_token_everything_but_the_card_requires_it() -> None:
     health = Route("/health", lambda request: PlainTextResponse("ok"))
-    options = {"auth_token": SecretStr("a-secret"), "extra_routes": [health], "public_paths": ["/health"]}
+    options = {"auth_token": SecretStr("a-secret"), "extra_routes": [health]}
     async with http_to(echo, **options) as client:
         card = await client.get("/.well-known/agent-card.json")
         assert "a-secret" not in card.text
         assert card.json()["securitySchemes"]
-        assert (await client.get("/health")).status_code == 200
+        assert (await client.get("/health")).status_code == 401
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "a-secret"}):
             refused = await client.post("/", json={}, headers=headers)
             assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert "result" in await rpc(client, "SendMessage", message_10("Hello"), Authorization="Bearer a-secret")
 
 
-async def test_a_browser_shows_pages_with_the_token_as_its_password_and_can_send_nothing_else() -> None:
+async def test_a_browser_can_read_pages_with_the_token_as_password_but_not_send_requests() -> None:
     page = Route("/", lambda request: PlainTextResponse("the page"))
     async with http_to(echo, auth_token=SecretStr("a-secret"), extra_routes=[page]) as client:
         refused = await client.get("/")
@@ -222,7 +222,7 @@ async def test_a_browser_shows_pages_with_the_token_as_its_password_and_can_send
         assert (await client.post("/", json={}, auth=("anyone", "a-secret"))).status_code == 401
 
 
-async def test_a_client_with_the_token_is_served_and_one_without_is_told() -> None:
+async def test_a_client_with_the_token_is_served_and_one_without_gets_an_error() -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
         await sink.complete("Done.")
 
@@ -254,7 +254,7 @@ async def test_a_client_with_the_token_is_served_and_one_without_is_told() -> No
         b'{"jsonrpc": "1.0", "id": 1, "method": "GetTask", "params": {}}',
     ],
 )
-async def test_a_request_that_makes_no_sense_is_an_error_and_the_server_lives_on(body: bytes) -> None:
+async def test_a_malformed_request_is_an_error_and_the_server_continues(body: bytes) -> None:
     async with http_to(echo) as client:
         headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
         response = await client.post("/", content=body, headers=headers)
@@ -318,7 +318,7 @@ async def test_a_handler_that_raises_is_a_failed_task() -> None:
     assert answer["result"]["task"]["status"]["message"]["parts"] == [{"text": "no key"}]
 
 
-async def test_fast_progress_is_put_together_and_nothing_of_it_is_lost() -> None:
+async def test_fast_progress_is_joined_without_loss() -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
         for number in range(200):
             await sink.update(f"Step {number}.")
@@ -331,7 +331,7 @@ async def test_fast_progress_is_put_together_and_nothing_of_it_is_lost() -> None
     assert lines == [f"Step {number}." for number in range(200)]
 
 
-async def test_silence_is_broken_by_a_word_of_life() -> None:
+async def test_silence_is_broken_by_a_heartbeat() -> None:
     heard = asyncio.Event()
 
     async def work(turn: Turn, sink: TaskSink) -> None:
@@ -368,7 +368,7 @@ def test_prose_is_never_json(text: str) -> None:
 
 
 @given(st.from_regex(r"\A(Task|Assessment|Über) .{1,50}\Z"))
-def test_prose_stays_as_it_is(text: str) -> None:
+def test_prose_is_left_unchanged(text: str) -> None:
     assert as_prose(text) == text
 
 
@@ -382,7 +382,7 @@ async def test_cancelling_ends_the_work_and_the_task_is_canceled() -> None:
         assert [event async for event in events] == [Final("canceled", "Cancelled on request.")]
 
 
-async def test_work_that_cleans_up_when_cancelled_is_waited_for() -> None:
+async def test_cancelling_waits_until_the_work_has_cleaned_up() -> None:
     cleaned = asyncio.Event()
     begun = asyncio.Event()
 
@@ -413,7 +413,7 @@ async def test_a_task_that_is_done_cannot_be_cancelled() -> None:
     assert task["result"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
-async def test_two_tasks_at_once_are_told_apart() -> None:
+async def test_parallel_tasks_do_not_mix() -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
         await sink.update(f"Working on {turn.text}.")
         await asyncio.sleep(0.05)
@@ -430,7 +430,7 @@ async def test_two_tasks_at_once_are_told_apart() -> None:
             assert events == [StatusText(f"Working on {name}."), ArtifactTexts((name,)), Final("completed", name)]
 
 
-# --- clients that go, servers that stop -------------------------------------------------------------------------------
+# --- lost clients and stopping servers --------------------------------------------------------------------------------
 
 
 async def test_a_client_that_vanishes_does_not_stop_the_work_and_the_task_can_be_fetched() -> None:
@@ -462,7 +462,7 @@ async def test_a_task_can_be_followed_again_after_a_disconnect() -> None:
     assert rest[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
-async def test_our_client_takes_a_broken_connection_up_again_and_repeats_no_result() -> None:
+async def test_the_client_reconnects_and_repeats_no_result() -> None:
     gate = Gate()
     app = our_agent(gate)
     async with served(app) as url, cutting_proxy(url, after=b"Begun.") as proxy, AssessmentClient(proxy.url) as client:
@@ -476,7 +476,7 @@ async def test_our_client_takes_a_broken_connection_up_again_and_repeats_no_resu
     assert sum(isinstance(event, Final) for event in heard) == 1
 
 
-async def test_a_judge_that_is_gone_for_good_is_said_to_be() -> None:
+async def test_a_judge_that_stays_unreachable_is_an_error() -> None:
     gate = Gate()
     async with contextlib.AsyncExitStack() as stack:
         url = await stack.enter_async_context(served(our_agent(gate)))
@@ -487,7 +487,7 @@ async def test_a_judge_that_is_gone_for_good_is_said_to_be() -> None:
                 pass
 
 
-async def test_a_server_that_stops_tells_its_clients_and_lets_the_work_clean_up() -> None:
+async def test_a_stopping_server_notifies_its_clients_and_lets_the_work_clean_up() -> None:
     gate = Gate()
     async with contextlib.AsyncExitStack() as stack:
         url = await stack.enter_async_context(served(our_agent(gate)))
@@ -518,7 +518,7 @@ class Agent:
 
 app = our_agent(Agent(), task_db=Path(sys.argv[2]))
 run_server(app, "127.0.0.1", int(sys.argv[1]), before_shutdown=app.state.stop)
-print("ended in order")
+print("ended cleanly")
 """
 
 
@@ -572,7 +572,7 @@ async def test_after_a_kill_finished_tasks_are_kept_and_unfinished_ones_marked_f
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_the_server_in_good_order(number: int, tmp_path: Path, port: int) -> None:
+async def test_a_signal_ends_the_server_cleanly(number: int, tmp_path: Path, port: int) -> None:
     url = f"http://127.0.0.1:{port}"
     async with server_process(port, tmp_path / "tasks.sqlite") as process, AssessmentClient(url) as client:
         events = client.run("hang")
@@ -581,13 +581,13 @@ async def test_a_signal_ends_the_server_in_good_order(number: int, tmp_path: Pat
         assert [event async for event in events][-1].state == "failed"  # type: ignore[union-attr]
         assert await process.wait() == 0
         assert process.stdout is not None
-        assert b"ended in order" in await process.stdout.read()
+        assert b"ended cleanly" in await process.stdout.read()
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_tasks_history_stays_short_and_holds_no_files() -> None:
+async def test_the_history_of_a_task_stays_short_and_contains_no_files() -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
         for number in range(100):
             await sink.update(f"Step {number}.")
@@ -603,7 +603,7 @@ async def test_a_tasks_history_stays_short_and_holds_no_files() -> None:
 
 
 @pytest.mark.parametrize("in_memory", [True, False], ids=["memory", "sqlite"])
-async def test_of_finished_tasks_only_the_newest_are_kept(in_memory: bool, tmp_path: Path) -> None:
+async def test_only_the_newest_finished_tasks_are_kept(in_memory: bool, tmp_path: Path) -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
         await sink.complete("Done.")
 
@@ -615,10 +615,10 @@ async def test_of_finished_tasks_only_the_newest_are_kept(in_memory: bool, tmp_p
 
 
 @pytest.mark.slow
-async def test_turns_leave_nothing_behind() -> None:
+async def test_turns_leave_no_objects_in_memory() -> None:
     def held() -> int:
         gc.collect()
-        kept = ("ActiveTask", "EventQueueSource", "PacedSink", "Turn", "Task")
+        kept = ("ActiveTask", "EventQueueSource", "TaskSink", "Turn", "Task")
         return sum(type(each).__name__ in kept and "asyncio" not in type(each).__module__ for each in gc.get_objects())
 
     async with http_to(echo) as client:
@@ -629,14 +629,14 @@ async def test_turns_leave_nothing_behind() -> None:
         assert held() <= before + 5
 
 
-async def test_a_task_file_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
+async def test_a_task_database_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "not-a-database").write_text("just text, and more of it than a header")
     for path in (tmp_path / "not-a-database", tmp_path, tmp_path / "not-a-database" / "tasks.sqlite"):
         with pytest.raises(ConfigError, match="cannot keep tasks there"):
             our_agent(echo, task_db=path)
 
 
-def test_a_port_that_is_taken_is_said_at_once() -> None:
+def test_a_taken_port_is_refused_at_once() -> None:
     with listen("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
         with pytest.raises(ConfigError, match=f"cannot listen at 127.0.0.1:{port}: Address already in use"):
@@ -652,5 +652,5 @@ def test_a_port_that_is_taken_is_said_at_once() -> None:
         ("judge.example", "http://judge.example:80/"),
     ],
 )
-def test_the_default_address_can_be_dialled_from_here(host: str, url: str) -> None:
+def test_the_default_address_can_be_dialled_locally(host: str, url: str) -> None:
     assert address_of(host, 80) == url

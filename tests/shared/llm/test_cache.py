@@ -1,4 +1,4 @@
-"""Replies kept and single flight."""
+"""The single-flight cache of replies."""
 
 import asyncio
 from pathlib import Path
@@ -34,7 +34,7 @@ async def test_the_same_request_is_asked_once(folder: Path | None) -> None:
     assert replies[0] == replies[2]
 
 
-async def test_requests_under_way_are_shared(folder: Path | None) -> None:
+async def test_concurrent_requests_share_one_call(folder: Path | None) -> None:
     model = ScriptedModel(lambda _: "reply")
     cache = cached(model, folder)
     await asyncio.gather(*(cache.complete(ASK) for _ in range(20)))
@@ -48,7 +48,7 @@ async def test_kept_replies_outlive_the_process(tmp_path: Path) -> None:
     assert second.requests == []
 
 
-async def test_an_error_reaches_everyone_who_waits_and_is_not_kept(folder: Path | None) -> None:
+async def test_an_error_reaches_all_waiting_callers_and_is_not_kept(folder: Path | None) -> None:
     answers = iter([ModelUnavailable("down"), "reply"])
     cache = cached(ScriptedModel(lambda _: next(answers)), folder)
     results = await asyncio.gather(cache.complete(ASK), cache.complete(ASK), return_exceptions=True)
@@ -56,7 +56,7 @@ async def test_an_error_reaches_everyone_who_waits_and_is_not_kept(folder: Path 
     assert (await cache.complete(ASK)).text == "reply"
 
 
-async def test_a_caller_that_goes_away_does_not_end_the_call(folder: Path | None) -> None:
+async def test_a_cancelled_caller_does_not_end_the_call(folder: Path | None) -> None:
     model = ScriptedModel(lambda _: "reply")
     model.gate = asyncio.Event()
     cache = cached(model, folder)
@@ -95,7 +95,7 @@ async def test_nothing_half_written_is_left_in_the_folder(tmp_path: Path) -> Non
     assert files(tmp_path, "*.part") == []
 
 
-async def test_where_nothing_can_be_written_replies_are_kept_in_memory_and_it_is_said(
+async def test_replies_that_cannot_be_written_are_kept_in_memory_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("no folder can be here")
@@ -109,7 +109,7 @@ async def test_where_nothing_can_be_written_replies_are_kept_in_memory_and_it_is
     assert len(model.requests) == 2
 
 
-async def test_closing_ends_calls_under_way(folder: Path | None) -> None:
+async def test_closing_cancels_running_calls(folder: Path | None) -> None:
     model = ScriptedModel(lambda _: "reply")
     model.gate = asyncio.Event()
     cache = cached(model, folder)
@@ -122,7 +122,7 @@ async def test_closing_ends_calls_under_way(folder: Path | None) -> None:
     assert model.closed
 
 
-def test_the_key_covers_model_prompt_set_and_everything_said() -> None:
+def test_the_key_covers_model_prompt_set_and_the_whole_request() -> None:
     image = ImagePart(data=b"1")
     requests = [
         ASK,

@@ -1,12 +1,18 @@
-"""Retry-After and keys in error texts."""
+"""What both adapters share: retries, `Retry-After`, and keys in error texts."""
 
 import datetime
 
 import pytest
 
-from shared.llm.http import retry_after_s, without_secret
+from helpers.llm.servers import Answer, ModelServer, gemini_error, openai_error, serving
+from shared.errors import ModelBudgetSpent, ModelError, ModelUnavailable
+from shared.llm.gemini import GeminiModel
+from shared.llm.http import HTTPModel, retry_after_s, without_secret
+from shared.llm.model import ModelRequest
+from shared.llm.openai import OpenAIModel
 
-NOW = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC)
+ASK = ModelRequest(system="s", parts=("p",))
+NOW_S = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC).timestamp()
 
 
 @pytest.mark.parametrize(
@@ -25,8 +31,76 @@ NOW = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC)
     ],
 )
 def test_retry_after_is_seconds_or_a_date_within_bounds(value: str | None, seconds: float) -> None:
-    assert retry_after_s(value, now=NOW) == seconds
+    assert retry_after_s({} if value is None else {"retry-after": value}, now_s=NOW_S) == seconds
+
+
+def test_milliseconds_outrank_seconds() -> None:
+    assert retry_after_s({"retry-after-ms": "20", "retry-after": "2"}) == 0.02
 
 
 def test_an_error_text_is_one_bounded_line_without_the_key() -> None:
     assert without_secret("bad\n key  k-1 " + "x" * 999, "k-1", limit=20) == "bad key [key] xxxxxx"
+
+
+def refusal(adapter: type[HTTPModel], status: int, **headers: str) -> Answer:
+    return (
+        openai_error(status, "no", **headers) if adapter is OpenAIModel else gemini_error(status, "X", "no", **headers)
+    )
+
+
+async def failure(adapter: type[HTTPModel], server: ModelServer, **options: object) -> ModelError:
+    model = adapter("m", api_key="k", base_url=server.url, **{"retry_delay_s": 0.01, **options})
+    with pytest.raises(ModelError) as caught:
+        await model.complete(ASK)
+    await model.aclose()
+    return caught.value
+
+
+BOTH = pytest.mark.parametrize("adapter", [GeminiModel, OpenAIModel])
+
+
+@BOTH
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+async def test_a_lasting_status_is_not_retried(adapter: type[HTTPModel], status: int) -> None:
+    async with serving(refusal(adapter, status)) as server:
+        await failure(adapter, server)
+    assert len(server.received) == 1
+
+
+@BOTH
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+async def test_a_fault_that_does_not_pass_ends_after_five_attempts_as_unavailable(
+    adapter: type[HTTPModel], status: int
+) -> None:
+    async with serving(refusal(adapter, status)) as server:
+        error = await failure(adapter, server)
+    # More requests would mean that an SDK still makes retries of its own.
+    assert isinstance(error, ModelUnavailable)
+    assert len(server.received) == 5
+
+
+@BOTH
+async def test_a_provider_can_forbid_a_retry(adapter: type[HTTPModel]) -> None:
+    async with serving(refusal(adapter, 429, x_should_retry="false")) as server:
+        await failure(adapter, server)
+    assert len(server.received) == 1
+
+
+@BOTH
+async def test_a_wait_that_would_exceed_the_time_limit_is_not_begun(adapter: type[HTTPModel]) -> None:
+    async with serving(refusal(adapter, 429, retry_after="60")) as server:
+        error = await failure(adapter, server, timeout_s=30.0)
+    assert "answered HTTP 429" in str(error)
+    assert len(server.received) == 1
+
+
+@BOTH
+async def test_no_retry_is_sent_when_the_budget_is_spent(adapter: type[HTTPModel]) -> None:
+    async def spent() -> None:
+        raise ModelBudgetSpent("the budget is spent")
+
+    async with serving(refusal(adapter, 500)) as server:
+        error = await failure(adapter, server, before_retry=spent)
+    assert isinstance(error, ModelBudgetSpent)
+    assert error.usage is None
+    assert len(server.received) == 1

@@ -1,4 +1,4 @@
-"""What calls cost."""
+"""Prices of model calls."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from shared.llm.prices import Price, find_price, price_table
 from shared.models import TokenUsage
 
 
-def test_cost_counts_fresh_cached_and_output_tokens_apart() -> None:
+def test_cost_counts_fresh_cached_and_output_tokens_separately() -> None:
     price = Price(input=2.0, cached=0.5, output=8.0)
     usage = TokenUsage(input=1_000_000, cached=400_000, output=500_000, reasoning=100_000)
     assert price.cost_usd(usage) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.5 * 8)
@@ -23,7 +23,7 @@ def test_a_dated_revision_has_its_models_price(name: str) -> None:
     assert find_price(name) is not None
 
 
-def test_a_variant_with_a_name_of_its_own_has_no_other_models_price() -> None:
+def test_a_variant_under_its_own_name_does_not_get_another_models_price() -> None:
     assert find_price("openai:gpt-4o-audio-preview") is None
 
 

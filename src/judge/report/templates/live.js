@@ -1,4 +1,4 @@
-// Follows the events of the judge. Everything that comes is put in as text, never as markup.
+// Follows the judge's events. Everything received is inserted as text, never as markup.
 (function () {
   const symbols = { success: "✓", failure: "✗", unscored: "?", aborted: "⊘" };
   const outcomes = Object.keys(symbols);

@@ -1,4 +1,4 @@
-// One step at a time, with keys; without this script all steps stand one below the other.
+// Shows one step at a time, with keyboard navigation; without this script all steps are listed.
 (function () {
   const steps = Array.from(document.querySelectorAll(".step"));
   if (!steps.length) return;
@@ -22,7 +22,7 @@
     film.scrollLeft = links[now].offsetLeft - film.offsetLeft - film.clientWidth / 2;
     document.getElementById("prev").disabled = now === 0;
     document.getElementById("next").disabled = now === steps.length - 1;
-    // The neighbours' images load now, so that turning a page is instant.
+    // Preload the neighbours' images, so that changing steps is instant.
     [now - 1, now + 1].forEach((place) => {
       const image = steps[place] && steps[place].querySelector("img");
       if (image) new Image().src = image.src;
@@ -69,6 +69,6 @@
   });
   section.classList.add("one");
   show(wanted(), false);
-  // After the browser's own jump, so that the row of steps is in sight as well.
+  // After the browser's own jump, so that the row of steps is visible as well.
   if (location.hash.startsWith("#step-")) window.addEventListener("load", () => section.scrollIntoView());
 })();

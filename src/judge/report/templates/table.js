@@ -4,7 +4,7 @@
   if (!table) return;
   const body = table.tBodies[0];
   const rows = Array.from(body.rows);
-  // Numbers are for sorting: a search for "7" means a name.
+  // Searching ignores number columns: a search for "7" means a name.
   const words = (row) => Array.from(row.cells, (cell) => (cell.classList.contains("num") ? "" : cell.textContent));
   const texts = new Map(rows.map((row) => [row, words(row).join(" ").toLowerCase()]));
   const form = document.getElementById("filters");

@@ -1,5 +1,5 @@
 "use strict";
-// The reader's choice of light or dark; kept only while the browser lets a file keep anything.
+// Light or dark theme; remembered where the browser allows a file to store anything.
 (function () {
   const root = document.documentElement;
   const button = document.getElementById("theme");

@@ -1,0 +1,260 @@
+"""The guard: a filtering HTTP proxy on loopback, the browser's only way to the network.
+
+It enforces `judge.sites.NetworkPolicy` below the page: redirects, frames, scripts and sockets all pass here. Plain
+requests are forwarded one per upstream connection (h11 keeps the framing right); CONNECT is tunnelled for TLS and
+WebSockets.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from urllib.parse import urlsplit
+
+import h11
+
+from judge.sites import NetworkPolicy, Place, place_of, refuse_ip
+
+_CHUNK = 65_536
+_DIAL_TIMEOUT_S = 15.0
+_IDLE_TIMEOUT_S = 300.0
+# A page may open connections without end; a browser itself opens far fewer.
+_MAX_CONNECTIONS = 512
+_PARALLEL_LOOKUPS = 8
+_MAX_REFUSALS = 100
+_HOP_BY_HOP = {b"connection", b"proxy-connection", b"keep-alive", b"te", b"upgrade", b"proxy-authorization"}
+# The body ends with the connection.
+_REFUSAL = (
+    b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
+    b"<!doctype html><title>Blocked</title><p>This address is outside the assessment's reach."
+)
+
+
+class _Refused(Exception):
+    """The policy refuses; the text says why."""
+
+
+class _Peer:
+    """One end of a connection, as h11 sees it."""
+
+    def __init__(
+        self,
+        role: type[h11.CLIENT] | type[h11.SERVER],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self.http = h11.Connection(role, max_incomplete_event_size=_CHUNK)
+        self.reader = reader
+        self.writer = writer
+
+    async def receive(self) -> object:
+        while (event := self.http.next_event()) is h11.NEED_DATA:
+            async with asyncio.timeout(_IDLE_TIMEOUT_S):
+                self.http.receive_data(await self.reader.read(_CHUNK))
+        return event
+
+    async def send(self, event: h11.Event) -> None:
+        self.writer.write(self.http.send(event) or b"")
+        await self.writer.drain()
+
+    async def close(self) -> None:
+        self.writer.close()
+        with contextlib.suppress(OSError):
+            await self.writer.wait_closed()
+
+
+class Guard:
+    """One running proxy."""
+
+    def __init__(self, policy: NetworkPolicy, max_body_bytes: int) -> None:
+        self._policy = policy
+        self._max_bytes = max_body_bytes
+        self._refusals: list[str] = []
+        self._connections: set[asyncio.Task[None]] = set()
+        self._seen_public: set[Place] = set()
+        # One per guard: a page that looks up many names without an answer must not hold up other browsers.
+        self._resolver = ThreadPoolExecutor(_PARALLEL_LOOKUPS, thread_name_prefix="guard-names")
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """The address that a browser takes as its proxy."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def take_refusals(self) -> tuple[str, ...]:
+        """What was refused since the last call, bounded."""
+        taken, self._refusals = tuple(self._refusals), []
+        return taken
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection of the browser."""
+        task = asyncio.current_task()
+        if task is None or len(self._connections) >= _MAX_CONNECTIONS:
+            writer.close()
+            return
+        self._connections.add(task)
+        browser = _Peer(h11.SERVER, reader, writer)
+        try:
+            await self._serve(browser)
+        except (OSError, h11.ProtocolError):
+            # One end closed early or broke the protocol: the browser sees a closed connection and reports it.
+            pass
+        except asyncio.CancelledError:
+            # Only `aclose` cancels, and it waits for this task: re-raised, the exception would only be logged.
+            pass
+        finally:
+            self._connections.discard(task)
+            await browser.close()
+
+    async def aclose(self) -> None:
+        """End every connection."""
+        for task in tuple(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        self._resolver.shutdown(wait=False, cancel_futures=True)
+
+    async def _serve(self, browser: _Peer) -> None:
+        while isinstance(request := await browser.receive(), h11.Request):
+            try:
+                if request.method == b"CONNECT":
+                    await self._tunnel(request, browser)
+                    return
+                await self._forward(request, browser)
+            except _Refused as refusal:
+                if len(self._refusals) < _MAX_REFUSALS:
+                    self._refusals.append(str(refusal)[:300])
+                browser.writer.write(_REFUSAL)
+                await browser.writer.drain()
+                return
+            if browser.http.our_state is not h11.DONE or browser.http.their_state is not h11.DONE:
+                return
+            browser.http.start_next_cycle()
+
+    async def _dial(self, url: str) -> _Peer:
+        """A connection to an address that the policy allows. Raises `_Refused`, `OSError` or `TimeoutError`."""
+        place = place_of(url)
+        if place is None:
+            raise _Refused("an address without a host")
+        if why := self._policy.refuse_name(place):
+            raise _Refused(f"{place}: {why}")
+        async with asyncio.timeout(_DIAL_TIMEOUT_S):
+            look_up = partial(socket.getaddrinfo, place.host, place.port, type=socket.SOCK_STREAM)
+            infos = await asyncio.get_running_loop().run_in_executor(self._resolver, look_up)
+            failure: Exception = OSError("no address")
+            for *_, address in infos:
+                if why := self._refuse_address(place, str(address[0])):
+                    failure = _Refused(f"{place}: {why}")
+                    continue
+                try:
+                    streams = await asyncio.open_connection(str(address[0]), place.port, limit=_CHUNK)
+                    return _Peer(h11.CLIENT, *streams)
+                except OSError as error:
+                    # That an address was refused matters more than that another one did not answer.
+                    failure = failure if isinstance(failure, _Refused) else error
+        raise failure
+
+    def _refuse_address(self, place: Place, address: str) -> str | None:
+        """The policy's decision, with what it cannot know: this machine's own addresses, and earlier answers to a name.
+
+        A site of the scenario may lie on a private address. One that was public before and then turns private would
+        show its page what lies there (DNS rebinding).
+        """
+        why = self._policy.refuse_address(place, address)
+        if why is None and place in self._policy.own:
+            private = refuse_ip(address)
+            if private is None:
+                self._seen_public.add(place)
+            return f"{private}, under a name that was public before" if place in self._seen_public and private else None
+        return why or ("this machine" if is_this_machine(address) else None)
+
+    async def _tunnel(self, request: h11.Request, browser: _Peer) -> None:
+        site = await self._dial(f"https://{request.target.decode('latin-1')}")
+        try:
+            await browser.send(h11.Response(status_code=200, headers=[]))
+            site.writer.write(browser.http.trailing_data[0])
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pipe(browser.reader, site.writer))
+                group.create_task(self._pipe(site.reader, browser.writer))
+        except* OSError:
+            # One end closed early, which ends the other as well.
+            pass
+        finally:
+            await site.close()
+
+    async def _pipe(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        passed = 0
+        while passed <= self._max_bytes:
+            async with asyncio.timeout(_IDLE_TIMEOUT_S):
+                data = await source.read(_CHUNK)
+            if not data:
+                break
+            passed += len(data)
+            target.write(data)
+            await target.drain()
+        target.close()
+
+    async def _forward(self, request: h11.Request, browser: _Peer) -> None:
+        url = request.target.decode("latin-1")
+        scheme, _, rest = url.partition("://")
+        if scheme.lower() != "http":
+            raise _Refused(f"a request that is not http: {url[:100]}")
+        site = await self._dial(url)
+        try:
+            authority = urlsplit(url).netloc
+            # Byte for byte, a path with two slashes or an empty query included.
+            path = rest[len(authority) :]
+            path = path if path.startswith("/") else f"/{path}"
+            # The address decides where a request goes, whatever its header says (RFC 9112, 3.2.2).
+            headers = [(b"host", authority.rpartition("@")[2].encode("latin-1")), (b"connection", b"close")]
+            headers += [(name, value) for name, value in request.headers if name not in {*_HOP_BY_HOP, b"host"}]
+            await site.send(h11.Request(method=request.method, target=path, headers=headers))
+            if await self._pass_body(browser, site):
+                while isinstance(head := await site.receive(), h11.InformationalResponse):
+                    pass
+                if isinstance(head, h11.Response):
+                    kept = [(name, value) for name, value in head.headers if name not in _HOP_BY_HOP]
+                    await browser.send(h11.Response(status_code=head.status_code, headers=kept, reason=head.reason))
+                    await self._pass_body(site, browser)
+        finally:
+            await site.close()
+
+    async def _pass_body(self, source: _Peer, target: _Peer) -> bool:
+        """Pass the rest of a message on. False when it is too large or breaks off."""
+        passed = 0
+        while passed <= self._max_bytes:
+            event = await source.receive()
+            if isinstance(event, h11.EndOfMessage):
+                await target.send(h11.EndOfMessage())
+                return True
+            if not isinstance(event, h11.Data):
+                return False
+            passed += len(event.data)
+            await target.send(h11.Data(data=event.data))
+        return False
+
+
+@asynccontextmanager
+async def guarding(policy: NetworkPolicy, *, max_body_bytes: int = 200_000_000) -> AsyncIterator[Guard]:
+    """Run a guard on a free loopback port while the body runs."""
+    guard = Guard(policy, max_body_bytes)
+    server = await asyncio.start_server(guard.serve, "127.0.0.1", 0, limit=_CHUNK)
+    guard.port = server.sockets[0].getsockname()[1]
+    try:
+        yield guard
+    finally:
+        server.close()
+        await guard.aclose()
+        await server.wait_closed()
+
+
+def is_this_machine(address: str) -> bool:
+    """Whether an address, even a public one, is one of this machine's own. Sends no packet to find out."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        # The system chooses the sender's address: for an own address, that address itself.
+        probe.connect((address, 9))
+        return bool(probe.getsockname()[0] == address)
+    return False

@@ -1,1 +1,0 @@
-"""The guard: the only way from the browser to the network."""

@@ -1,0 +1,99 @@
+"""`wabe runs`: the runs on this machine."""
+
+import json
+from typing import Any, NamedTuple
+
+import typer
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from judge.commands import AsJson, OutputDir
+from judge.store import RunStore, output_folder, runs_in
+from shared.errors import ConfigError
+from shared.files import read_json
+from shared.settings import Settings
+from shared.text import one_line
+
+_COLUMNS = ("Run", "Scenario", "Participant", "State", "Success rate")
+_STATES = {"completed": "finished", "cancelled": "interrupted", "stopped": "interrupted", "failed": "failed"}
+_STYLES = {"finished": "green", "running": "cyan", "interrupted": "yellow"}
+
+
+class _Run(NamedTuple):
+    """A run as listed; what could not be read is `None`."""
+
+    id: str
+    scenario: str | None
+    participant: str | None
+    state: str
+    success_rate: float | None
+
+
+class _Record(BaseModel):
+    """What is listed of `run.json`."""
+
+    state: str
+    participants: dict[str, Any]
+    scenario: str | None = Field(
+        default=None, validation_alias=AliasChoices(AliasPath("scenario", "name"), AliasPath("config", "scenario"))
+    )
+
+
+class _Submission(BaseModel):
+    """What is listed of `results.json`."""
+
+    success_rate: float | None = Field(validation_alias=AliasPath("results", 0, "detail", "success_rate"))
+
+
+def runs(output_dir: OutputDir = None, as_json: AsJson = False) -> None:
+    """List local runs, newest first: id, scenario, participant, state, success rate."""
+    folder = output_folder(output_dir, Settings.from_environ())
+    found = [_listed(store) for store in reversed(runs_in(folder))]
+    if as_json:
+        typer.echo(json.dumps([run._asdict() for run in found], indent=2))
+        return
+    if not found:
+        typer.echo(f"No runs under {folder / 'runs'}. Start one, such as: wabe run demo", err=True)
+        return
+    rows = [[one_line(cell, 60) for cell in _cells(run)] for run in found]
+    console = Console()
+    if console.is_terminal:
+        table = Table()
+        for column in _COLUMNS:
+            table.add_column(column, justify="right" if column == _COLUMNS[-1] else "left", overflow="fold")
+        for run, row in zip(found, rows, strict=True):
+            table.add_row(
+                *(Text(cell, style=_STYLES.get(run.state, "red") if cell == run.state else "") for cell in row)
+            )
+        console.print(table)
+        return
+    # Piped: one line per run, for grep and awk.
+    lines = [[column.upper() for column in _COLUMNS], *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _cells(run: _Run) -> tuple[str, ...]:
+    rate = "-" if run.success_rate is None else f"{run.success_rate:.1f} %"
+    return run.id, run.scenario or "-", run.participant or "-", run.state, rate
+
+
+def _listed(store: RunStore) -> _Run:
+    damaged = _Run(store.run_id, None, None, "damaged", None)
+    try:
+        record = _Record.model_validate(store.read_run())
+        results = store.folder / "results.json"
+        # A run that did not finish has no results yet.
+        rate = _Submission.model_validate(read_json(results)).success_rate if results.exists() else None
+    except ConfigError:
+        return damaged._replace(state="newer version")
+    except (ValidationError, OSError, ValueError):
+        return damaged
+    state = _STATES.get(record.state, "damaged")
+    if record.state == "running":
+        # A judge that was killed could not record its end, but it lost its lock.
+        state = "running" if store.is_being_judged else "interrupted"
+    return _Run(store.run_id, record.scenario, ", ".join(record.participants), state, rate)

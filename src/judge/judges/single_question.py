@@ -1,0 +1,65 @@
+"""Judge methods with a single question about the attempt.
+
+`webvoyager`: the final screenshots and the answer, after He et al. (arXiv:2401.13919). `autonomous`: the last
+screenshot and the actions, after Pan et al. (arXiv:2404.06474). `agenttrek`: the last screenshot, the actions and the
+participant's thoughts, after Xu et al. (arXiv:2412.09605).
+"""
+
+from pathlib import Path
+from typing import ClassVar
+
+from judge.judges.engine import ModelJudge, Session
+from judge.judges.evidence import answer_block, distinct, read_shots, thoughts_block
+from judge.trajectory.record import Trajectory
+from shared.models import Verdict
+
+LAST_SHOTS = 15
+
+
+class AutonomousJudge(ModelJudge):
+    """The last screenshot and the actions; the other methods differ only in what they show."""
+
+    method = "autonomous"
+    prompts: ClassVar[tuple[str, ...]] = ("autonomous",)
+
+    async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
+        """One question."""
+        question = self.question(self.method, trajectory, self.images(trajectory), self.blocks(trajectory))
+        status, text = await session.ask_status(question)
+        return session.decision(status, text)
+
+    def images(self, trajectory: Trajectory) -> tuple[Path, ...]:
+        """The screenshots to show."""
+        return trajectory.screenshots[-1:]
+
+    def blocks(self, trajectory: Trajectory) -> dict[str, str]:
+        """The evidence that the method shows in its own way."""
+        return {}
+
+
+class AgentTrekJudge(AutonomousJudge):
+    """The thoughts are part of this method's evidence, marked as claims."""
+
+    method = "agenttrek"
+    prompts: ClassVar[tuple[str, ...]] = ("agenttrek",)
+
+    def blocks(self, trajectory: Trajectory) -> dict[str, str]:
+        """The thoughts."""
+        return {"thoughts_block": thoughts_block(trajectory)}
+
+
+class WebVoyagerJudge(AutonomousJudge):
+    """The answer is part of this method's evidence, whatever `judge_sees_answer` says; it is marked as a claim."""
+
+    method = "webvoyager"
+    prompts: ClassVar[tuple[str, ...]] = ("webvoyager",)
+    options: ClassVar[tuple[str, ...]] = ("max_images",)
+
+    def images(self, trajectory: Trajectory) -> tuple[Path, ...]:
+        """The last distinct screenshots, at most 15 or `max_images`."""
+        shown = distinct(read_shots(trajectory))[-min(LAST_SHOTS, self.config.max_images) :]
+        return tuple(shot.path for shot in shown)
+
+    def blocks(self, trajectory: Trajectory) -> dict[str, str]:
+        """The answer."""
+        return {"answer_block": answer_block(trajectory)}

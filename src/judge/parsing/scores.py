@@ -1,0 +1,115 @@
+"""Reads the score out of a screenshot-scoring reply. Pure; linear in the reply's length.
+
+Only what is *labelled* as the score counts, and of several labels the last. A label is on a line of its own, or opens a
+sentence ("Actually … Revised score: 3"); within a sentence it counts where nothing better is found. A range ("1-5"),
+another scale ("7/10"), an echoed template and quoted text are not scores. There is no default.
+"""
+
+import re
+
+from judge.parsing.labels import FOREIGN, HEDGE, LINE, NOTE, PROSE_CHARS, QUALIFIER, SPAN, last_clause, last_line_start
+from judge.parsing.plain_text import plain_text
+
+_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
+_QUOTE = "\"'“”‘’`«»"
+_NUMBER = r"(?P<value>\d+(?:[.,]\d+)?(?![A-Za-z0-9_])|\b(?:one|two|three|four|five)\b)"
+_LINK = (
+    r"(?:is|of|as|at|an?|would be|should be|equals|assigned|given|level|value|about|around|approximately|boxed"
+    r"|(?:math|text)(?:bf|it|rm)?)"
+)
+# Between label and number: words that lead to it, and any signs but those that end a clause or change what follows.
+_GAP = rf"(?:[^\w.!?;%§]|\b{_LINK}\b){{0,40}}?"
+_LINE_SCORE = re.compile(rf"{LINE}scores?\b{NOTE}{_GAP}{_NUMBER}", re.IGNORECASE | re.MULTILINE)
+# "Score: Highly relevant (4)"
+_WORDED_SCORE = re.compile(
+    rf"{LINE}scores?\b{NOTE}[*\s]{{0,4}}:[* \t]{{0,4}}(?:[a-z]{{1,20}}[ \t]{{1,2}}){{1,5}}[(–—-][* \t]{{0,4}}{_NUMBER}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_JSON_SCORE = re.compile(
+    rf"""(?i)["'](?!max|min)(?:\w{{1,20}}[ _-])?score\\?["']\s{{0,8}}:\s{{0,8}}\\?["']?{_NUMBER}"""
+)
+_INLINE_SCORE = re.compile(rf"(?i)\bscore\b{NOTE}[*)\]\s]{{0,4}}[:=]{_GAP}{_NUMBER}")
+# What may stand before an inline label that is the judge's own: no quotation mark, no other thing's name.
+_BEFORE_INLINE = re.compile(
+    rf"(?i)(?:^|[^\w\s{_QUOTE}>][\s*_#(]{{0,6}}|{FOREIGN}[\s*(]{{0,6}}"
+    rf"|\b(?:{QUALIFIER}|so|is|thus|give|assign)[ *_]+)$"
+)
+_SHOT = r"(?:(?:this|the)\s+(?:image|screenshot|snapshot|picture|page)|it|this)"
+_PROSE_SCORE = re.compile(
+    rf"(?i)(?:\b(?:I|we)\b{SPAN}{{0,40}}?\b(?:rate|score|give|assign|award|grade|judge|choose|settle on|go with)\b"
+    rf"|\b{_SHOT}\b{SPAN}{{0,30}}?(?<![\w-])(?:deserves?|merits?|warrants?|earns?|gets?|receives?|scores?|rates?|rated|scored)\b"
+    rf"|\b(?:the\s+score|(?:my|final|overall|relevance)\s+(?:score|rating))\s+(?:is|should be|would be)\b)"
+    rf"{SPAN}{{0,50}}?(?<![\w.-])(?P<value>[0-9]+(?:\.\d+)?)(?![\w])"
+)
+_LAST_LINE_SCORE = re.compile(rf"(?:{LINE}rating\b{NOTE}{_GAP}|[^\n]{{0,200}}\\boxed\{{){_NUMBER}", re.IGNORECASE)
+_DIGIT = r"(?:\d|\b(?:one|two|three|four|five)\b)"
+_RANGE = re.compile(
+    rf"(?<![\d.,/]){_DIGIT}(?:/5)?(?:[-–—~]|\s?\.\.\.?\s?|\s?(?:→|[-=]{{1,2}}>)\s?|\s(?:to|through|or)\s"
+    rf"|\s[-–]\s(?=\d\s{{0,2}}(?:[),.;:\]]|scale|$))|(?<=between\s\d)\sand\s){_DIGIT}(?!\d)",
+    re.IGNORECASE | re.MULTILINE,
+)
+# "1, 2, 3, 4 or 5"
+_ENUMERATION = re.compile(
+    r"\d(?:\s{0,2},\s{0,2}\d){2,9}(?:\s{0,2},?\s{0,2}(?:or|and)\s{0,2}\d)?|\d(?:\s?/\s?\d){2,9}|\d(?:\s?\|\s?\d){2,9}"
+)
+_SCALE = re.compile(r"[*_`\"'”’)\]}\s]{0,6}(?:/|\bout of\b|\bof\b)\s{0,3}[*_`]{0,3}(\d+|the\b|all\b)", re.IGNORECASE)
+_NOT_A_SCORE = re.compile(
+    r"\s{0,2}(?:%|:\d|stars?\b|★|upvotes?\b|(?:would|requires?|needs?|means)\b"
+    r"|(?:→|[-=]{1,2}>)[^\n]{0,16}?[1-5])|[*]{0,3}\s?%",
+    re.IGNORECASE,
+)
+
+
+def parse_score(text: str) -> int | None:
+    """The relevance score (1-5) that a screenshot-scoring reply states, or `None` when it states none."""
+    text = plain_text(text)
+    # Masked, not removed, so that every position stays.
+    for pattern in (_ENUMERATION, _RANGE):
+        text = pattern.sub(lambda found: "§" * len(found.group()), text)
+    found = [match for pattern in (_LINE_SCORE, _WORDED_SCORE, _JSON_SCORE) for match in pattern.finditer(text)]
+    found += [
+        match
+        for match in _INLINE_SCORE.finditer(text)
+        if _BEFORE_INLINE.search(text[max(0, match.start() - 40) : match.start()])
+    ]
+    if found:
+        return _last_score(text, sorted(found, key=lambda match: match.start("value")))
+    tail = text[-PROSE_CHARS:]
+    prose = [match for match in _PROSE_SCORE.finditer(tail) if not _is_hedged(tail, match)]
+    if prose:
+        return _last_score(tail, prose)
+    last_line = text[last_line_start(text) :]
+    rating = _LAST_LINE_SCORE.match(last_line)
+    return _score(last_line, rating) if rating else None
+
+
+def _last_score(text: str, found: list[re.Match[str]]) -> int | None:
+    return next((score for match in reversed(found) if (score := _score(text, match)) is not None), None)
+
+
+def _score(text: str, found: re.Match[str]) -> int | None:
+    """The labelled number as a score; `None` for signs, fractions, percentages, other scales and list numbers."""
+    start, end = found.span("value")
+    raw = found.group("value").lower()
+    after = text[end : end + 24]
+    scale = _SCALE.match(after)
+    has_sign = text[start - 1 : start] in ("-", "+", ">", "≥", "≤")
+    if has_sign or (scale and scale.group(1) != "5") or _NOT_A_SCORE.match(after):
+        return None
+    number = float(_WORDS[raw] if raw in _WORDS else raw.replace(",", "."))
+    if not number.is_integer() or not 1 <= number <= 5 or _is_list(text, start, end, int(number)):
+        return None
+    return int(number)
+
+
+def _is_list(text: str, start: int, end: int, number: int) -> bool:
+    """Whether the number opens a numbered list ("1. … 2. …") rather than states a score."""
+    at_line_start = not text[max(0, start - 4) : start].rpartition("\n")[2].strip()
+    if not (at_line_start and re.match(r"[.)]\s+\S", text[end : end + 8])):
+        return False
+    return re.search(rf"(?m)^\s{{0,8}}{number + 1}[.)]\s", text[end : end + 2_000]) is not None
+
+
+def _is_hedged(text: str, found: re.Match[str]) -> bool:
+    """Whether a prose statement is denied or hypothetical ("I cannot give it a 5", "if …, I would rate it 5")."""
+    return HEDGE.search(last_clause(text, found.start(), found.start()) + found.group()) is not None

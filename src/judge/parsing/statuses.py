@@ -1,0 +1,135 @@
+"""Reads the verdict out of an outcome reply. Pure; linear in the reply's length.
+
+As with scores, only what is *labelled* as the status counts, and of several labels the last. An echoed template
+("success or failure"), a success rate or message, and quoted text are not statuses. There is no default.
+"""
+
+import re
+from typing import Literal
+
+from judge.parsing.labels import FOREIGN, HEDGE, LINE, NOTE, PROSE_CHARS, QUALIFIER, SPAN, last_clause, last_line_start
+from judge.parsing.plain_text import plain_text
+
+Status = Literal["success", "failure"]
+
+_DENIAL = r"(?:not|no|never|cannot|without|far from|\w{1,8}n['’]t)"
+_BETWEEN = r"(?:a|an|as|yet|the|fully|entirely|completely|successfully|completed?|considered|deemed|been|be)"
+_OUTCOME = (
+    rf"(?P<denied>\b{_DENIAL}\b(?:[ \t]+{_BETWEEN}\b){{0,3}}[ \t]+|\bun|\bnon-?)?"
+    r"(?P<value>(?:(?<=un)|(?<=non)|(?<=-)|\b)(?:success(?:ful(?:ly)?)?|succeed(?:ed|s)?|fail(?:ure|ed|s)?|incomplete"
+    r"|(?<=not )(?:completed?|met|achieved)|pass(?:ed)?))(?!\w)"
+)
+# The words between "status" and its outcome: "the task was completed successfully".
+_LINK = (
+    r"(?:is|was|has|have|been|be|did|does|should|as|an?|the|therefore|thus|considered|deemed|marked|to|agent|task|attempt"
+    r"|clear(?:ly)?|overall|total|definite(?:ly)?|i|conclude|yes|decision|completed?|boxed|text)"
+)
+_GAP = rf"(?:[^\w.!?]|\b{_LINK}\b){{0,40}}?"
+_LINE_STATUS = re.compile(rf"(?P<head>{LINE})status\b{NOTE}{_GAP}{_OUTCOME}", re.IGNORECASE | re.MULTILINE)
+_JSON_STATUS = re.compile(
+    rf"""(?i)["'](?:\w{{1,20}}[ _-])?status\\?["']\s{{0,8}}:\s{{0,8}}\\?["']{_OUTCOME}(?=\\?["'])"""
+)
+_INLINE_STATUS = re.compile(rf"(?i)\bstatus\b{NOTE}[*)\]\s]{{0,4}}[:=]{_GAP}{_OUTCOME}")
+_BEFORE_INLINE = re.compile(
+    rf"(?:^|[.!?;)\]*—–/\n,]|{FOREIGN})[ \t*#(]{{0,6}}(?:(?:so|thus|hence|therefore),?[ ])?"
+    rf"(?:{QUALIFIER}[ *]{{1,3}}){{0,3}}$",
+    re.IGNORECASE,
+)
+_PROSE_STATUS = re.compile(
+    rf"(?i)\b(?:the|final|overall|task|therefore) status\b{SPAN}{{0,40}}?\b(?:is|as|be)\b"
+    rf"[\s*\"'“”:]{{1,4}}(?:(?:an?|therefore|thus)\s+)?[\"'“*]{{0,3}}{_OUTCOME}"
+)
+# The reply's last words: "Therefore, the task was not completed successfully."
+_TASK_PROSE = re.compile(rf"\b(?:the|this) (?:task|attempt)\b{_GAP}{_OUTCOME}(?=\W{{0,6}}$)", re.IGNORECASE)
+_OTHER_LABEL = re.compile(
+    rf"(?P<head>{LINE})(?:verdict|decision|outcome|result|conclusion|evaluation|judge?ment|answer){_GAP}{_OUTCOME}(?=\W{{0,6}}$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ALTERNATIVE = re.compile(
+    r"[\"'”’*`\s]{0,6}(?:\?|(?:[/|→]|[-=]{1,2}>|\bor\b)[\"'“‘*`\s]{0,6}(?:success|fail|not|un)"
+    r"|(?:,|\band\b)[\"'“‘*`\s]{0,6}(?:success|fail))",
+    re.IGNORECASE,
+)
+# "success message": the word describes something else.
+_OTHER_NOUN = re.compile(
+    r"\s+(?:rate|messages?|criteria|criterion|page|banner|notification|alert|toast|code|state|conditions?)\b",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = re.compile(
+    r"\s+(?:(?:is|was|has|been|be|could|can)\s+){0,3}(?:not|never|cannot)\b|\s?[:=]\s?(?:false|no)\b", re.IGNORECASE
+)
+_PARTIAL_AFTER = re.compile(r"\W{1,4}partial", re.IGNORECASE)
+# `{"success": false}`, "Success: yes"
+_YES_OR_NO = re.compile(
+    rf"""(?:{LINE}|["'])success(?:ful)?["'*]{{0,3}}\s?[:=][*\s]{{0,4}}["']?(?P<value>true|yes|false|no)\b""",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ALONE = re.compile(rf"(?:\W|boxed|text){{0,16}}{_OUTCOME}\W{{0,6}}$", re.IGNORECASE)
+_LIST_MARK = re.compile(r"\s*(?:[-*+•·](?!\*)|\d{1,2}[.)])\s")
+
+
+def parse_status(text: str) -> Status | None:
+    """The verdict that an outcome reply states, or `None`. "unsuccessful" and "not successful" are failures.
+
+    Statuses of list items are no verdict when they disagree or when a status stands outside the list.
+    """
+    text = plain_text(text)
+    labelled = [*_found(_LINE_STATUS, text), *_found(_JSON_STATUS, text), *_inline(text)]
+    if labelled:
+        return _last_status(text, labelled)
+    tail = text[-PROSE_CHARS:]
+    prose = [found for found in _found(_PROSE_STATUS, tail) if not _is_hedged(tail, found)]
+    if prose:
+        return _status(tail, prose[-1])
+    others = _found(_OTHER_LABEL, text)
+    if others:
+        return _last_status(text, others)
+    answers = [found["value"].lower() for found in _YES_OR_NO.finditer(text)]
+    if answers:
+        return "success" if answers[-1] in ("true", "yes") else "failure"
+    last_line = text[last_line_start(text) :][-PROSE_CHARS:]
+    closing = _ALONE.match(last_line) or _TASK_PROSE.search(last_line)
+    return _status(last_line, closing) if closing and not _is_hedged(last_line, closing) else None
+
+
+def _found(pattern: re.Pattern[str], text: str, start: int = 0) -> list[re.Match[str]]:
+    """The matches that state an outcome: not one of several alternatives, not a "success message"."""
+    return [
+        found
+        for found in pattern.finditer(text, start)
+        if not (_ALTERNATIVE.match(after := text[found.end() : found.end() + 40]) or _OTHER_NOUN.match(after))
+    ]
+
+
+def _inline(text: str) -> list[re.Match[str]]:
+    """The statuses in the last line that are the judge's own: each opens a sentence, unquoted, in no list item."""
+    start = last_line_start(text)
+    if _LIST_MARK.match(text[start : start + 12]):
+        return []
+    return [
+        found
+        for found in _found(_INLINE_STATUS, text, start)
+        if _BEFORE_INLINE.search(text[max(start, found.start() - 40) : found.start()])
+    ]
+
+
+def _status(text: str, found: re.Match[str]) -> Status | None:
+    after = text[found.end() : found.end() + 40]
+    failed = found.group("value").lower().startswith(("fail", "incomplete"))
+    denied = found.group("denied") or _DENIED_AFTER.match(after)
+    if (failed and denied) or (not failed and _PARTIAL_AFTER.match(after)):
+        return None
+    return "failure" if failed or denied else "success"
+
+
+def _last_status(text: str, found: list[re.Match[str]]) -> Status | None:
+    plain = [match for match in found if not _LIST_MARK.match(match.groupdict().get("head") or "")]
+    if plain:
+        return _status(text, max(plain, key=lambda match: match.start("value")))
+    listed = {_status(text, match) for match in found}
+    return listed.pop() if len(listed) == 1 else None
+
+
+def _is_hedged(text: str, found: re.Match[str]) -> bool:
+    clause = last_clause(text, found.start(), found.start("value"))
+    return HEDGE.search(clause.removesuffix(found.group("denied") or "")) is not None

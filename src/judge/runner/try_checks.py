@@ -1,0 +1,83 @@
+"""Attempts by a participant that does nothing, for `wabe tasks validate --try`.
+
+A check that passes then does not show that anybody did the task.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from judge.browser.chromium import BrowserSettings
+from judge.browser.playwright import open_browser
+from judge.browser.session import BrowserFactory
+from judge.config import RunConfig
+from judge.episode.assessment import Assessment
+from judge.evaluators.checks import CheckEvaluator
+from judge.events import Event
+from judge.judges.factory import OFFLINE, open_judge
+from judge.runner.launch import Member, child_environ, launched
+from judge.scenario.models import Scenario
+from judge.sites import NetworkPolicy
+from judge.store import RunStore
+from judge.trajectory.files import load_trajectory
+from shared.models import Action, Task
+from shared.protocol import FINISH, render_reply
+from shared.settings import Settings
+
+
+class _Idle:
+    """Finishes at once with an empty answer."""
+
+    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
+        return render_reply(Action(tool=FINISH, params={"answer": ""}))
+
+
+@asynccontextmanager
+async def _idle() -> AsyncIterator[_Idle]:
+    yield _Idle()
+
+
+def _ignore(_: Event) -> None: ...
+
+
+async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str], list[str]]:
+    """Problems and notes, a line each: tasks that pass without an action or cannot be tried, and checks that pass.
+
+    Starts the scenario's sites, and opens each website that has checks in the judge's own browser.
+    """
+    config, tasks = scenario.config, tuple(task for task in scenario.tasks if task.checks)
+    judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
+    sites = tuple(
+        Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False) for site in scenario.sites
+    )
+    browser = BrowserSettings.from_config(config, settings)
+
+    def browsers(task: Task) -> BrowserFactory:
+        sites = (task.website, *config.allowed_sites, *task.allowed_sites)
+        return partial(open_browser, browser, NetworkPolicy.for_websites(sites))
+
+    problems: list[str] = []
+    notes: list[str] = []
+    with TemporaryDirectory(prefix="wabe-") as folder:
+        store = RunStore(Path(folder), "try")
+        store.create()
+        environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
+        scenario_dir = scenario.path.resolve().parent
+        async with launched(sites, scenario_dir=scenario_dir, environ=environ, logs=store.logs):
+            assessment = Assessment(
+                tasks, config, browsers=browsers, connect=_idle, judge=judge, store=store, emit=_ignore
+            )
+            results = await assessment.run()
+        for task, result in zip(tasks, results, strict=True):
+            if result.outcome == "aborted":
+                problems.append(f"task {task.task_id} cannot be tried: {result.entry['error']}")
+                continue
+            assertions = CheckEvaluator(config.allowed_sites).evaluate(load_trajectory(store.task(task.task_id).folder))
+            passed = [each for each in assertions if each.passed]
+            if len(passed) == len(assertions):
+                problems.append(f"task {task.task_id}: all its checks already pass when nothing is done")
+            for each in passed:
+                notes.append(f"task {task.task_id}, {each.check} already passes: {each.description}")
+    return problems, notes

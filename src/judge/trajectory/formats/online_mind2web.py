@@ -1,0 +1,329 @@
+"""The Online-Mind2Web submission schema v2: our trajectories as documents of it, and its rules as checks. Pure.
+
+Source: `data/schema_v2` of the Online-Mind2Web repository: its JSON schema, its action dictionary and the nine rules
+that consumers enforce. Rules 8 and 9 can be checked only as far as a document and the dataset allow. A step names its
+own screenshot, which shows the page right before the action, as ours do. Actions are written in the grammar A::
+
+    CLICK role=link[name="Help"] -> click the Help link | SUCCESS
+    page -> NAVIGATE -> go to example.com | SUCCESS
+    TASK_COMPLETE -> ANSWER: 42
+
+Only facts are written: what the judge recorded as executed. Unreadable replies and failed actions left no fact, so they
+are left out; the last screenshot before them stays with the step that follows.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from judge.trajectory.files import IMAGE_SUFFIXES, V2_SCHEMA
+from judge.trajectory.record import Trajectory
+from shared.errors import TrajectoryError
+from shared.models import Record, Step
+from shared.protocol import ENDING_TOOLS
+from shared.text import split_line, without_surrogates
+
+_COMPLETE = "TASK_COMPLETE -> ANSWER:"
+_NO_ANSWER = "(none given)"
+# The grammar's own marks must not appear inside an action's texts.
+_MARKS = str.maketrans({"|": "¦"})
+# By the verb of our action line. Verbs that the schema's dictionary lacks become the nearest one it has; the
+# description says what was done.
+_TEMPLATES: Mapping[str, str] = MappingProxyType(
+    {
+        "GOTO": "page -> NAVIGATE -> go to {host}",
+        "TAB": "page -> NAVIGATE -> tab: {tab}",
+        "BACK": "page -> GO_BACK -> return to the previous page",
+        "CLICK": "CLICK {target} -> {verb} the {subject}{more}",
+        "DRAG": "CLICK {target} -> drag the {subject} {value}",
+        "TYPE": "TYPE {target} -> type '{value}'",
+        "TYPE AND ENTER": "TYPE {target} -> type '{value}' and press Enter",
+        "FILL": "TYPE {target} -> fill in {value}",
+        "SELECT": "SELECT {target} -> select '{value}'",
+        "PRESS": "PRESS_KEY page -> press {value}",
+        "HOVER": "HOVER {target} -> hover over the {subject}",
+        "SCROLL": "SCROLL {target} -> scroll {value}",
+        "DIALOG": "PRESS_KEY page -> answer the dialog: {value}",
+        **dict.fromkeys(("WAIT", "SNAPSHOT", "FIND", "FINISH", "CLOSE"), "WAIT page -> {verb} {value_or_subject}"),
+    }
+)
+_STATUS = re.compile(r"(.*) \| (SUCCESS|FAILED)", re.DOTALL)
+_VERBS = "NAVIGATE|GO_BACK|GO_FORWARD|REFRESH|SCROLL|WAIT|CLICK|TYPE|HOVER|PRESS_KEY|SELECT"
+_GRAMMAR_A = re.compile(rf"(?:(?P<lead>{_VERBS}) .+? -> .+|.+? -> (?P<inner>{_VERBS}) -> .+)", re.DOTALL)
+_GRAMMAR_B = re.compile(
+    r"(?:click_at|type_at|scroll|hover|wait|press_key|select_option|navigate|go_back|go_forward)\(.*\)", re.DOTALL
+)
+_PARALLEL_URL = re.compile(r"\bURL: \S* ?-> ")
+# Rules that a key of the wrong type or form breaks; the others are the JSON schema's.
+_RULE_OF_KEY = MappingProxyType({"schema_version": "1", "task_id": "2", "step": "3", "thought": "5"})
+
+
+class Submission(Record):
+    """One task's `result.json` and, for each step, which recorded screenshot becomes which file of `trajectory/`."""
+
+    document: dict[str, Any]
+    screenshots: tuple[tuple[str, str], ...]
+
+
+class Problem(Record):
+    """One broken rule. `rule` is `schema`, `grammar`, or the number of the rule; a `note` is only advice."""
+
+    rule: str
+    text: str
+    note: bool = False
+
+    def __str__(self) -> str:
+        return f"{'note' if self.note else f'rule {self.rule}'}: {self.text}"
+
+
+class _Action(BaseModel):
+    """One step of a document."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    step: int
+    screenshot: str = Field(pattern=r"^(?:\d{4}|\d+_full_screenshot_\d+)\.(?:png|jpg|jpeg|webp)$")
+    url: str | None = None
+    action: str = Field(pattern=r"\S")
+    action_status: Literal["SUCCESS", "FAILED"] | None = None
+    thought: str | None
+
+    @property
+    def is_end(self) -> bool:
+        return self.action.startswith("TASK_COMPLETE")
+
+    @property
+    def parts(self) -> tuple[str, str | None]:
+        """The action without its status, and the status."""
+        match = _STATUS.fullmatch(self.action)
+        return (match[1], match[2]) if match else (self.action, None)
+
+    @property
+    def verb(self) -> str | None:
+        """The verb of grammar A, if the action follows it."""
+        match = _GRAMMAR_A.fullmatch(self.parts[0])
+        return (match["lead"] or match["inner"]) if match else None
+
+    @property
+    def is_grammar_b(self) -> bool:
+        return self.verb is None and _GRAMMAR_B.fullmatch(self.parts[0]) is not None
+
+
+class _Document(BaseModel):
+    """A `result.json` of the schema."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    schema_version: Literal["online-mind2web-v2"]
+    task: str = Field(min_length=1)
+    task_id: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
+    agent_final_answer: str | None
+    reference_length: int = Field(ge=1)
+    action_history: list[_Action] = Field(min_length=1)
+
+
+def submission(trajectory: Trajectory, reference_length: int | None = None) -> Submission:
+    """The submission of one of our own trajectories. `reference_length` (the human's) takes precedence over the task's.
+
+    Raises `TrajectoryError` when the schema cannot hold it: aborted, no reference length, a step without a screenshot.
+    """
+    task, folder = trajectory.task, trajectory.folder
+    length = reference_length or task.reference_length
+    if trajectory.is_aborted:
+        raise TrajectoryError(f"{folder}: the attempt was aborted", remedy="run the task again")
+    if length is None:
+        raise TrajectoryError(
+            f"{folder}: unknown human reference length",
+            remedy="give reference_length in the scenario, or --dataset with the dataset's file",
+        )
+    if not trajectory.steps:
+        raise TrajectoryError(f"{folder}: no step to submit", remedy="run the task again")
+    last = trajectory.steps[-1]
+    answer = None if trajectory.final_answer is None else without_surrogates(trajectory.final_answer)
+    shown = _NO_ANSWER if answer is None else " ".join(answer.split())
+    rows: list[tuple[Step, str | None, str, str | None, str | None]] = [
+        (step, _url(step), action_v2(step.outcome.line), "SUCCESS", _thought(step))
+        for step in trajectory.steps
+        if step.outcome and step.outcome.line and not _is_ending(step)
+    ]
+    rows.append((last, last.url, f"{_COMPLETE} {shown}".rstrip(), None, _thought(last) if _is_ending(last) else None))
+    history, screenshots = [], []
+    for index, (step, url, action, status, thought) in enumerate(rows):
+        recorded = _screenshot(trajectory.steps, step, str(folder))
+        name = f"{index:04d}{PurePosixPath(recorded).suffix.lower()}"
+        screenshots.append((recorded, name))
+        entry = {"url": url, "action": action, "action_status": status, "thought": thought}
+        history.append({"step": index, "screenshot": name, **entry})
+    document = {
+        "schema_version": V2_SCHEMA,
+        "task": task.task,
+        "task_id": task.task_id,
+        "agent_final_answer": answer,
+        "reference_length": length,
+        "action_history": history,
+    }
+    return Submission(document=document, screenshots=tuple(screenshots))
+
+
+def action_v2(line: str) -> str:
+    """One of our action lines in grammar A. Its status is always `SUCCESS`: only executed actions have a line.
+
+    Raises `TrajectoryError` for a text that is not an action line.
+    """
+    parts = split_line(line)
+    if parts is None:
+        raise TrajectoryError(f"{line[:100]!r} is not an action line")
+    subject, verb, value = _plain(parts[0]), parts[1], _plain(parts[2] or "")
+    # DOUBLE CLICK, RIGHT CLICK and the like are clicks to the schema.
+    template = _TEMPLATES.get("CLICK" if verb.endswith("CLICK") else verb)
+    if template is None:
+        raise TrajectoryError(f"{line[:100]!r}: the schema has no verb for {verb}")
+    action, _, rest = value.partition(" ")
+    opened = f" at {_host(rest)}" if action == "new" and rest else f" {rest}" if rest else ""
+    written = template.format(
+        subject=subject,
+        target=_target(subject),
+        verb=verb.lower(),
+        value=value,
+        more=f" {value}" if value else "",
+        value_or_subject=value or subject,
+        host=_host(value),
+        tab=action + opened,
+    )
+    return f"{written} | SUCCESS"
+
+
+def _target(subject: str) -> str:
+    """The subject of an action line as a selector: `role=textbox[name="Search"]`, or `page`."""
+    if subject in ("page", "element", "form"):
+        return "*" if subject == "element" else subject
+    name, _, role = subject.rpartition(" ")
+    quoted = name.replace('"', "'")
+    return f'role={role}[name="{quoted}"]' if name else f"role={role}"
+
+
+def _url(step: Step) -> str | None:
+    """The page's address; for a navigation the schema wants the address it goes to."""
+    parts = split_line(step.outcome.line) if step.outcome and step.outcome.line else None
+    if parts is None or parts[0] != "navigation" or parts[1] == "BACK":
+        return step.url
+    address = (parts[2] or "").removeprefix("new ")
+    return address if "://" in address else None
+
+
+def _thought(step: Step) -> str | None:
+    return without_surrogates(step.action.thought) or None if step.action else None
+
+
+def _is_ending(step: Step) -> bool:
+    return step.action is not None and step.action.tool in ENDING_TOOLS and bool(step.outcome and step.outcome.ok)
+
+
+def _screenshot(steps: tuple[Step, ...], step: Step, where: str) -> str:
+    """The recorded screenshot of a step.
+
+    While a dialog is open no screenshot can be taken; the page behind it is the one of the step before.
+    """
+    earlier = steps[: steps.index(step)]
+    taken = step.screenshot
+    while taken is None and step.dialog is not None and earlier:
+        step, earlier = earlier[-1], earlier[:-1]
+        taken = step.screenshot
+    if taken is None:
+        raise TrajectoryError(f"{where}: step {step.index} has no screenshot", remedy="run the task again")
+    suffix = PurePosixPath(taken).suffix
+    if suffix.lower() not in IMAGE_SUFFIXES:
+        raise TrajectoryError(f"{where}: step {step.index}: {suffix[:20]!r} is not an image format of the schema")
+    return taken
+
+
+def _plain(text: str) -> str:
+    return text.replace("->", "→").translate(_MARKS)
+
+
+def _host(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or address
+    except ValueError:
+        return address
+
+
+def check_document(
+    document: Any, files: Collection[str], *, folder_name: str | None = None, reference_length: int | None = None
+) -> list[Problem]:
+    """The problems of a `result.json` with `files` in its `trajectory/`. It is valid if there are none, or only notes.
+
+    Rules are checked once the document follows the JSON schema. `reference_length` is the dataset's, when it is known.
+    """
+    try:
+        parsed = _Document.model_validate(document)
+    except ValidationError as error:
+        return [_schema_problem(detail["loc"], detail["msg"]) for detail in error.errors(include_url=False)]
+    steps = parsed.action_history
+    problems = []
+    if folder_name is not None and parsed.task_id != folder_name:
+        problems.append(Problem(rule="2", text=f"the folder {folder_name!r} should be named by the task_id", note=True))
+    if reference_length not in (None, parsed.reference_length):
+        text = f"reference_length is {parsed.reference_length}, but {reference_length} in the dataset"
+        problems.append(Problem(rule="9", text=text))
+    for index, step in enumerate(steps):
+        problems.extend(_check_step(index, step, files, is_last=step is steps[-1]))
+    return [*problems, *_check_end(steps[-1].action, parsed.agent_final_answer), *_check_whole(steps, files)]
+
+
+def _schema_problem(place: tuple[int | str, ...], message: str) -> Problem:
+    where = ".".join(map(str, place)) or "result.json"
+    return Problem(rule=_RULE_OF_KEY.get(str(place[-1]) if place else "", "schema"), text=f"{where}: {message}")
+
+
+def _check_step(index: int, step: _Action, files: Collection[str], *, is_last: bool) -> Iterator[Problem]:
+    where = f"step {index}"
+    if step.step != index:
+        yield Problem(rule="3", text=f"{where}: its number is {step.step}, its place is {index}")
+    if step.screenshot not in files:
+        yield Problem(rule="4", text=f"{where}: trajectory/{step.screenshot} does not exist")
+    if step.url is None:
+        yield Problem(rule="8", text=f"{where}: url should be given", note=True)
+    if step.is_end:
+        if not is_last:
+            yield Problem(rule="6", text=f"{where}: TASK_COMPLETE before the end")
+        if step.action_status is not None:
+            yield Problem(rule="grammar", text=f"{where}: TASK_COMPLETE takes no status")
+        return
+    body, status = step.parts
+    if step.action_status not in (None, status):
+        ends = f"ends in {status}" if status else "has no status at its end"
+        yield Problem(rule="7", text=f"{where}: action_status {step.action_status} but the action {ends}")
+    if step.verb is None and not step.is_grammar_b:
+        yield Problem(rule="grammar", text=f"{where}: {step.action!r:.100} follows neither grammar of actions")
+    if step.verb not in (None, "WAIT") and status is None:
+        yield Problem(rule="grammar", text=f"{where}: {step.verb} should end in | SUCCESS or | FAILED", note=True)
+    if step.verb == "NAVIGATE" and _PARALLEL_URL.search(body):
+        yield Problem(rule="8", text=f"{where}: the address belongs into url, not into the action")
+
+
+def _check_end(action: str, answer: str | None) -> Iterator[Problem]:
+    if not action.startswith("TASK_COMPLETE"):
+        yield Problem(rule="6", text="the last action must be TASK_COMPLETE -> ANSWER: …")
+        return
+    is_other = not action.startswith(_COMPLETE) or action.removeprefix(_COMPLETE).split() != (answer or "").split()
+    if answer is not None and is_other:
+        yield Problem(rule="6", text="agent_final_answer is not the answer of the last action")
+
+
+def _check_whole(steps: list[_Action], files: Collection[str]) -> Iterator[Problem]:
+    names = [step.screenshot for step in steps]
+    if names != sorted(names):
+        yield Problem(rule="4", text="the screenshots' names do not sort into the order of the steps")
+    if len(set(names)) != len(names):
+        yield Problem(rule="4", text="two steps name the same screenshot", note=True)
+    if extra := set(files) - set(names):
+        yield Problem(rule="4", text=f"trajectory/ holds {len(extra)} files that no step names", note=True)
+    acted = [step for step in steps[:-1] if step.verb or step.is_grammar_b]
+    if len({step.is_grammar_b for step in acted}) > 1:
+        yield Problem(rule="grammar", text="both grammars of actions are used: choose one")

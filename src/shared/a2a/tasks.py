@@ -1,0 +1,256 @@
+"""Agents of our own and their work on A2A tasks, whatever way the messages travel.
+
+An agent implements `TextExecutor` or `TextHandler`. Whatever it does, the events of its task are in order: begun once,
+progress, at most one end, nothing after it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from a2a.helpers import new_text_message
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.tasks import TaskUpdater
+from a2a.types import Part, Task, TaskState, TaskStatus
+from pydantic import Field
+
+from shared.errors import WabeError
+from shared.models import Record
+from shared.text import clip, without_surrogates
+
+log = logging.getLogger(__name__)
+
+_CLEAN_UP_S = 30.0
+_MAX_MESSAGE_CHARS = 20_000
+# Begins with a letter and is none of the words that JSON readers accept.
+_PROSE = re.compile(r"(?!(?:true|false|null|NaN|Infinity)\Z)[^\W\d_]")
+
+
+class TurnFile(NamedTuple):
+    """A file in a message, as the sender encoded it."""
+
+    data: bytes
+    media_type: str
+
+
+class Turn(Record):
+    """One message to an agent. `text` joins its text parts by line breaks; links to files elsewhere are left out."""
+
+    text: str
+    context_id: str
+    task_id: str
+    files: tuple[TurnFile, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class TaskSink:
+    """Takes the progress, the results and the end of one task. After the end every further call is ignored."""
+
+    def __init__(self, context: RequestContext, queue: EventQueue) -> None:
+        self._request = context.message
+        self._queue = queue
+        # For a message that names only its task, the SDK invents a new context.
+        context_id = (context.current_task or context).context_id or ""
+        self._updater = TaskUpdater(queue, context.task_id or "", context_id)
+        self._begun = context.current_task is not None
+        self._ended = False
+        self.end_if_cancelled = (TaskState.TASK_STATE_FAILED, "The work was interrupted.")
+        self._metadata: dict[str, Any] = {}
+        self._lock = asyncio.Lock()
+        self._pending: list[str] = []
+        self._has_pending = asyncio.Event()
+
+    async def begin(self) -> None:
+        """Announce the task to the client, unless that has happened already."""
+        async with self._lock:
+            await self._begin()
+
+    async def annotate(self, metadata: Mapping[str, str]) -> None:
+        """Add metadata to the task, sent with its next status and every later one."""
+        self._metadata.update(metadata)
+
+    async def update(self, text: str) -> None:
+        """Progress, as prose. Texts that come faster than they are sent are joined."""
+        if text.strip():
+            self._pending.append(text)
+            self._has_pending.set()
+
+    async def artifact(self, name: str, texts: list[str]) -> None:
+        """A complete result with one text part for each text."""
+        async with self._lock:
+            if not self._ended:
+                await self._begin()
+                await self._flush()
+                parts = [Part(text=without_surrogates(text)) for text in texts]
+                await self._updater.add_artifact(parts, name=name, last_chunk=True)
+
+    async def complete(self, text: str | None = None) -> None:
+        """End: done."""
+        await self.end(TaskState.TASK_STATE_COMPLETED, text)
+
+    async def fail(self, text: str) -> None:
+        """End: the work was begun and could not be done."""
+        await self.end(TaskState.TASK_STATE_FAILED, text)
+
+    async def reject(self, text: str) -> None:
+        """End: the request cannot be served."""
+        await self.end(TaskState.TASK_STATE_REJECTED, text)
+
+    async def reply(self, text: str) -> None:
+        """End: answer with a message and no task, which is cheapest; on a task that has begun, with its completion."""
+        async with self._lock:
+            if self._begun:
+                await self._end(TaskState.TASK_STATE_COMPLETED, without_surrogates(text))
+            elif not self._ended:
+                self._ended = True
+                message = new_text_message(without_surrogates(text), context_id=self._updater.context_id)
+                await self._queue.enqueue_event(message)
+
+    async def end(self, state: TaskState, text: str | None) -> None:
+        """End the task in a terminal `state`."""
+        async with self._lock:
+            await self._end(state, _sayable(text) if text else None)
+
+    async def pump(self, interval_s: float, still_working_s: float) -> None:
+        """Send progress at most every `interval_s`, and a heartbeat after `still_working_s` without any."""
+        # Clients give up after a time without any data, so silence would lose them.
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(still_working_s):
+                    await self._has_pending.wait()
+            async with self._lock:
+                if not self._ended:
+                    if self._begun and not self._pending:
+                        self._pending.append("Still working.")
+                    await self._flush()
+            await asyncio.sleep(interval_s)
+
+    async def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            status = TaskStatus(state=TaskState.TASK_STATE_WORKING)
+            status.timestamp.GetCurrentTime()
+            task = Task(id=self._updater.task_id, context_id=self._updater.context_id, status=status)
+            if self._request is not None:
+                task.history.append(self._request)
+            await self._queue.enqueue_event(task)
+
+    async def _flush(self) -> None:
+        texts, self._pending = self._pending, []
+        self._has_pending.clear()
+        if texts:
+            await self._begin()
+            await self._send_status(TaskState.TASK_STATE_WORKING, _sayable("\n".join(texts)))
+
+    async def _end(self, state: TaskState, text: str | None) -> None:
+        if not self._ended:
+            await self._begin()
+            await self._flush()
+            self._ended = True
+            await self._send_status(state, text)
+
+    async def _send_status(self, state: TaskState, text: str | None) -> None:
+        message = None if text is None else self._updater.new_agent_message([Part(text=text)])
+        await self._updater.update_status(state, message, metadata=self._metadata)
+
+
+@runtime_checkable
+class TextExecutor(Protocol):
+    """An agent that works on a task. When the task is cancelled, `execute` is cancelled and may clean up."""
+
+    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+        """Work on `turn` and end the task through `sink`. An exception, or no end, makes the task failed."""
+        ...
+
+
+TextHandler = Callable[[Turn], Awaitable[str]]
+"""An agent that answers each message with a text. A `WabeError` becomes a failed task with its message."""
+
+
+class TaskRuns(AgentExecutor):
+    """Runs one agent on every message that the SDK hands over."""
+
+    def __init__(self, agent: TextExecutor | TextHandler, *, update_interval_s: float, still_working_s: float) -> None:
+        self._agent = agent
+        self._update_interval_s = update_interval_s
+        self._still_working_s = still_working_s
+        self._runs: dict[str, tuple[asyncio.Task[None], TaskSink]] = {}
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Work on one message until its task has ended. Raises nothing but cancellation."""
+        turn, sink = _turn(context), TaskSink(context, event_queue)
+        # In a task of its own: when the work is cancelled, this one goes on to send the end.
+        work = asyncio.create_task(self._work(turn, sink))
+        pump = asyncio.create_task(sink.pump(self._update_interval_s, self._still_working_s))
+        self._runs[turn.task_id] = work, sink
+        try:
+            await asyncio.wait({work})
+            # Before returning, because the SDK closes the client's stream then. Ignored if the work ended its task.
+            await sink.end(*sink.end_if_cancelled)
+        finally:
+            pump.cancel()
+            work.cancel()
+            del self._runs[turn.task_id]
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """End a task as canceled, even if nothing works on it."""
+        end = (TaskState.TASK_STATE_CANCELED, "Cancelled on request.")
+        if run := self._runs.get(context.task_id or ""):
+            await _cancel(*run, *end)
+        else:
+            await TaskSink(context, event_queue).end(*end)
+
+    async def stop(self) -> None:
+        """End all work in progress as failed because the server stops."""
+        end = (TaskState.TASK_STATE_FAILED, "The agent was stopped before the work was done.")
+        await asyncio.gather(*[_cancel(*run, *end) for run in self._runs.values()])
+
+    async def _work(self, turn: Turn, sink: TaskSink) -> None:
+        try:
+            if isinstance(self._agent, TextExecutor):
+                await sink.begin()
+                await self._agent.execute(turn, sink)
+                await sink.fail("The agent gave no answer.")
+            else:
+                # No task is announced unless it fails: a message alone costs less.
+                await sink.reply(await self._agent(turn))
+        except WabeError as error:
+            await sink.fail(str(error))
+        except Exception as error:
+            log.exception("an agent failed")
+            await sink.fail(f"The agent failed: {type(error).__name__}.")
+
+
+async def _cancel(work: "asyncio.Task[None]", sink: TaskSink, state: TaskState, text: str) -> None:
+    sink.end_if_cancelled = (state, text)
+    work.cancel()
+    await asyncio.wait({work}, timeout=_CLEAN_UP_S)
+    # If the work has not stopped by now, the client still receives the end.
+    await sink.end(state, text)
+
+
+def _turn(context: RequestContext) -> Turn:
+    parts = context.message.parts if context.message else ()
+    return Turn(
+        text=context.get_user_input(),
+        context_id=context.context_id or "",
+        task_id=context.task_id or "",
+        files=tuple(TurnFile(part.raw, part.media_type) for part in parts if part.HasField("raw")),
+        metadata=context.metadata,
+    )
+
+
+def as_prose(text: str) -> str:
+    """`text`, changed if a reader could take it for JSON: clients take every JSON text for a result.
+
+    JSON begins with a bracket, a quote, a digit, a sign or one of five words. Every other text is left as it is.
+    """
+    return text if _PROSE.match(text) else f"Note: {text}"
+
+
+def _sayable(text: str) -> str:
+    return as_prose(clip(without_surrogates(text), _MAX_MESSAGE_CHARS))

@@ -1,0 +1,128 @@
+"""Building blocks for models of data from outside: tables, texts, addresses. `shared.validation` words their errors."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+
+_MAX_SHOWN = 60
+# Control characters and lone surrogates.
+_NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_HOST = re.compile(r"(?:[A-Za-z0-9_-]|[^\x00-\x7f])+(?:\.(?:[A-Za-z0-9_-]|[^\x00-\x7f])+)*\.?")
+
+
+class Invalid(ValueError):
+    """A value that cannot be used; raised inside validators.
+
+    `key` names the key of a table that is wrong, `column` the place in a text, counted from 1.
+    """
+
+    def __init__(self, problem: str, remedy: str, *, key: str = "", column: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.remedy = remedy
+        self.key = key
+        self.column = column
+
+
+class Table(BaseModel):
+    """A table from outside; an unknown key is an error that suggests the key that was meant."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_known_keys(cls, data: Any) -> Any:
+        unknown = [key for key in data if key not in keys_of(cls)] if isinstance(data, Mapping) else []
+        if unknown:
+            raise Invalid("unknown key", did_you_mean(unknown[0], keys_of(cls)), key=str(unknown[0]))
+        return data
+
+
+def keys_of(model: type[BaseModel]) -> list[str]:
+    """The keys of a table as a user writes them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def shown(value: object) -> str:
+    """A foreign value for an error message: ASCII, on one line, at most 60 characters."""
+    if isinstance(value, str):
+        value = value[: _MAX_SHOWN + 1]
+    elif isinstance(value, int) and value.bit_length() > 200:
+        return "a number of more than 60 digits"
+    elif isinstance(value, Mapping | list | tuple):
+        return f"a {'table' if isinstance(value, Mapping) else 'list'} of {len(value)} entries"
+    text = ascii(value)
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """A remedy for a misspelt word: the closest known one, otherwise all of them."""
+    names = list(known)
+    close = difflib.get_close_matches(str(word)[:100], names, n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(names)
+
+
+def at_most(count: int) -> BeforeValidator:
+    """Refuses a longer text, list or table unread: pydantic would collect an error for each entry."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str | list | tuple | Mapping) and len(value) > count:
+            unit = "characters" if isinstance(value, str) else "entries"
+            raise Invalid(f"{len(value)} {unit}, more than {count}", "shorten it, or split it up")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _is_text(value: str) -> str:
+    if _NOT_TEXT.search(value.replace("\r\n", "\n")):
+        raise Invalid(f"{shown(value)} contains a character that is not text", "remove it")
+    return value
+
+
+def _is_line(value: str) -> str:
+    if re.search(r"[\n\t]", _is_text(value)):
+        raise Invalid(f"{shown(value)} contains a line break or a tab", "write it in one line")
+    return value
+
+
+def _is_url(value: str) -> str:
+    problem = _url_problem(_is_text(value))
+    if problem is None:
+        return value
+    if "@" in value:
+        raise Invalid(f"the address {problem}", "leave it out: keys belong in the environment")
+    raise Invalid(f"{shown(value)} {problem}", "write it like https://www.example.org/")
+
+
+def _url_problem(value: str) -> str | None:
+    if re.search(r"\s", value):
+        return "contains a space"
+    try:
+        parts = urlsplit(value)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "is not an address"
+    if parts.scheme not in ("http", "https"):
+        return "does not begin with http:// or https://"
+    if not host or port == 0:
+        return "has no host" if not host else "has port 0"
+    if "@" in parts.netloc:
+        return "contains a user name or password"
+    # An IPv6 address is in brackets, which `urlsplit` has checked.
+    is_host = ":" in host or (len(host) <= 253 and _HOST.fullmatch(host))
+    return None if is_host else "has an impossible host name"
+
+
+AnyText = Annotated[str, AfterValidator(_is_text)]
+Prose = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_is_text)]
+OneLine = Annotated[str, AfterValidator(_is_line)]
+Line = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_is_line)]
+Name = Annotated[Line, Field(min_length=1), at_most(100)]
+Url = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_is_url), at_most(2048)]
+# In strict mode pydantic takes no list for a tuple.
+AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)

@@ -1,0 +1,205 @@
+"""Files: bounded reads of what somebody else wrote (bytes, text, JSON, TOML), atomic writes, digests.
+
+Reading raises `OSError` or a `ValueError` with the reason as its text, and nothing else; `reason_of` words both.
+"""
+
+import codecs
+import errno
+import hashlib
+import json
+import math
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+import tomli
+
+from shared.text import excerpt
+
+# The largest file of a run that is read; `judge.store` keeps everything that is written below it.
+MAX_FILE_BYTES = 64_000_000
+# Deeper than anything that is recorded, and far from the depth at which Python code that walks the value gives up.
+MAX_DEPTH = 100
+_TOO_DEEP = "nested too deeply"
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
+_MAX_POINTER_BYTES = 1024
+# UTF-32 first: its byte order mark begins with the one of UTF-16.
+_OTHER_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """The bytes of a regular file. A Git LFS pointer is refused: its text is not the file's content."""
+    # Opening a FIFO waits for a writer and reading a device may never end, so the type is checked on the open handle.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise ValueError("not a regular file")
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            data = stream.read(max_bytes + 1)
+    except OSError as error:
+        # Errors of an open handle do not name the file.
+        error.filename = os.fspath(path)
+        raise
+    finally:
+        os.close(handle)
+    if len(data) > max_bytes:
+        raise ValueError(f"larger than {max_bytes} bytes")
+    if data.startswith(_LFS_POINTER) and len(data) <= _MAX_POINTER_BYTES:
+        raise ValueError("a Git LFS pointer, not the file itself: run `git lfs pull`")
+    return data
+
+
+def read_text(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> str:
+    """The text of a UTF-8 file, without a byte order mark."""
+    return decode(read_file(path, max_bytes=max_bytes))
+
+
+def read_json(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Any:
+    """The value in a JSON file, see `parse_json`."""
+    return parse_json(read_text(path, max_bytes=max_bytes))
+
+
+def decode(data: bytes) -> str:
+    """`data` as UTF-8, without a byte order mark."""
+    for mark, name in _OTHER_MARKS:
+        if data.startswith(mark):
+            raise ValueError(f"{name} text: save it as UTF-8")
+    try:
+        return data.removeprefix(codecs.BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ValueError(f"line {line}: not UTF-8 text") from None
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text. What other JSON readers would read differently or not at all is refused.
+
+    That is repeated keys, NaN, numbers too large for a double, and nesting deeper than `MAX_DEPTH`.
+    """
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_int=_whole, parse_float=_decimal, parse_constant=_constant
+        )
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for parent in level
+            for item in (parent.values() if isinstance(parent, dict) else parent if isinstance(parent, list) else ())
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return value
+    raise ValueError(_TOO_DEEP)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text."""
+    try:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        raise ValueError(f"line {error.lineno}, column {error.colno}: not TOML: {error.msg}") from None
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError as error:
+        # Numbers and dates that the grammar allows but Python cannot represent.
+        raise ValueError(f"not usable TOML: {str(error)[:100]}") from None
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """Why a file could not be read, without its path."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}"
+    reason = error.strerror if isinstance(error, OSError) else None
+    return reason or str(error)[:300] or type(error).__name__
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write `data` under `path` in one step: a temporary sibling, flushed to the disk, then renamed.
+
+    Nothing half-written is ever visible under the final name. Raises `OSError`, which names `path` even where the
+    system names no file (a full disk).
+    """
+    part = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        part = Path(name)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.chmod(0o644)
+        part.replace(path)
+    except BaseException as error:
+        if part is not None:
+            part.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` atomically as indented JSON. NaN and infinities are refused: JSON has no such numbers."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    # A lone surrogate (from a page or a participant) has no UTF-8 form; keep it visible instead of failing.
+    write_atomic(path, (text + "\n").encode("utf-8", "backslashreplace"))
+
+
+def canonical_json(value: Any) -> bytes:
+    r"""The one form of a JSON value that digests are made of: keys sorted, no white space, non-ASCII as ``\uXXXX``.
+
+    It is stable under writing and reading back: a surrogate pair and the character that it encodes, which a JSON reader
+    makes of the pair, have the same form. Raises `ValueError` for NaN and infinities.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+
+
+def sha256_json(value: Any) -> str:
+    """SHA-256 of the canonical JSON, in hexadecimal."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal. Raises `OSError`."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"the key {excerpt(key)} occurs twice in one object")
+            seen.add(key)
+    return result
+
+
+def _whole(digits: str) -> int:
+    # A whole number that no double can hold would be read as infinity elsewhere.
+    _decimal(digits)
+    return int(digits)
+
+
+def _decimal(digits: str) -> float:
+    if not math.isfinite(value := float(digits)):
+        raise ValueError(f"the number {excerpt(digits, 20)} is too large")
+    return value
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")

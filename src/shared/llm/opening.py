@@ -1,0 +1,77 @@
+"""Opens the model that a setting names, `provider:model`. The providers' SDKs are optional and imported when needed."""
+
+import importlib.util
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import SecretStr
+
+from shared.errors import ConfigError
+from shared.imports import collector_paused
+from shared.llm.model import BeforeRetry, Model
+from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from shared.llm.http import HTTPModel
+
+PROVIDERS = ("gemini", "openai")
+
+
+class Provider(NamedTuple):
+    """A provider's SDK, by module and by package, and what the environment sets for it."""
+
+    module: str
+    package: str
+    key_variable: str
+    key: SecretStr | None
+    base_url: str | None
+
+
+def provider_of(name: str, settings: Settings) -> Provider:
+    """The provider of the model `provider:model`, one of `PROVIDERS`."""
+    if name.startswith("gemini:"):
+        key, url = settings.google_api_key, settings.gemini_base_url
+        return Provider("google.genai", "google-genai", "GOOGLE_API_KEY", key, url)
+    return Provider("openai", "openai", "OPENAI_API_KEY", settings.openai_api_key, settings.openai_base_url)
+
+
+def require_sdk(name: str, settings: Settings, purpose: str) -> None:
+    """Raises `ConfigError` when the SDK for the model is not installed. `purpose`: "judge model", for example."""
+    provider = provider_of(name, settings)
+    try:
+        found = importlib.util.find_spec(provider.module)
+    except ImportError:
+        found = None
+    if found is None:
+        extra = name.partition(":")[0]
+        raise ConfigError(
+            f'{purpose} "{name}": {provider.package} is not installed', remedy=f'pip install "wabe[{extra}]"'
+        )
+
+
+def open_model(
+    name: str,
+    settings: Settings,
+    *,
+    purpose: str,
+    timeout_s: float,
+    base_url: str | None = None,
+    before_retry: BeforeRetry | None = None,
+) -> Model:
+    """The model `provider:model`; `base_url` outranks the one in `settings`. Raises `ConfigError` without its SDK."""
+    require_sdk(name, settings, purpose)
+    provider = provider_of(name, settings)
+    adapter: type[HTTPModel]
+    # An SDK takes most of a second to import, a part of it only when its client is made.
+    with collector_paused():
+        if name.startswith("gemini:"):
+            from shared.llm.gemini import GeminiModel as adapter
+        else:
+            from shared.llm.openai import OpenAIModel as adapter
+        return adapter(
+            name.partition(":")[2],
+            # Endpoints without keys (vLLM, Ollama) still want the header to be there.
+            api_key=provider.key.get_secret_value() if provider.key else "none",
+            base_url=base_url or provider.base_url,
+            timeout_s=timeout_s,
+            before_retry=before_retry,
+        )

@@ -1,0 +1,140 @@
+"""Validates data from outside, and puts pydantic's errors into words: file, key, value, remedy.
+
+One printable line for each mistake, for scenarios, requests, settings and submissions alike. The only such translation.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from shared.errors import ConfigError
+from shared.fields import Invalid, did_you_mean, shown
+
+T = TypeVar("T")
+_NOT_A_TABLE = ("{value} is not a table", "give keys with their values")
+_NOT_A_LIST = ("{value} is not a list", "write a list, or in TOML [[{key}]] in two brackets")
+_NOT_A_NUMBER = ("{value} is not a number", "write a finite number, without quotes")
+_NOT_A_WHOLE_NUMBER = ("{value} is not a whole number", "write a whole number, without quotes")
+_EMPTY = ("empty", "fill it in, or remove it")
+# Pydantic's error types in our words, with their remedy; other types keep pydantic's message.
+_WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "missing": ("missing", "add {key} = {example}"),
+        "extra_forbidden": ("unknown key", "remove it"),
+        "string_type": ("{value} is not a text", 'put it in quotes: "…"'),
+        "string_unicode": ("{value} contains a character that is not text", "remove it"),
+        "int_type": _NOT_A_WHOLE_NUMBER,
+        "int_from_float": _NOT_A_WHOLE_NUMBER,
+        "int_parsing": _NOT_A_WHOLE_NUMBER,
+        "float_type": _NOT_A_NUMBER,
+        "float_parsing": _NOT_A_NUMBER,
+        "finite_number": _NOT_A_NUMBER,
+        "bool_type": ("{value} is not true or false", "write true or false, without quotes"),
+        "string_too_short": _EMPTY,
+        "too_short": _EMPTY,
+        "model_type": _NOT_A_TABLE,
+        "dict_type": _NOT_A_TABLE,
+        "list_type": _NOT_A_LIST,
+        "tuple_type": _NOT_A_LIST,
+    }
+)
+
+
+class Problem(NamedTuple):
+    """One mistake: the keys and numbers (from 0) that lead to it, what is wrong, and what to do."""
+
+    path: tuple[str | int, ...]
+    text: str
+    remedy: str
+
+
+class Mistakes(ConfigError):
+    """Everything that is wrong with a file or request: the first mistake is the error, `lines` has them all."""
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        super().__init__(errors[0].message, remedy=errors[0].remedy)
+        self.lines = [str(error) for error in errors]
+
+
+def validated(
+    adapter: TypeAdapter[T],
+    value: object,
+    source: object,
+    *,
+    under: tuple[str | int, ...] = (),
+    is_toml: bool = False,
+    examples: Mapping[str, str] = MappingProxyType({}),
+) -> T:
+    """`value` as the adapter's type. Raises `Mistakes`.
+
+    `source` names the file or request, `under` the place of `value` in it; `examples` holds a value for each key that
+    may be missing. In TOML, tables are named with their brackets. The context is a set that validators may share.
+    """
+    try:
+        return adapter.validate_python(value, context=set())
+    except ValidationError as error:
+        found = problems_of(error, examples)
+        raise Mistakes(
+            [mistake(source, (*under, *path), text, remedy, is_toml=is_toml) for path, text, remedy in found]
+        ) from None
+
+
+def mistake(
+    source: object, path: tuple[str | int, ...], problem: str, remedy: str, *, is_toml: bool = False
+) -> ConfigError:
+    """One mistake as the error that a user sees, such as `shop.toml: [[tasks]] #3, key 'level': …`."""
+    parts = [_printable(str(source)), _place(path, is_toml), _printable(problem)]
+    return ConfigError(": ".join(filter(None, parts)), remedy=_printable(remedy))
+
+
+def problems_of(error: ValidationError, examples: Mapping[str, str] = MappingProxyType({})) -> list[Problem]:
+    """Pydantic's errors in our words."""
+    return [_problem(detail, examples) for detail in error.errors(include_url=False) if not _is_echo(detail)]
+
+
+def _is_echo(detail: ErrorDetails) -> bool:
+    """Whether a list is called too short only because of invalid entries, which have their own errors."""
+    value = detail["input"]
+    return detail["type"] == "too_short" and not isinstance(value, str) and len(value) >= detail["ctx"]["min_length"]
+
+
+def _problem(detail: ErrorDetails, examples: Mapping[str, str]) -> Problem:
+    # Tags of unions are written in angle brackets; they are no part of the place.
+    path = tuple(part for part in detail["loc"] if not str(part).startswith("<"))
+    value, context = detail["input"], detail.get("ctx") or {}
+    cause = context.get("error")
+    if isinstance(cause, Invalid):
+        column = "" if cause.column is None else f"column {cause.column}: "
+        return Problem((*path, cause.key) if cause.key else path, column + cause.problem, cause.remedy)
+    if detail["type"] == "literal_error":
+        choices = re.findall(r"'([^']+)'", context["expected"])
+        return Problem(path, f"{shown(value)} is not a known value", did_you_mean(value, choices))
+    text, remedy = _WORDS.get(detail["type"], ("{value}: {message}", "correct it or remove the key"))
+    key = str(path[-1]) if path else "it"
+    words = {"key": key, "value": shown(value), "message": detail["msg"][:200], "example": examples.get(key, "…")}
+    return Problem(path, text.format_map(words), remedy.format_map(words))
+
+
+def _place(path: tuple[str | int, ...], is_toml: bool) -> str:
+    key = f"key {shown(path[-1])}" if path and isinstance(path[-1], str) else ""
+    words: list[str] = []
+    for part in path[:-1] if key else path:
+        name = f"#{part + 1}" if isinstance(part, int) else part if part.isidentifier() else shown(part)
+        if isinstance(part, int) and words:
+            words[-1] += f" {name}"
+        elif words and "#" not in words[-1]:
+            words[-1] += f".{name}"
+        else:
+            words.append(name)
+    if is_toml and words:
+        table, mark, number = words[0].partition(" #")
+        words[0] = f"[[{table}]] #{number}" if mark else f"[{table}]"
+    return ", ".join(filter(None, [*words, key]))
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text)

@@ -1,0 +1,41 @@
+"""The record of where a browser went."""
+
+from pathlib import Path
+
+import pytest
+
+from helpers.browser.hostile_site import Handler, hostile_site
+from helpers.browser.sessions import a_browser, ref_of
+from judge.browser.navigations import NavigationLog
+from judge.browser.session import Hop
+
+LINKS = """<title>Links</title><a href="/go" target="_blank">In a tab</a><iframe src="/inner"></iframe>"""
+
+
+@pytest.mark.e2e
+async def test_redirects_and_new_tabs_are_recorded_and_frames_are_not() -> None:
+    def moved(handler: Handler) -> None:
+        handler.redirect("/goal")
+
+    with hostile_site({"/": LINKS, "/go": moved, "/inner": "<p>inside"}) as site:
+        async with a_browser() as browser:
+            await browser.open(site.url)
+            page = await browser.observe()
+            opened = browser.take_hops()
+            await browser.act("browser_click", {"target": ref_of(page.snapshot, 'link "In a tab"')})
+            await browser.observe()
+            clicked = browser.take_hops()
+        assert site.asked("/inner")
+    assert opened == (Hop(url=site.url),)
+    assert clicked == (Hop(url=f"{site.url}go"), Hop(url=f"{site.url}goal", is_redirect=True))
+
+
+def test_a_line_that_is_still_being_written_is_left_for_the_next_call(tmp_path: Path) -> None:
+    log, file = NavigationLog(tmp_path), tmp_path / "navigations.jsonl"
+    assert log.take() == ()
+    file.write_text('{"url": "http://a/", "is_redirect": false}\n{"url": "http://b')
+    assert log.take() == (Hop(url="http://a/"),)
+    with file.open("a") as stream:
+        stream.write('/", "is_redirect": true}\n')
+    assert log.take() == (Hop(url="http://b/", is_redirect=True),)
+    assert log.take() == ()

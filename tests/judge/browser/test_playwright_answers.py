@@ -1,0 +1,184 @@
+"""What the browser makes of the server's answers that no test can bring about at will."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.types import CallToolResult, ImageContent, TextContent
+
+from judge.browser import processes
+from judge.browser.chromium import BrowserSettings, FoundBrowser
+from judge.browser.playwright import McpServer, PlaywrightBrowser
+from judge.config import RunConfig
+from shared.errors import BrowserFault, SiteFault
+
+SITE = "http://a.example/"
+
+
+def answer(text: str = "", *, ok: bool = True, image: str | None = None) -> CallToolResult:
+    images = [ImageContent(type="image", data=image, mimeType="image/jpeg")] if image else []
+    return CallToolResult(content=[TextContent(type="text", text=text), *images], isError=not ok)
+
+
+SHOT = answer("### Result", image="/9j/4AAQ")
+
+
+def page(url: str = SITE, *, tabs: Sequence[str] = (), after: str = "") -> CallToolResult:
+    listed = "".join(f"{line}\n" for line in ("### Open tabs", *tabs)) if tabs else ""
+    return answer(f"{listed}### Page\n- Page URL: {url}\n### Snapshot\n```yaml\n- text: x\n```{after}")
+
+
+class Client:
+    """An MCP client that answers each tool from a list of its own, each answer after `delay_s`."""
+
+    def __init__(self, answers: dict[str, list[CallToolResult]], delay_s: float) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self._answers = answers
+        self._delay_s = delay_s
+
+    async def call_tool(self, tool: str, params: dict[str, Any]) -> CallToolResult:
+        self.calls.append((tool, params))
+        await asyncio.sleep(self._delay_s)
+        return self._answers[tool].pop(0)
+
+
+class Connected(PlaywrightBrowser):
+    """A browser whose server is such a client."""
+
+    def __init__(self, folder: Path, *, delay_s: float = 0.0, call_timeout_s: float = 60.0, **answers: Any) -> None:
+        found = FoundBrowser(path=folder, source="test", sandbox=True, sandbox_reason="test")
+        settings = BrowserSettings(found=found, config=RunConfig())
+        config = settings.config.model_copy(update={"call_timeout_s": call_timeout_s})
+        server = McpServer(settings.model_copy(update={"config": config}), folder)
+        self.client = Client(answers, delay_s)
+        server._ready.set_result(self.client)  # type: ignore[arg-type]
+        super().__init__(server, tools=())
+
+
+def watchable(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """This process passes for the browser's own."""
+    me = processes.Process(os.getpid(), os.getppid(), os.getpgrp(), f"chromium --user-data-dir={folder}/profile")
+    monkeypatch.setattr(processes, "list_processes", lambda: [me])
+    monkeypatch.setattr(processes, "family", lambda *_: [me])
+
+
+async def test_without_a_process_to_watch_a_page_that_went_blank_is_a_fault(tmp_path: Path) -> None:
+    browser = Connected(
+        tmp_path,
+        browser_navigate=[answer()],
+        browser_snapshot=[page(), page("about:blank")],
+        browser_take_screenshot=[SHOT, SHOT],
+    )
+    await browser.open(SITE)
+    await browser.observe()
+    with pytest.raises(BrowserFault, match="relaunched"):
+        await browser.observe()
+
+
+async def test_with_a_process_to_watch_a_page_may_go_blank_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watchable(monkeypatch, tmp_path)
+    browser = Connected(
+        tmp_path,
+        browser_navigate=[answer()],
+        browser_snapshot=[page(), page("about:blank")],
+        browser_take_screenshot=[SHOT, SHOT],
+    )
+    await browser.open(SITE)
+    await browser.observe()
+    assert (await browser.observe()).url == "about:blank"
+
+
+async def test_a_page_that_opens_tabs_without_end_is_a_fault_of_the_site(tmp_path: Path) -> None:
+    tabs = [f"- {index}:{' (current)' if not index else ''} [t]({SITE})" for index in range(200)]
+    browser = Connected(tmp_path, browser_snapshot=[page(tabs=tabs)])
+    with pytest.raises(SiteFault, match="tabs"):
+        await browser.observe()
+
+
+async def test_an_unreadable_answer_is_a_fault(tmp_path: Path) -> None:
+    browser = Connected(tmp_path, browser_snapshot=[answer("nothing of the kind")])
+    with pytest.raises(BrowserFault, match="unreadable answer"):
+        await browser.observe()
+
+
+async def test_a_page_whose_status_is_crashed_is_a_fault(tmp_path: Path) -> None:
+    crashed = answer(f"### Page\n- Page URL: {SITE}\n- Page status: crashed\n### Snapshot\n```yaml\n\n```")
+    browser = Connected(tmp_path, browser_snapshot=[crashed])
+    with pytest.raises(BrowserFault, match="tab crashed"):
+        await browser.observe()
+
+
+async def test_a_screenshot_that_is_not_base64_is_a_fault(tmp_path: Path) -> None:
+    browser = Connected(tmp_path, browser_snapshot=[page()], browser_take_screenshot=[answer(image="*")])
+    with pytest.raises(BrowserFault, match="decoded"):
+        await browser.observe()
+
+
+async def test_a_page_that_moves_on_during_a_snapshot_is_observed_again(tmp_path: Path) -> None:
+    moved = answer("### Error\nError: Execution context was destroyed", ok=False)
+    browser = Connected(tmp_path, browser_snapshot=[moved, page()], browser_take_screenshot=[SHOT])
+    assert (await browser.observe()).url == SITE
+
+
+async def test_a_screenshot_that_times_out_twice_means_the_page_hangs(tmp_path: Path) -> None:
+    late = answer("### Error\nTimeoutError: browserBackend.callTool: Timeout 5000ms exceeded.", ok=False)
+    browser = Connected(tmp_path, browser_snapshot=[page(), page()], browser_take_screenshot=[late, late])
+    with pytest.raises(BrowserFault, match="page hangs"):
+        await browser.observe()
+
+
+async def test_a_requested_wait_does_not_count_against_the_timeout(tmp_path: Path) -> None:
+    slow = {"delay_s": 0.2, "call_timeout_s": 0.05}
+    browser = Connected(tmp_path, browser_wait_for=[answer()], **slow)
+    assert (await browser.act("browser_wait_for", {"time": 30})).ok
+    with pytest.raises(BrowserFault, match="page hangs"):
+        await Connected(tmp_path, browser_wait_for=[answer()], **slow).act("browser_wait_for", {"text": "x"})
+
+
+async def test_the_first_fault_is_final(tmp_path: Path) -> None:
+    crashed = answer("### Error\nError: browserBackend.callTool: Target crashed ", ok=False)
+    browser = Connected(tmp_path, browser_click=[crashed, answer()])
+    for _ in range(2):
+        with pytest.raises(BrowserFault, match="tab crashed"):
+            await browser.act("browser_click", {"target": "e1"})
+    assert len(browser.client.calls) == 1
+
+
+async def test_a_participant_cannot_feign_a_crash(tmp_path: Path) -> None:
+    feigned = answer("### Error\nError: Ref Target crashed not found in the current page snapshot.", ok=False)
+    browser = Connected(tmp_path, browser_click=[feigned])
+    assert not (await browser.act("browser_click", {"target": "Target crashed"})).ok
+
+
+async def test_a_download_is_reported_by_name_with_the_action_or_with_the_next_observation(tmp_path: Path) -> None:
+    events = "\n### Events\n- New console entries: console.log#L1\n- Downloading file {} ..."
+    browser = Connected(
+        tmp_path,
+        browser_click=[answer(f"### Result{events.format('report.pdf')}"), answer("### Result")],
+        browser_snapshot=[page(after=events.format("late file.csv")), page()],
+        browser_take_screenshot=[SHOT, SHOT],
+    )
+    click = ("browser_click", {"target": "e1"})
+    assert (await browser.act(*click)).downloads == ("report.pdf",)
+    assert (await browser.observe()).downloads == ("late file.csv",)
+    assert (await browser.act(*click)).downloads == ()
+    assert (await browser.observe()).downloads == ()
+
+
+@pytest.mark.parametrize(
+    ("direction", "delta"), [("down", (0, 7)), ("up", (0, -7)), ("left", (-7, 0)), ("right", (7, 0))]
+)
+async def test_a_scroll_turns_the_wheel_over_the_middle_of_the_page(
+    tmp_path: Path, direction: str, delta: tuple[int, int]
+) -> None:
+    browser = Connected(tmp_path, browser_mouse_move_xy=[answer()], browser_mouse_wheel=[answer(), answer()])
+    await browser.act("browser_scroll", {"direction": direction, "amount": 7})
+    assert browser.client.calls[:2] == [
+        ("browser_mouse_move_xy", {"x": 640, "y": 360}),
+        ("browser_mouse_wheel", {"deltaX": delta[0], "deltaY": delta[1]}),
+    ]

@@ -1,0 +1,110 @@
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from helpers.results import a_verdict
+from judge.commands.app import command_app
+from shared.errors import ConfigError
+from shared.files import write_json
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    return command_app("agreement")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = tmp_path / "a.csv"
+    path.write_text("human,judge,level,task_id\n1,1,easy,a\n0,1,hard,b\n1,,hard,c\n")
+    return str(path)
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> str:
+    path = tmp_path / "labels.csv"
+    path.write_text("task_id,human\nt1,1\n")
+    return str(path)
+
+
+def run(app: typer.Typer, *arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_json_has_overall_and_groups(app: typer.Typer, table: str) -> None:
+    value = json.loads(run(app, "--json", table))
+    assert (value["overall"]["n"], value["overall"]["precision"]) == (2, 0.5)
+    assert value["overall"]["excluded"] == {"unscored": 1}
+    assert list(value["groups"]) == ["level"]
+    assert value["groups"]["level"]["easy"]["precision"] == 1.0
+
+
+def test_the_table_shows_rates_intervals_and_what_was_left_out(app: typer.Typer, table: str) -> None:
+    output = run(app, table)
+    assert "50.0 %" in output
+    assert "By level" in output
+    assert "Left out: 1 unscored by the judge" in output
+
+
+def test_verdicts_of_a_run_are_compared_with_labels(app: typer.Typer, labels: str, tmp_path: Path) -> None:
+    verdict = a_verdict().model_dump(mode="json")
+    write_json(tmp_path / "run" / "results" / "t1" / "verdicts" / "webjudge-aa.json", verdict)
+    value = json.loads(run(app, "--verdicts", str(tmp_path / "run"), "--labels", labels, "--json"))
+    assert value["judge"] == "webjudge-aa"
+    assert value["overall"]["accuracy"] == 1.0
+
+
+def test_labels_may_stand_in_another_column(app: typer.Typer, tmp_path: Path) -> None:
+    verdict = a_verdict().model_dump(mode="json")
+    for task_id in ("t1", "t2"):
+        write_json(tmp_path / "run" / "results" / task_id / "verdicts" / "webjudge-aa.json", verdict)
+    (tmp_path / "l.csv").write_text("task_id,A_human_label,B_human_label\nt1,1,0\nt2,2,0\n")
+    arguments = ["--verdicts", str(tmp_path / "run"), "--labels", str(tmp_path / "l.csv"), "--json"]
+    value = json.loads(run(app, *arguments, "--label-column", "A_human_label"))
+    assert (value["overall"]["n"], value["overall"]["accuracy"]) == (1, 1.0)
+    assert value["overall"]["excluded"] == {"not_executable": 1}
+    assert value["groups"] == {}
+
+
+def test_runs_are_found_in_the_folder_that_the_environment_names(
+    app: typer.Typer, labels: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out" / "runs" / "r1" / "results" / "t1" / "verdicts" / "webjudge-aa.json"
+    write_json(path, a_verdict().model_dump(mode="json"))
+    monkeypatch.setenv("WABE_OUTPUT_DIR", str(tmp_path / "out"))
+    assert json.loads(run(app, "--verdicts", "r1", "--labels", labels, "--json"))["overall"]["n"] == 1
+
+
+def test_a_run_is_found_by_its_id_and_every_judge_is_shown(app: typer.Typer, labels: str, tmp_path: Path) -> None:
+    for judge_id in ("webjudge-aa", "rubric-bb"):
+        path = tmp_path / "out" / "runs" / "r1" / "results" / "t1" / "verdicts" / f"{judge_id}.json"
+        write_json(path, a_verdict().model_dump(mode="json"))
+    arguments = ["--verdicts", "r1", "--labels", labels, "--output-dir", str(tmp_path / "out")]
+    assert list(json.loads(run(app, *arguments, "--json"))["judges"]) == ["rubric-bb", "webjudge-aa"]
+    output = run(app, *arguments)
+    assert "rubric-bb" in output
+    assert "webjudge-aa" in output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["{table}", "--verdicts", "r", "--labels", "l"], ["--verdicts", "r"], ["{table}", "--labels", "l"]],
+)
+def test_one_source_must_be_given(app: typer.Typer, table: str, arguments: list[str]) -> None:
+    with pytest.raises(ConfigError, match="needs one source"):
+        run(app, *(argument.format(table=table) for argument in arguments))
+
+
+def test_a_method_without_verdicts_is_refused(app: typer.Typer, table: str) -> None:
+    with pytest.raises(ConfigError, match="--method goes with --verdicts"):
+        run(app, table, "--method", "webjudge")
+
+
+def test_a_run_that_is_not_there_is_named(app: typer.Typer, labels: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no run 'r9'"):
+        run(app, "--verdicts", "r9", "--labels", labels, "--output-dir", str(tmp_path))

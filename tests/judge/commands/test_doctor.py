@@ -1,0 +1,54 @@
+"""What is missing to run here."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from judge.commands import doctor
+from judge.commands.doctor import check_browser, check_disk, check_model, check_port, examine
+from shared.settings import Settings
+
+
+def test_a_browser_that_is_there_is_named_with_its_sandbox(tmp_path: Path) -> None:
+    browser = tmp_path / "chromium"
+    browser.write_text("#!/bin/sh\n")
+    browser.chmod(0o755)
+    finding = check_browser(Settings(browser_path=str(browser)))
+    assert finding.state == "ok"
+    assert str(browser) in finding.text
+    assert "sandbox" in finding.text
+
+
+def test_a_missing_browser_is_reported_with_how_to_get_one(tmp_path: Path) -> None:
+    finding = check_browser(Settings(home=str(tmp_path), path=str(tmp_path)))
+    assert finding.state == "missing"
+    assert "install" in finding.text
+
+
+def test_a_missing_key_is_a_note_since_the_demo_needs_none() -> None:
+    finding = check_model(Settings())
+    assert finding.state == "note"
+    assert "GOOGLE_API_KEY" in finding.text
+
+
+def test_a_key_that_is_set_is_not_shown() -> None:
+    finding = check_model(Settings.from_environ({"GOOGLE_API_KEY": "AIza-very-secret"}))
+    assert finding.state == "ok"
+    assert "secret" not in finding.text
+
+
+def test_a_taken_port_is_noted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert check_port(server.getsockname()[1]).state == "note"
+
+
+def test_too_little_disk_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_disk(tmp_path / "not" / "there" / "yet").state == "ok"
+    monkeypatch.setattr(doctor, "_MIN_FREE_BYTES", 10**18)
+    assert check_disk(tmp_path).state == "missing"
+
+
+def test_everything_is_examined_in_the_order_of_fixing(tmp_path: Path) -> None:
+    subjects = [finding.subject for finding in examine(Settings(), tmp_path)]
+    assert subjects == ["browser", "judge model", "port 9009", "port 9019", "disk"]

@@ -1,0 +1,80 @@
+"""`wabe export` as a user runs it."""
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from helpers.results import a_result
+from judge.commands.app import app as wabe
+from judge.store import RunStore
+from shared.errors import ConfigError
+from shared.models import Action, Outcome, Page, Step, StopReason, Task
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    return wabe
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """One run of two tasks, the second one aborted."""
+    run = RunStore(tmp_path / "out", "run-1")
+    run.create()
+    for task_id in ("t1", "t2"):
+        store = run.task(task_id)
+        store.begin()
+        files = store.write_page(0, Page(url="https://a.test/", title="", snapshot="", screenshot=b"jpeg"))
+        step = Step(
+            index=0,
+            url="https://a.test/",
+            title="",
+            **files,
+            action=Action(tool="finish"),
+            outcome=Outcome(ok=True, line="<page> -> FINISH"),
+        )
+        task = Task(task_id=task_id, website="https://a.test/", task="Do it", reference_length=1)
+        stop: StopReason = "cancelled" if task_id == "t2" else "finished"
+        store.write_result(a_result(task=task, steps=(step,), stop_reason=stop).to_json())
+    return tmp_path / "out"
+
+
+def test_what_is_written_and_what_is_left_out_is_reported(app: typer.Typer, runs: Path) -> None:
+    result = CliRunner().invoke(app, ["export", "run-1", "--output-dir", str(runs)])
+    assert "left out t2" in result.output
+    assert "1 of 2 tasks written" in result.output
+    assert "1 of 1 submissions are valid" in result.output
+    assert result.exit_code == 1
+    assert (runs / "runs/run-1/export/online-mind2web-v2/t1/trajectory/0000.jpg").read_bytes() == b"jpeg"
+
+
+def test_a_valid_folder_passes(app: typer.Typer, runs: Path, tmp_path: Path) -> None:
+    target = tmp_path / "submission"
+    CliRunner().invoke(app, ["export", "latest", "--output-dir", str(runs), "--output", str(target)])
+    result = CliRunner().invoke(app, ["export", "--validate", str(target)])
+    assert (result.exit_code, result.output.splitlines()[-1]) == (0, f"{target}: 1 of 1 submissions are valid")
+
+
+def test_a_broken_rule_fails_the_check_and_is_named(app: typer.Typer, runs: Path, tmp_path: Path) -> None:
+    target = tmp_path / "submission"
+    CliRunner().invoke(app, ["export", "latest", "--output-dir", str(runs), "--output", str(target)])
+    (target / "t1" / "trajectory" / "0000.jpg").unlink()
+    result = CliRunner().invoke(app, ["export", "--validate", str(target)])
+    assert result.exit_code == 1
+    assert "t1: rule 4: step 0: trajectory/0000.jpg does not exist" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "either a RUN"),
+        (["latest", "--validate", "x"], "either a RUN"),
+        (["latest", "--format", "zip"], "unknown --format 'zip'"),
+        (["none"], "no run 'none'"),
+    ],
+)
+def test_a_mistake_is_one_clear_error(app: typer.Typer, runs: Path, arguments: list[str], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        CliRunner().invoke(app, ["export", *arguments, "--output-dir", str(runs)], catch_exceptions=False)

@@ -1,0 +1,93 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from helpers.results import a_result, a_submission
+from judge.commands.app import app as wabe
+from shared.errors import ConfigError
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    return wabe
+
+
+def write(path: Path, document: Any) -> str:
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def run(app: typer.Typer, *arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_rows_are_shown_as_a_table(app: typer.Typer, tmp_path: Path) -> None:
+    output = run(app, "leaderboard", write(tmp_path / "a.json", a_submission()))
+    assert "Success Rate" in output
+    assert "id-1" in output
+
+
+def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
+    output = run(app, "leaderboard", "--json", write(tmp_path / "a.json", a_submission()))
+    row = {"id": "id-1", "Success Rate": 100.0, "Completed": 1, "# Tasks": 1}
+    assert json.loads(output) == [row | {"Success Rate of All": 100.0, "Complete": True}]
+
+
+def test_another_query_is_run_by_name(app: typer.Typer, tmp_path: Path) -> None:
+    output = run(app, "leaderboard", "--query", "by_level", "--json", write(tmp_path / "a.json", a_submission()))
+    assert [row["Level"] for row in json.loads(output)] == ["easy"]
+
+
+def test_markup_in_an_id_stays_text(app: typer.Typer, tmp_path: Path) -> None:
+    hostile = a_submission(participant_ids={"white_agent": "[red]x[/red]\x1b[31m"})
+    output = run(app, "leaderboard", write(tmp_path / "a.json", hostile))
+    assert "[red]x[/red]" in output
+    assert "\x1b[31m" not in output
+
+
+def test_shards_become_one_file(app: typer.Typer, tmp_path: Path) -> None:
+    shards = [write(tmp_path / f"{n}.json", a_submission(a_result(f"t{n}"))) for n in range(3)]
+    output = run(app, "merge", *shards, "--output", str(tmp_path / "all.json"))
+    assert "3 tasks of 3 files, 3 scored, success rate 100.0 %, of all tasks 100.0 %\n" in output
+    merged = json.loads((tmp_path / "all.json").read_text())
+    assert merged["results"][0]["detail"]["total_tasks"] == 3
+
+
+def test_without_an_output_the_merged_submission_is_printed(app: typer.Typer, tmp_path: Path) -> None:
+    output = run(app, "merge", write(tmp_path / "a.json", a_submission()))
+    assert json.loads(output)["participants"] == {"white_agent": "id-1"}
+
+
+def test_shards_that_clash_are_named(app: typer.Typer, tmp_path: Path) -> None:
+    first = write(tmp_path / "a.json", a_submission())
+    second = write(tmp_path / "b.json", a_submission(a_result(stop_reason="max_steps")))
+    with pytest.raises(ConfigError, match=r"b\.json: task 't1' differs from the one in .*a\.json"):
+        run(app, "merge", first, second)
+
+
+def test_an_output_that_cannot_be_written_is_named(app: typer.Typer, tmp_path: Path) -> None:
+    first = write(tmp_path / "a.json", a_submission())
+    with pytest.raises(ConfigError, match=r"a\.json/x: .*another --output"):
+        run(app, "merge", first, "--output", first + "/x")
+
+
+def test_without_duckdb_only_the_leaderboard_is_missing_and_says_how_to_get_it(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['duckdb'] = None; from judge.commands.app import main; main()"
+    file = write(tmp_path / "a.json", a_submission())
+    left = {
+        name: subprocess.run([sys.executable, "-c", program, name, file], capture_output=True, text=True, check=False)
+        for name in ("merge", "leaderboard")
+    }
+    assert left["merge"].returncode == 0
+    assert left["leaderboard"].returncode == 2
+    assert left["leaderboard"].stderr.splitlines() == [
+        'error: wabe leaderboard needs DuckDB, which is not installed (pip install "wabe[leaderboard]")'
+    ]

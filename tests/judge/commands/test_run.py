@@ -1,0 +1,210 @@
+"""The command line of `wabe run` and `agentbeats-run`: mistakes are one line each, exit code 2, nothing started."""
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from judge.commands.app import app, command_app, expand_resume
+from judge.commands.run import _scenario_file
+from judge.runner.boundary import run_command
+from judge.runner.run import RunOptions, make_plan, resume_command
+from judge.scenario.toml import load_scenario
+from judge.store import RunStore
+from shared.settings import Settings
+
+GOOD = """
+[green_agent]
+endpoint = "http://127.0.0.1:{judge}"
+cmd = "{cmd}"
+
+[[participants]]
+role = "white_agent"
+endpoint = "http://127.0.0.1:{participant}"
+
+[config]
+judge_model = "{model}"
+
+[[tasks]]
+task_id = "t1"
+website = "https://shop.test/"
+task = "Open the page."
+level = "easy"
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Callable[..., Path]:
+    def write(*, cmd: str = "true", model: str = "offline", judge: int = 1, participant: int = 2) -> Path:
+        path = tmp_path / "scenario.toml"
+        path.write_text(GOOD.format(cmd=cmd, model=model, judge=judge, participant=participant))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "WABE_JUDGE_MODEL", "EVAL_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str | Path) -> str:
+        given = ["--output-dir", str(tmp_path / "out"), *(str(argument) for argument in arguments)]
+        with pytest.raises(SystemExit) as left:
+            run_command(command_app("run"), expand_resume(given), name="agentbeats-run")
+        said = capsys.readouterr()
+        assert left.value.code == 2, said
+        assert said.err.startswith("error: ")
+        assert "Traceback" not in said.err
+        return said.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--level", "extreme"], "--level 'extreme' is not a level"),
+        (["--limit", "0"], "--limit"),
+        (["--limit", "many"], "--limit"),
+        (["--max-parallel", "0"], "--max-parallel"),
+        (["--max-parallel", "1000"], "--max-parallel"),
+        (["--task", "nope"], "--task"),
+        (["--level", "hard"], "no task is left to run"),
+        (["--judge-model", "claude"], "claude"),
+        (["--judge-model", "gemini:"], "gemini:"),
+        (["--judge-model", "gemini:gemini-3-flash-preview"], "GOOGLE_API_KEY"),
+        (["--judge-model", "openai:o4-mini"], "OPENAI_API_KEY"),
+        (["--resume"], "no run under"),
+        (["--resume", "20200101-000000-zz"], "no run '20200101-000000-zz'"),
+        (["--no-such-option"], "No such option"),
+        (["--output"], "requires an argument"),
+    ],
+)
+def test_a_wrong_flag_is_one_clear_line(
+    scenario: Callable[..., Path], fails: Callable[..., str], flags: list[str], complaint: str
+) -> None:
+    said = fails(scenario(), *flags)
+    assert complaint in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_missing_scenario_is_reported(fails: Callable[..., str]) -> None:
+    assert "SCENARIO.toml" in fails()
+
+
+def test_a_scenario_that_is_not_there_is_named(fails: Callable[..., str], tmp_path: Path) -> None:
+    assert "gone.toml" in fails(tmp_path / "gone.toml")
+
+
+def test_a_taken_port_is_named_before_anything_starts(scenario: Callable[..., Path], fails: Callable[..., str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert f"port {port} on 127.0.0.1 is already taken" in fails(scenario(judge=port))
+
+
+def test_an_agent_that_ends_at_once_is_named_with_the_end_of_its_log(
+    scenario: Callable[..., Path], fails: Callable[..., str]
+) -> None:
+    said = fails(scenario(cmd="sh -c 'echo out of paint; exit 3'"))
+    assert "agent green_agent" in said
+    assert "exit code 3" in said
+    assert "out of paint" in said
+
+
+def test_a_command_that_does_not_exist_is_named(scenario: Callable[..., Path], fails: Callable[..., str]) -> None:
+    assert "cannot start 'no-such-program'" in fails(scenario(cmd="no-such-program --port 1"))
+
+
+def test_an_output_folder_that_cannot_be_made_is_named(
+    scenario: Callable[..., Path], fails: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "out").write_text("a file")
+    assert "cannot write under" in fails(scenario())
+
+
+NO_TASKS = """
+[green_agent]
+endpoint = "http://127.0.0.1:1"
+[[participants]]
+role = "white_agent"
+endpoint = "http://127.0.0.1:2"
+[config]
+scenario = "live"
+"""
+
+
+@pytest.mark.parametrize("choice", [("--level", "easy"), ("--task", "t1")])
+def test_tasks_that_only_the_judge_knows_cannot_be_chosen_among(
+    tmp_path: Path, fails: Callable[..., str], choice: tuple[str, str]
+) -> None:
+    (tmp_path / "live.toml").write_text(NO_TASKS)
+    assert "--level and --task choose among a scenario's own tasks" in fails(tmp_path / "live.toml", *choice)
+
+
+def test_a_limit_goes_to_the_judge_that_knows_the_tasks(tmp_path: Path) -> None:
+    (tmp_path / "live.toml").write_text(NO_TASKS)
+    plan = make_plan(RunOptions(scenario=tmp_path / "live.toml", limit=2), Settings())
+    assert json.loads(plan.request)["config"]["num_instances"] == 2
+
+
+def test_resume_takes_a_run_id_or_stands_alone() -> None:
+    assert expand_resume(["--resume", "s.toml"]) == ["--resume", "latest", "s.toml"]
+    assert expand_resume(["s.toml", "--resume"]) == ["s.toml", "--resume", "latest"]
+    assert expand_resume(["s.toml", "--resume", "--limit", "1"]) == ["s.toml", "--resume", "latest", "--limit", "1"]
+    assert expand_resume(["s.toml", "--resume", "r1"]) == ["s.toml", "--resume", "r1"]
+    assert expand_resume(["run", "demo", "--resume"]) == ["run", "demo", "--resume", "latest"]
+    assert expand_resume(["run", "--resume", "demo"]) == ["run", "--resume", "latest", "demo"]
+    assert expand_resume([]) == []
+
+
+def test_both_commands_have_the_same_options() -> None:
+    helps = [
+        CliRunner().invoke(command_app("run"), ["--help"], prog_name="x").output,
+        CliRunner().invoke(app, ["run", "--help"], prog_name="x").output,
+    ]
+    assert helps[0].partition("\n\n")[2] == helps[1].partition("\n\n")[2]
+
+
+@pytest.mark.parametrize("prog", ["wabe run", "agentbeats-run"])
+def test_a_message_names_the_command_that_was_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, prog: str
+) -> None:
+    seen: list[RunOptions] = []
+
+    async def interrupted(options: RunOptions, *_: object) -> int:
+        seen.append(options)
+        return 0
+
+    monkeypatch.setattr("judge.commands.run.run_scenario", interrupted)
+    words = ["demo", "--limit", "2", "--output-dir", str(tmp_path)]
+    used, given = (command_app("run"), words) if prog == "agentbeats-run" else (app, ["run", *words])
+    with pytest.raises(SystemExit) as left:
+        run_command(used, given, name=prog.split()[0])
+    assert left.value.code == 0, capsys.readouterr().err
+    command = resume_command(seen[0], RunStore(tmp_path, "r1"))
+    assert command == f"{prog} demo --output-dir {tmp_path} --limit 2 --resume r1"
+
+
+def test_a_bundled_set_is_found_by_its_name_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("demo", "docs", "live"):
+        found = _scenario_file(name, Settings())
+        assert found.is_absolute()
+        assert load_scenario(found).tasks or name == "live"
+
+
+def test_a_file_goes_before_a_bundled_set_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("demo").touch()
+    assert _scenario_file("demo", Settings()) == Path("demo")
+
+
+@pytest.mark.parametrize("name", ["dmeo", "de/mo", "demo.toml"])
+def test_a_name_that_is_neither_is_an_error_that_names_the_sets(fails: Callable[..., str], name: str) -> None:
+    said = fails(name)
+    assert name in said
+    assert ("demo, docs, live" in said) == (name == "dmeo")

@@ -1,0 +1,143 @@
+"""`wabe runs`: what it lists, and that no damaged folder stops it."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers.results import a_finished_run, a_result, a_verdict
+from judge.commands.app import command_app
+from judge.store import RunStore
+
+OLD_RUN = Path(__file__).resolve().parents[2] / "fixtures" / "runs" / "20261121-235844-81a1"
+
+
+def a_run(folder: Path, run_id: str, **record: Any) -> RunStore:
+    store = RunStore(folder, run_id)
+    store.create()
+    known = {
+        "state": "completed",
+        "participants": {"white_agent": "http://127.0.0.1:1/"},
+        "scenario": {"name": "demo/scenario.toml"},
+        "config": {},
+    }
+    store.write_run(known | record)
+    return store
+
+
+def listed(folder: Path, *arguments: str) -> str:
+    result = CliRunner().invoke(command_app("runs"), ["--output-dir", str(folder), *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def rows(folder: Path) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in json.loads(listed(folder, "--json"))}
+
+
+def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tmp_path: Path) -> None:
+    store = a_run(tmp_path, "20260101-000000-aa")
+    store.write_submission({"results": [{"detail": {"success_rate": 58.8}}]})
+    assert listed(tmp_path).splitlines() == [
+        "RUN                 SCENARIO            PARTICIPANT  STATE     SUCCESS RATE",
+        "20260101-000000-aa  demo/scenario.toml  white_agent  finished  58.8 %",
+    ]
+    assert json.loads(listed(tmp_path, "--json")) == [
+        {
+            "id": "20260101-000000-aa",
+            "scenario": "demo/scenario.toml",
+            "participant": "white_agent",
+            "state": "finished",
+            "success_rate": 58.8,
+        }
+    ]
+
+
+def test_a_run_as_the_judge_records_it_is_finished(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success")))
+    assert rows(tmp_path)[store.run_id]["success_rate"] == 100.0
+
+
+def test_the_newest_run_is_first(tmp_path: Path) -> None:
+    for run_id in ("20260101-000000-aa", "20260301-000000-cc", "20260201-000000-bb"):
+        a_run(tmp_path, run_id)
+    assert [run_id[:6] for run_id in rows(tmp_path)] == ["202603", "202602", "202601"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "state"),
+    [("cancelled", "interrupted"), ("stopped", "interrupted"), ("failed", "failed"), ("running", "interrupted")],
+)
+def test_a_run_that_did_not_finish_has_no_rate(tmp_path: Path, recorded: str, state: str) -> None:
+    a_run(tmp_path, "r1", state=recorded)
+    row = rows(tmp_path)["r1"]
+    assert (row["state"], row["success_rate"]) == (state, None)
+
+
+def test_a_run_is_running_as_long_as_its_judge_holds_the_folder(tmp_path: Path) -> None:
+    store = a_run(tmp_path, "r1", state="running")
+    with store.held("judge"):
+        assert rows(tmp_path)["r1"]["state"] == "running"
+    assert rows(tmp_path)["r1"]["state"] == "interrupted"
+
+
+def test_a_run_of_a_bundled_set_that_the_judge_knows_is_named_by_the_set(tmp_path: Path) -> None:
+    a_run(tmp_path, "r1", scenario=None, config={"scenario": "live"})
+    assert rows(tmp_path)["r1"]["scenario"] == "live"
+
+
+def test_a_run_of_an_older_version_is_listed(tmp_path: Path) -> None:
+    shutil.copytree(OLD_RUN, tmp_path / "runs" / OLD_RUN.name)
+    assert rows(tmp_path)[OLD_RUN.name]["state"] == "finished"
+
+
+def test_a_run_of_a_newer_version_is_listed_as_such(tmp_path: Path) -> None:
+    a_run(tmp_path, "r1", schema_version="wabe-run-99")
+    assert rows(tmp_path)["r1"]["state"] == "newer version"
+
+
+@pytest.mark.parametrize("name", ["run.json", "results.json"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"results": [{}], "state": 3}', b"\xff\xfe"])
+def test_a_damaged_folder_is_listed_as_damaged(tmp_path: Path, name: str, content: bytes) -> None:
+    store = a_run(tmp_path, "r1")
+    a_run(tmp_path, "r2")
+    (store.folder / name).write_bytes(content)
+    assert {run_id: row["state"] for run_id, row in rows(tmp_path).items()} == {"r2": "finished", "r1": "damaged"}
+
+
+def test_a_folder_without_its_record_is_damaged(tmp_path: Path) -> None:
+    (a_run(tmp_path, "r1").folder / "run.json").unlink()
+    assert rows(tmp_path)["r1"]["state"] == "damaged"
+
+
+def test_control_characters_in_a_name_are_not_printed(tmp_path: Path) -> None:
+    a_run(tmp_path, "r1", participants={"a\x1b[31m\nb": "http://127.0.0.1:1/"})
+    output = listed(tmp_path)
+    assert "\x1b" not in output
+    assert len(output.splitlines()) == 2
+
+
+def test_without_runs_it_names_the_command_that_starts_one(tmp_path: Path) -> None:
+    result = CliRunner().invoke(command_app("runs"), ["--output-dir", str(tmp_path)])
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "wabe run demo" in result.stderr
+    assert json.loads(listed(tmp_path, "--json")) == []
+
+
+def test_on_a_terminal_it_is_a_table(tmp_path: Path) -> None:
+    a_run(tmp_path, "r1")
+    main, worker = pty.openpty()
+    command = [Path(sys.executable).parent / "wabe", "runs", "--output-dir", tmp_path]
+    subprocess.run(command, stdout=worker, env={**os.environ, "COLUMNS": "120", "TERM": "xterm"}, check=True)
+    os.close(worker)
+    shown = os.read(main, 10_000).decode()
+    os.close(main)
+    assert "┃" in shown
+    assert "finished" in shown

@@ -1,0 +1,143 @@
+"""`wabe score` as a user runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers.llm.servers import ModelCall, ModelServer, openai_answer
+from helpers.results import a_finished_run, a_result, a_step, a_verdict
+from judge.commands.app import app
+from judge.store import RunStore
+from shared.errors import ConfigError
+
+JPEG = b"\xff\xd8\xff\xe0"
+
+
+def answer(received: ModelCall, _number: int):
+    text = received.body["messages"][1]["content"][0]["text"]
+    if "List the key points" in text:
+        return openai_answer("1. One thing")
+    return openai_answer("Score: 5" if "How much does it matter" in text else "Fine.\nStatus: success")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "WABE_JUDGE_MODEL", "EVAL_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    server = ModelServer(answer)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunStore:
+    """A run of two finished tasks, made with the offline judge."""
+    store = RunStore(tmp_path / "out", "run-1")
+    store.create()
+    store.write_run({"config": {"judge_model": "offline", "score_threshold": 2}})
+    for task_id in ("t1", "t2"):
+        task = store.task(task_id)
+        task.begin()
+        (task.folder / "trajectory" / "step_000.jpg").write_bytes(JPEG + task_id.encode())
+        (task.folder / "snapshots" / "step_000.yaml").write_text('- heading "Lamps" [level=1] [ref=e1]\n')
+        # An older version's result: its files need no digests.
+        result = a_result(task_id, steps=(a_step(0),), verdict=None).to_json()
+        task.write_result(result | {"schema_version": "wabe-1", "task": f"Open the lamps page {task_id}"})
+    return store
+
+
+def invoke(run: RunStore, *arguments: str):
+    return CliRunner().invoke(app, ["score", *arguments, "--output-dir", str(run.output_dir)])
+
+
+def on(server: ModelServer) -> list[str]:
+    return ["--model", "openai:m", "--base-url", f"{server.url}/v1", "--json"]
+
+
+def test_a_run_is_scored_by_a_model_and_counted(run: RunStore, server: ModelServer) -> None:
+    result = invoke(run, "run-1", *on(server))
+    summary = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert (summary["trajectories"], summary["success"], summary["success_rate"]) == (2, 2, 100.0)
+    assert summary["token_usage"]["calls"] == 6
+    assert summary["cost_usd"] is None
+
+
+def test_scoring_again_asks_nothing(run: RunStore, server: ModelServer) -> None:
+    invoke(run, "run-1", *on(server))
+    asked = len(server.received)
+    summary = json.loads(invoke(run, "run-1", *on(server)).stdout)
+    assert (summary["kept"], len(server.received)) == (2, asked)
+
+
+def test_another_threshold_reuses_the_replies_it_shares(run: RunStore, server: ModelServer) -> None:
+    invoke(run, "run-1", *on(server))
+    asked = len(server.received)
+    invoke(run, "run-1", *on(server), "--threshold", "5")
+    assert len(server.received) == asked
+    assert len(list((run.task("t1").folder / "verdicts").iterdir())) == 2
+
+
+def test_without_options_the_runs_own_judge_is_used(run: RunStore, server: ModelServer) -> None:
+    result = invoke(run, "run-1", "--json")
+    assert server.received == []
+    assert json.loads(result.stdout)["trajectories"] == 2
+
+
+def test_a_model_that_is_named_judges_tasks_with_checks_as_well(run: RunStore, server: ModelServer) -> None:
+    path = run.task("t1").folder / "result.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "checks": [{"kind": "page", "url": "/other"}]}))
+    by_checks = json.loads(invoke(run, "run-1", "--json").stdout)
+    by_model = json.loads(invoke(run, "run-1", *on(server)).stdout)
+    assert (by_checks["failure"], by_checks["unscored"], by_model["success"]) == (1, 1, 2)
+
+
+def test_limit_scores_only_the_first_ones(run: RunStore, server: ModelServer) -> None:
+    assert json.loads(invoke(run, "run-1", *on(server), "--limit", "1").stdout)["trajectories"] == 1
+
+
+def test_a_broken_folder_is_reported_and_makes_the_exit_code_1(run: RunStore, server: ModelServer) -> None:
+    (run.task("t1").folder / "result.json").write_text("{")
+    result = invoke(run, "run-1", *on(server))
+    summary = json.loads(result.stdout)
+    assert (result.exit_code, summary["broken"], summary["success"]) == (1, 1, 1)
+    assert "result.json" in result.stderr
+
+
+def test_a_spent_budget_leaves_the_rest_unscored(run: RunStore, server: ModelServer) -> None:
+    result = invoke(run, "run-1", *on(server), "--max-tokens", "130", "--max-calls", "1", "--max-parallel", "1")
+    summary = json.loads(result.stdout)
+    assert (result.exit_code, summary["unscored"]) == (1, 2)
+    assert len(server.received) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["run-1", "--method", "tarot"], "judge_method"),
+        (["run-1", "--threshold", "9"], "score_threshold"),
+        (["run-1", "--model", "gpt-4o"], "judge_model"),
+        (["run-1", "--model", "openai:x"], "OPENAI_API_KEY"),
+        (["run-1", "--model", "openai:x", "--base-url", "http://127.0.0.1:1", "--prompts", "absent"], "prompts"),
+        (["run-9"], "run-9"),
+    ],
+)
+def test_a_users_mistake_is_named(run: RunStore, server: ModelServer, arguments: list[str], named: str) -> None:
+    error = invoke(run, *arguments).exception
+    assert isinstance(error, ConfigError)
+    assert named in str(error)
+
+
+def test_a_verdict_of_the_runs_own_judge_goes_into_its_results(tmp_path: Path, server: ModelServer) -> None:
+    finished = a_finished_run(tmp_path / "out", a_result("t1", verdict=a_verdict("unscored")))
+    judge_id = json.loads(invoke(finished, "run-1", *on(server)).stdout)["judge"]
+    record = finished.read_run()
+    assert record is not None
+    assert json.loads((finished.folder / "results.json").read_text())["results"][0]["detail"]["unscored_tasks"] == 1
+    finished.write_run({**record, "judge_id": judge_id})
+    summary = json.loads(invoke(finished, "run-1", *on(server)).stdout)
+    assert summary["updated"] == ["t1"]
+    assert json.loads((finished.folder / "results.json").read_text())["results"][0]["detail"]["success_rate"] == 100.0

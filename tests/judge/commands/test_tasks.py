@@ -1,0 +1,172 @@
+import json
+import socket
+from pathlib import Path
+
+import pytest
+import tomli
+import typer
+from typer.testing import CliRunner
+
+from judge.commands.app import app as wabe
+from judge.scenario.sources import scenario_toml
+from judge.scenario.toml import load_scenario
+from shared.errors import ConfigError
+from shared.models import Task
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    return wabe
+
+
+def record(number: int) -> dict[str, object]:
+    return {
+        "task_id": f"t{number}",
+        "confirmed_task": f"Do {number}.",
+        "website": "https://www.example.org/",
+        "reference_length": 3,
+        "level": ("easy", "medium", "hard")[number % 3],
+    }
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> str:
+    path = tmp_path / "dataset.json"
+    path.write_text(json.dumps([record(number) for number in range(12)]))
+    return str(path)
+
+
+def scenario_file(tmp_path: Path, *tasks: Task) -> str:
+    path = tmp_path / "scenario.toml"
+    path.write_text(scenario_toml(tasks, participant="gemini"))
+    return str(path)
+
+
+def a_task(task_id: str = "t", website: str = "https://www.example.org/") -> Task:
+    return Task(task_id=task_id, website=website, task=f"Do {task_id}.", level="easy")
+
+
+def run(app: typer.Typer, *arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["tasks", *arguments], catch_exceptions=False)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_a_sample_is_toml_that_a_seed_repeats(app: typer.Typer, dataset: str) -> None:
+    output = run(app, "sample", "--from", dataset, "--count", "2", "--seed", "42")
+    assert [task["level"] for task in tomli.loads(output)["tasks"]] == ["easy"] * 2 + ["medium"] * 2 + ["hard"] * 2
+    assert output == run(app, "sample", "--from", dataset, "--count", "2", "--seed", "42")
+
+
+def test_a_sample_without_a_seed_prints_the_one_it_used(app: typer.Typer, dataset: str) -> None:
+    output = run(app, "sample", "--from", dataset)
+    seed = output.splitlines()[0].rpartition(" ")[2]
+    assert run(app, "sample", "--from", dataset, "--seed", seed) == output
+
+
+def test_a_sample_may_come_from_a_scenario(app: typer.Typer, tmp_path: Path) -> None:
+    assert tomli.loads(run(app, "sample", "--from", scenario_file(tmp_path, a_task())))["tasks"][0]["task_id"] == "t"
+
+
+def test_an_import_is_a_scenario_that_loads(app: typer.Typer, dataset: str, tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    assert "4 tasks" in run(app, "import", dataset, "--output", str(path), "--level", "hard")
+    assert [task.task_id for task in load_scenario(path).tasks] == ["t2", "t5", "t8", "t11"]
+
+
+def test_an_import_without_an_output_is_printed(app: typer.Typer, dataset: str) -> None:
+    assert len(tomli.loads(run(app, "import", dataset, "--limit", "2"))["tasks"]) == 2
+
+
+def test_an_import_overwrites_only_by_force(app: typer.Typer, dataset: str, tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    path.write_text("mine")
+    with pytest.raises(ConfigError, match="exists already"):
+        run(app, "import", dataset, "--output", str(path))
+    assert path.read_text() == "mine"
+    run(app, "import", dataset, "--output", str(path), "--force")
+    assert len(load_scenario(path).tasks) == 12
+
+
+def test_an_import_that_cannot_be_written_is_named(app: typer.Typer, dataset: str) -> None:
+    with pytest.raises(ConfigError, match=r"dataset\.json/x\.toml: .*another --output"):
+        run(app, "import", dataset, "--output", dataset + "/x.toml")
+
+
+def test_a_valid_file_is_reported_as_valid(app: typer.Typer, tmp_path: Path) -> None:
+    assert run(app, "validate", scenario_file(tmp_path, a_task())).endswith("scenario.toml: valid, 1 tasks\n")
+
+
+def test_statistics_come_with_v(app: typer.Typer, tmp_path: Path) -> None:
+    path = scenario_file(tmp_path, a_task())
+    assert "levels: easy 1, medium 0, hard 0, unknown 0" in run(app, "validate", "-v", path)
+    assert "levels" not in run(app, "validate", path)
+
+
+def test_all_mistakes_of_all_files_are_shown(app: typer.Typer, tmp_path: Path) -> None:
+    fine = scenario_file(tmp_path, a_task())
+    (tmp_path / "bad.toml").write_text("[[tasks]]\nlevel = 3\n[[tasks]]\nx = 1\n")
+    output = run(app, "validate", str(tmp_path / "bad.toml"), str(tmp_path / "none.toml"), fine, code=2)
+    assert "[[tasks]] #1" in output
+    assert "[[tasks]] #2" in output
+    assert "none.toml: No such file" in output
+    assert "scenario.toml: valid" in output
+
+
+def test_repeated_tasks_are_noted(app: typer.Typer, tmp_path: Path) -> None:
+    path = scenario_file(tmp_path, a_task(), a_task().model_copy(update={"task_id": "u"}))
+    assert "note: task u repeats the words of t" in run(app, "validate", path)
+
+
+def test_an_unreachable_host_is_a_mistake_only_when_checked(app: typer.Typer, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        path = scenario_file(tmp_path, a_task(website=f"http://127.0.0.1:{taken.getsockname()[1]}/"))
+        assert "valid" in run(app, "validate", path)
+        assert "cannot be reached" in run(app, "validate", "--check", path, code=2)
+
+
+def test_a_site_that_the_runner_starts_is_not_checked(app: typer.Typer, tmp_path: Path) -> None:
+    path = Path(scenario_file(tmp_path, a_task(website="http://127.0.0.1:9/")))
+    path.write_text('[[sites]]\nname = "s"\nendpoint = "http://127.0.0.1:9"\ncmd = "serve"\n' + path.read_text())
+    assert "valid" in run(app, "validate", "--check", str(path))
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def checked(task_id: str, website: str, *checks: dict[str, object]) -> Task:
+    return Task.model_validate({"task_id": task_id, "website": website, "task": f"Do {task_id}.", "checks": checks})
+
+
+@pytest.mark.e2e
+def test_checks_that_pass_when_nothing_is_done_are_reported(app: typer.Typer, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<title>Shop</title><h1>Welcome</h1><p>Empty cart</p>")
+    port = free_port()
+    website = f"http://127.0.0.1:{port}/"
+    welcome = {"kind": "element", "element": 'heading "Welcome"'}
+    done = {"kind": "page", "url": "/done"}
+    answer = {"kind": "answer", "contains": "cart", "not": True}
+    path = Path(
+        scenario_file(
+            tmp_path, checked("vain", website, welcome), checked("half", website, welcome, done, answer), a_task()
+        )
+    )
+    cmd = f"python -m http.server {port} --bind 127.0.0.1 --directory {{scenario_dir}}"
+    path.write_text(f'[[sites]]\nname = "shop"\nendpoint = "{website}"\ncmd = "{cmd}"\n{path.read_text()}')
+    assert run(app, "validate", "--try", str(path), code=2).splitlines() == [
+        f"{path}: task vain: all its checks already pass when nothing is done",
+        f'{path}: note: task vain, check 1 already passes: element heading "Welcome"',
+        f'{path}: note: task half, check 1 already passes: element heading "Welcome"',
+    ]
+
+
+@pytest.mark.e2e
+def test_a_task_whose_website_cannot_be_opened_cannot_be_tried(app: typer.Typer, tmp_path: Path) -> None:
+    path = scenario_file(tmp_path, checked("gone", f"http://127.0.0.1:{free_port()}/", {"kind": "page", "url": "/x"}))
+    output = run(app, "validate", "--try", path, code=2)
+    assert output.startswith(f"{path}: task gone cannot be tried: ")
+    assert "valid" not in output

@@ -1,0 +1,27 @@
+"""What a step records for checks, besides the page itself."""
+
+from pathlib import Path
+from typing import Any
+
+from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
+from judge.browser.session import ToolResult
+from shared.models import Action, Page
+
+
+class Downloading(ScriptedBrowser):
+    """One download begins with each action, another while the page is observed."""
+
+    async def observe(self) -> Page:
+        return (await super().observe()).model_copy(update={"downloads": ("while observed.csv",)})
+
+    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        return ToolResult(ok=True, text="", downloads=("with the action.pdf",))
+
+
+def test_a_step_records_downloads_tabs_and_viewport(tmp_path: Path) -> None:
+    end = play_episode(tmp_path, Downloading(), Action(tool="browser_click"), viewport_width=1000, viewport_height=500)
+    first, last = end.steps
+    assert first.downloads == ("while observed.csv", "with the action.pdf")
+    assert last.downloads == ("while observed.csv",)
+    assert [(tab.url, tab.current) for tab in first.tabs] == [(HOME, True)]
+    assert first.viewport == (1000, 500)

@@ -1,0 +1,50 @@
+"""What a result was made with."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.config import RunConfig
+from judge.results.run_record import package_versions, provenance, settings_checksum, task_set_checksum
+from shared.models import Task
+
+TASKS = [Task(task_id=f"t{n}", website="https://shop.test/", task=f"Do {n}.") for n in range(5)]
+
+
+def checksum(**settings: object) -> str:
+    return settings_checksum(RunConfig.model_validate(settings).model_dump(mode="json"))
+
+
+@given(st.permutations(TASKS))
+def test_the_order_of_tasks_does_not_change_their_checksum(tasks: list[Task]) -> None:
+    assert task_set_checksum(tasks) == task_set_checksum(TASKS)
+
+
+def test_any_change_to_a_task_does() -> None:
+    changed = [*TASKS[:4], TASKS[4].model_copy(update={"task": "Do something else."})]
+    assert task_set_checksum(changed) != task_set_checksum(TASKS)
+
+
+@pytest.mark.parametrize("changes", [{"run_id": "r1"}, {"max_parallel": 4}, {"shard_index": 1, "num_shards": 2}])
+def test_how_a_run_is_spread_does_not_change_the_settings_checksum(changes: dict[str, object]) -> None:
+    assert checksum(**changes) == checksum()
+
+
+@pytest.mark.parametrize("changes", [{"max_steps": 3}, {"judge_model": "offline"}, {"score_threshold": 4}])
+def test_what_can_change_a_result_does(changes: dict[str, object]) -> None:
+    assert checksum(**changes) != checksum()
+
+
+def test_the_versions_of_what_matters_are_named() -> None:
+    versions = package_versions()
+    assert {"python", "wabe", "a2a-sdk", "mcp", "playwright"} <= set(versions)
+    assert "unknown" not in versions.values()
+
+
+def test_the_block_names_run_shard_and_checksums() -> None:
+    config = RunConfig(shard_index=1, num_shards=3)
+    block = provenance(config=config, tasks=TASKS, judge=None, environment={"browser": "Chromium 1"}, run_id="r1")
+    assert block["run_id"] == "r1"
+    assert block["shard"] == {"index": 1, "of": 3}
+    assert block["environment"] == {"browser": "Chromium 1"}
+    assert block["task_set_checksum"] == task_set_checksum(TASKS)

@@ -1,0 +1,186 @@
+"""`gemini` and `openai` over the wire: a judge's client on one side, a provider's server on the other."""
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+import participants.gemini
+import participants.openai
+from helpers.llm.servers import (
+    Answer,
+    ModelCall,
+    gemini_answer,
+    gemini_error,
+    openai_answer,
+    openai_error,
+    serving,
+)
+from helpers.participants import serving_participant
+from participants.base import Decide, ParticipantOptions
+from shared.a2a.client import ParticipantClient
+from shared.errors import ConfigError, ParticipantError
+from shared.models import Action, Observation, Page, ToolSpec
+from shared.protocol import parse_reply, render_observation
+from shared.settings import Settings
+
+TOOLS = (
+    ToolSpec(
+        name="browser_click",
+        description="Click",
+        parameters={
+            "type": "object",
+            "properties": {"target": {"type": "string"}},
+            "required": ["target"],
+            "additionalProperties": False,
+        },
+    ),
+    ToolSpec(name="finish", description="End", parameters={"type": "object", "properties": {}}),
+)
+CLICK = '<json>{"thought": "in", "tool": "browser_click", "params": {"target": "e1"}}</json>'
+FINISH = '<json>{"thought": "done", "tool": "finish", "params": {"answer": "42"}}</json>'
+PICTURE = b"\xff\xd8\xff\xe0"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """How to configure one provider, and the form of its requests and answers."""
+
+    create: Callable[[ParticipantOptions], Decide]
+    settings: Callable[[str], Settings]
+    answer: Callable[[str], Answer]
+    busy: Answer
+    text_of: Callable[[dict[str, Any]], str]
+    images_of: Callable[[dict[str, Any]], list[bytes]]
+    key: str
+
+
+def gemini_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = body["contents"][0]["parts"]
+    return parts
+
+
+def openai_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = body["messages"][1]["content"]
+    return parts
+
+
+PROVIDERS = {
+    "gemini": Provider(
+        create=participants.gemini.create,
+        settings=lambda url: Settings(google_api_key=SecretStr("k"), gemini_base_url=url),
+        answer=gemini_answer,
+        busy=gemini_error(429, "RESOURCE_EXHAUSTED", "too many", retry_after="0.05"),
+        text_of=lambda body: "\n".join(part.get("text", "") for part in gemini_parts(body)),
+        images_of=lambda body: [
+            base64.urlsafe_b64decode(part["inlineData"]["data"]) for part in gemini_parts(body) if "inlineData" in part
+        ],
+        key="GOOGLE_API_KEY",
+    ),
+    "openai": Provider(
+        create=participants.openai.create,
+        settings=lambda url: Settings(openai_api_key=SecretStr("k"), openai_base_url=url),
+        answer=openai_answer,
+        busy=openai_error(429, "too many", retry_after="0.05"),
+        text_of=lambda body: "\n".join(part.get("text", "") for part in openai_parts(body)),
+        images_of=lambda body: [
+            base64.b64decode(part["image_url"]["url"].partition(",")[2])
+            for part in openai_parts(body)
+            if "image_url" in part
+        ],
+        key="OPENAI_API_KEY",
+    ),
+}
+both = pytest.mark.parametrize("provider", PROVIDERS.values(), ids=PROVIDERS)
+
+
+def message(instruction: str | None) -> str:
+    page = Page(url="https://a.test/", title="A", snapshot='- link "In" [ref=e1]')
+    return render_observation(Observation(page=page, tools=TOOLS, instruction=instruction, website="https://a.test/"))
+
+
+async def play(provider: Provider, url: str, turns: list[tuple[str, str | None]]) -> list[Action | None]:
+    """Send `(context, instruction)` pairs in order; returns the actions in the replies."""
+    decide = provider.create(ParticipantOptions(model="m-1", settings=provider.settings(url)))
+    async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
+        return [
+            parse_reply(await client.send(message(instruction), image=PICTURE, context_id=context)).action
+            for context, instruction in turns
+        ]
+
+
+@both
+async def test_an_attempt_has_screenshots_and_memory(provider: Provider) -> None:
+    async with serving(provider.answer(CLICK), provider.answer(FINISH)) as server:
+        actions = await play(provider, server.url, [("c", "Find the way in"), ("c", None)])
+        asked = [received.body for received in server.received]
+    assert [action.tool if action else None for action in actions] == ["browser_click", "finish"]
+    assert ["Task: Find the way in" in provider.text_of(body) for body in asked] == [True, True]
+    assert "browser_click" in provider.text_of(asked[1]).partition("Tools:")[0]
+    assert [provider.images_of(body) for body in asked] == [[PICTURE], [PICTURE]]
+
+
+@both
+async def test_the_chosen_model_is_used(provider: Provider) -> None:
+    async with serving(provider.answer(FINISH)) as server:
+        await play(provider, server.url, [("c", "Go")])
+        (received,) = server.received
+    assert "m-1" in received.path + str(received.body.get("model"))
+
+
+@both
+async def test_a_rate_limit_is_waited_out(provider: Provider) -> None:
+    async with serving(provider.busy, provider.answer(CLICK)) as server:
+        (action,) = await play(provider, server.url, [("c", "Go")])
+        assert len(server.received) == 2
+    assert action is not None
+    assert action.tool == "browser_click"
+
+
+@both
+async def test_an_unreadable_reply_is_requested_again_before_anything_is_sent(provider: Provider) -> None:
+    async with serving(provider.answer("I click e1."), provider.answer(CLICK)) as server:
+        (action,) = await play(provider, server.url, [("c", "Go")])
+    assert action is not None
+    assert action.tool == "browser_click"
+
+
+@both
+async def test_parallel_attempts_keep_their_own_tasks(provider: Provider) -> None:
+    def plan(received: ModelCall, _: int) -> Answer:
+        return provider.answer(CLICK if "Task: One" in provider.text_of(received.body) else FINISH)
+
+    async with serving(plan=plan) as server:
+        actions = await play(provider, server.url, [("a", "One"), ("b", "Two"), ("a", None), ("b", None)])
+    tools = [action.tool if action else None for action in actions]
+    assert tools == ["browser_click", "finish", "browser_click", "finish"]
+
+
+@both
+async def test_a_refused_key_fails_at_once_instead_of_waiting_on_the_page(provider: Provider) -> None:
+    refusal = gemini_error(400, "INVALID_ARGUMENT", "API key not valid")
+    if provider.key == "OPENAI_API_KEY":
+        refusal = openai_error(401, "Incorrect API key provided")
+    async with serving(refusal) as server:
+        decide = provider.create(ParticipantOptions(model="m-1", settings=provider.settings(server.url)))
+        async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
+            with pytest.raises(ParticipantError, match="refused the key"):
+                await client.send(message("Go"), context_id="c")
+
+
+async def test_a_custom_endpoint_needs_no_key() -> None:
+    provider = PROVIDERS["openai"]
+    async with serving(provider.answer(FINISH)) as server:
+        decide = provider.create(ParticipantOptions(settings=Settings(openai_base_url=server.url)))
+        async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
+            assert parse_reply(await client.send(message("Go"), context_id="c")).action is not None
+
+
+@both
+def test_a_model_of_another_provider_is_refused(provider: Provider) -> None:
+    other = "openai:gpt-5" if provider.key == "GOOGLE_API_KEY" else "gemini:gemini-2.5-pro"
+    with pytest.raises(ConfigError, match=r"is not a (gemini|openai) model"):
+        provider.create(ParticipantOptions(model=other))

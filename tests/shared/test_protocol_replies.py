@@ -1,0 +1,272 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.models import Action
+from shared.protocol import MAX_REPLY_CHARS, MAX_THOUGHT_CHARS, REPLY_EXAMPLE, TOOL_NAME, parse_reply, render_reply
+
+CLICK = Action(tool="browser_click", params={"target": "e12"})
+CLICK_JSON = '{"tool": "browser_click", "params": {"target": "e12"}}'
+
+
+def action(text):
+    reply = parse_reply(text)
+    assert reply.complaint is None
+    assert reply.action is not None
+    return reply.action
+
+
+def complaint(text):
+    reply = parse_reply(text)
+    assert reply.action is None
+    assert reply.complaint is not None
+    return reply.complaint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<json>{CLICK_JSON}</json>",
+        f"<JSON>\n{CLICK_JSON}\n</Json>",
+        f"< json >{CLICK_JSON}< / json >",
+        f"<json>{CLICK_JSON}",
+        f"{CLICK_JSON}</json>",
+        f"I will click.\n<json>{CLICK_JSON}</json>\nDone.",
+        f"```json\n<json>{CLICK_JSON}</json>\n```",
+        f"<json>```json\n{CLICK_JSON}\n```</json>",
+        f"<json>\r\n```\r\n{CLICK_JSON}\r\n```\r\n</json>",
+        f"<json>`{CLICK_JSON}`</json>",
+        CLICK_JSON,
+        f"  \n{CLICK_JSON}\n",
+        f"My action:\n{CLICK_JSON}\nThat is all.",
+        f"`{CLICK_JSON}`",
+        f"JSON: {CLICK_JSON}",
+        f"I will click.\n<answer>{CLICK_JSON}</answer>",
+        f"<tool_call> {CLICK_JSON}\n</tool_call>",
+        f"```json\n{CLICK_JSON}\n```",
+        f"```\n{CLICK_JSON}\n```",
+        f"Text\n```JSON\n{CLICK_JSON}\n```\ntext",
+        '<json>{"tool": "browser_click", "params": {"target": "e12",},}</json>',
+        '<json>{"tool": " browser_click ", "params": "{\\"target\\": \\"e12\\"}"}</json>',
+        '<json>{"tool": "browser_click", "params": {"target": "e12"}, "memory": [1]}</json>',
+        '<json>{"tool": "finish"}</json> no: <json>' + CLICK_JSON + "</json>",
+        "The <json> tag comes last.\n<json>" + CLICK_JSON + "</json>",
+        "<json>" + CLICK_JSON + "</json> As the <json> tag says.",
+        'ACTION: browser_click\nPARAMS: {"target": "e12"}',
+        'Action: browser_click\nParams: {"target":\n  "e12",\n}\nthat is all',
+        '**ACTION:** `browser_click`\n**PARAMS:**\n```json\n{"target": "e12"}\n```',
+        '- ACTION:\n  browser_click\n- PARAMS: {"target": "e12"}',
+        'ACTION: finish\nPARAMS: {}\nno\nACTION: browser_click\nPARAMS: {"target": "e12"}',
+    ],
+)
+def test_one_action_is_read_in_many_forms(text):
+    assert action(text) == CLICK
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<json>{"tool": "finish"}</json>',
+        '<json>{"tool": "finish", "params": null}</json>',
+        '<json>{"tool": "finish", "params": ""}</json>',
+        '<json>{"tool": "finish", "params": " "}</json>',
+        "ACTION: finish",
+        "ACTION: finish\nPARAMS:",
+        "ACTION: finish\nPARAMS: {}",
+    ],
+)
+def test_without_parameters_there_are_none(text):
+    assert action(text) == Action(tool="finish")
+
+
+def test_thought_action_and_parameters_are_read_from_lines():
+    text = 'THOUGHT: The field is\nempty.\nACTION: browser_type\nPARAMS: {"text": "ACTION: finish"}'
+    expected = Action(tool="browser_type", params={"text": "ACTION: finish"}, thought="The field is\nempty.")
+    assert action(text) == expected
+
+
+def test_a_label_inside_a_string_over_lines_is_text():
+    text = 'ACTION: browser_type\nPARAMS: {"text": "a\nACTION: finish\nb"}'
+    assert action(text) == Action(tool="browser_type", params={"text": "a\nACTION: finish\nb"})
+
+
+@pytest.mark.parametrize(
+    "typed", ["</json>", "<json>{}</json>", ",}", "[1,]", "```", "a\nb", '<json>{"tool": "finish"}</json>']
+)
+def test_typed_text_is_never_mistaken_for_markup(typed):
+    text = '<json>{"tool": "browser_type", "params": {"text": ' + json.dumps(typed) + ",}}</json>"
+    assert action(text).params == {"text": typed}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        (" \n", "is empty"),
+        ("I am not sure", 'holds no <json>…</json> block and no ACTION: line (it begins with "I am not sure")'),
+        ("Use the <json> tag", "has a <json> tag with no JSON object behind it"),
+        ("<json>{'tool': 'finish'}</json>", "is not valid JSON: Expecting property name"),
+        ('<json>{"tool": "finish", "params": {"answer": "a', "is not valid JSON: Unterminated string"),
+        ('<json>{"tool": "finish"', "where the text ends"),
+        (f'<json>{CLICK_JSON}</json><json>{{"tool": "fin', "is not valid JSON"),
+        (f"<json>{CLICK_JSON} {CLICK_JSON}</json>", "has more than one JSON object inside the <json> tags"),
+        (f"{CLICK_JSON}\n{CLICK_JSON}", "holds more than one JSON object and no <json> tags"),
+        (f"<json>[{CLICK_JSON}]</json>", "is a JSON list or value, not one JSON object"),
+        ('<json>{"action": "click"}</json>', 'has no "tool" key (its keys: "action")'),
+        ("<json>{}</json>", 'has no "tool" key (its keys: none)'),
+        ('<json>{"tool": 7}</json>', 'has as "tool" a int, which is not the name of a tool'),
+        ('<json>{"tool": "click(e1)"}</json>', 'has as "tool" "click(e1)"'),
+        ('<json>{"tool": "%s"}</json>' % ("a" * 65), "which is not the name of a tool"),
+        ("ACTION: click the button", '"click the button", which is not the name of a tool'),
+        ("ACTION:", 'has as "tool" ""'),
+        ('<json>{"tool": "a", "arguments": {}}</json>', 'has "arguments" where "params" is meant'),
+        ('<json>{"tool": "a", "params": [1]}</json>', 'has as "params" a list, not a JSON object'),
+        ('<json>{"tool": "a", "params": "e12"}</json>', "is not valid JSON"),
+        ('<json>{"tool": "a", "params": "{} {}"}</json>', 'has text after the JSON object in "params"'),
+        ("ACTION: a\nPARAMS: target=e12", "is not valid JSON"),
+        ('<json>{"tool": "a", "tool": "b"}</json>', 'has the JSON key "tool" twice'),
+        ('<json>{"tool": "a", "params": {"x": NaN}}</json>', "holds NaN, which is no JSON number"),
+        ('<json>{"tool": "a", "params": {"x": -Infinity}}</json>', "holds -Infinity, which is no JSON number"),
+        ('<json>{"tool": "a", "params": {"x": 1e999}}</json>', 'holds the number "1e999", which is too large'),
+        ('<json>{"tool": "a", "params": {"x": 9007199254740993}}</json>', "which is too large"),
+        ('<json>{"tool": "a", "params": {"x": %s}}</json>' % ("9" * 9_999), "which is too large"),
+        ('<json>{"tool": "a", "params": {"x": "\\u0000"}}</json>', "holds a NUL character"),
+        ('<json>{"tool": "a", "params": {"x": "\x00"}}</json>', "holds a NUL character"),
+        ('<json>{"tool": "a", "params": %s}' % ("[" * 10_000), "nests JSON more than 16 levels deep"),
+        ('<json>{"tool": "a", "params": ' + '{"a":' * 20 + "1" + "}" * 21, "nests JSON more than 16 levels deep"),
+        ('<json>{"tool": "a", "params": "%s"}' % ("[" * 10_000), "nests JSON more than 16 levels deep"),
+        ("<json>{}</json>" * 11, "holds more than 10 JSON blocks"),
+        ("ACTION: a\n" + 'PARAMS: {"a":1,}\n' * 11, "holds more than 10 JSON blocks"),
+        ('<json>{"tool": "a", "params": {"x": [%s1]}}</json>' % ("1," * 20_000), "holds more than 20000 JSON values"),
+        ("x" * (MAX_REPLY_CHARS + 1), f"has {MAX_REPLY_CHARS + 1} characters"),
+    ],
+)
+def test_a_complaint_says_what_was_wrong_and_what_to_send(text, said):
+    sentence = complaint(text)
+    assert sentence.startswith("Your reply ")
+    assert said in sentence
+    assert sentence.endswith(f"; send exactly one action, such as {REPLY_EXAMPLE}")
+
+
+def test_commas_and_brackets_in_a_text_are_not_counted_as_values():
+    assert action(render_reply(Action(tool="a", params={"x": ",[{" * 30_000}))).params == {"x": ",[{" * 30_000}
+
+
+def test_a_long_thought_is_cut():
+    assert len(action(render_reply(Action(tool="a", thought="x" * 9_999))).thought) == MAX_THOUGHT_CHARS
+
+
+def test_a_thought_that_is_not_text_is_kept_as_json():
+    assert action('<json>{"tool": "a", "thought": {"goal": "ä"}}</json>').thought == '{"goal": "ä"}'
+
+
+def test_lone_surrogates_become_encodable():
+    found = action('<json>{"tool": "a", "thought": "\\ud800", "params": {"\\udfff": ["\\ud83d"]}}</json>')
+    found.model_dump_json().encode("utf-8")
+    assert found.params == {"\ufffd": ["\ufffd"]}
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+actions = st.builds(
+    Action,
+    tool=st.from_regex(TOOL_NAME, fullmatch=True),
+    params=st.dictionaries(texts, values, max_size=4),
+    thought=texts,
+)
+noise = st.text(st.characters(exclude_characters="<{"), max_size=60)
+
+
+@given(actions, noise, noise)
+def test_any_action_survives_its_reply_with_any_text_around_it(written, before, after):
+    assert action(before + render_reply(written) + after) == written
+
+
+@given(actions)
+def test_any_action_survives_the_form_of_lines(written):
+    text = f"THOUGHT: x\nACTION: {written.tool}\nPARAMS: {json.dumps(written.params)}"
+    assert action(text) == written.model_copy(update={"thought": "x"})
+
+
+@given(actions)
+def test_a_rendered_reply_is_one_line_of_ascii_with_one_pair_of_tags(written):
+    text = render_reply(written)
+    assert text.isascii()
+    assert text.isprintable()
+    assert text.count("<") == 2
+
+
+@pytest.mark.parametrize(("value", "error"), [(float("nan"), ValueError), (object(), TypeError)])
+def test_parameters_that_json_cannot_hold_are_refused(value, error):
+    with pytest.raises(error):
+        render_reply(Action(tool="a", params={"x": value}))
+
+
+pieces = st.sampled_from(
+    [
+        "<json>",
+        "</json>",
+        "```json\n",
+        "```",
+        "{",
+        "}",
+        "[",
+        ",",
+        '"',
+        "\\",
+        '"tool":',
+        '"a"',
+        '"params":',
+        "ACTION: a\n",
+        "PARAMS: ",
+        "THOUGHT: ",
+        "\n",
+        "\x00",
+        "\ud800",
+        "\\ud800",
+        "1e999",
+        "NaN",
+        CLICK_JSON,
+    ]
+)
+
+
+@given(st.lists(pieces | st.text(max_size=4), max_size=25).map("".join))
+def test_any_text_is_an_action_or_one_bounded_encodable_line(text):
+    reply = parse_reply(text)
+    assert (reply.action is None) != (reply.complaint is None)
+    reply.model_dump_json().encode("utf-8")
+    if reply.complaint is not None:
+        assert len(reply.complaint) < 400
+        assert len(reply.complaint.splitlines()) == 1
+
+
+HOSTILE = [
+    "<json>{",
+    '<json>{"',
+    '<json>{"a":',
+    "<json>[",
+    "PARAMS: {",
+    'ACTION: a\nPARAMS: {"',
+    "ACTION: a\n",
+    "```\n{",
+    '"\\',
+    ", ",
+    "[ ",
+    "`",
+    "\n",
+    "< json",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize("start", ["", '<json>{"tool": "a", "params": {"x": "'])
+def test_hostile_repetition_is_answered(start, piece):
+    reply = parse_reply((start + piece * MAX_REPLY_CHARS)[:MAX_REPLY_CHARS])
+    assert (reply.action is None) != (reply.complaint is None)

@@ -1,0 +1,43 @@
+"""What the documents say about names, files and settings is true."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import wabe
+from judge.config import RunConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+LISTED = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+DOCUMENTS = sorted(LISTED.split())
+# Set by `wabe run` itself.
+NOT_FOR_USERS = {"participant_ids"}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_relative_link_leads_to_a_file(name: str) -> None:
+    text = (ROOT / name).read_text()
+    targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text)
+    assert [target for target in targets if not ((ROOT / name).parent / target).exists()] == []
+
+
+def test_every_setting_is_documented() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    named = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\|([^|]+)\|", text, re.MULTILINE))))
+    assert set(RunConfig.model_fields) - NOT_FOR_USERS <= named
+
+
+def test_what_the_readme_imports_exists() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    imported = [
+        alias.name
+        for block in blocks
+        for node in ast.walk(ast.parse(block))
+        if isinstance(node, ast.ImportFrom) and node.module == "wabe"
+        for alias in node.names
+    ]
+    assert set(imported) <= set(wabe.__all__)
