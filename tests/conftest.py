@@ -29,7 +29,7 @@ class _ShortPauses:
         await asyncio.sleep(min(delay, 0.01))
 
 
-uvicorn.server.asyncio = _ShortPauses()  # type: ignore[attr-defined]
+vars(uvicorn.server)["asyncio"] = _ShortPauses()
 # No test here trusts a certificate, and reading the machine's takes 20 ms for each HTTP client.
 ssl.SSLContext.load_verify_locations = lambda *_, **__: None  # type: ignore[method-assign]
 
@@ -56,8 +56,10 @@ def browser_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def text_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts are played in a `TextBrowser`: for tests in which the browser is not the point."""
+
     from helpers.browser import text_browser as text
+    from judge.browser.chromium import BrowserSettings
     from judge.server import service
 
-    monkeypatch.setattr(service.BrowserSettings, "from_config", lambda *_: None)
+    monkeypatch.setattr(BrowserSettings, "from_config", lambda *_: None)
     monkeypatch.setattr(service, "open_browser", lambda *_: text.text_browser())

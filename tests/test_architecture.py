@@ -139,7 +139,7 @@ def test_no_tracked_file_names_a_registry_host_or_a_path_of_one_machine() -> Non
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split(
         "\n"
     )
-    found = []
+    found: list[str] = []
     for name in filter(None, listed):
         path = ROOT / name
         if path.is_file() and path.stat().st_size < 5_000_000:

@@ -170,7 +170,12 @@ async def test_a_slow_participant_cannot_use_up_the_time_of_the_step(judge: Live
         return tool_call("browser_wait_for", time=3) if turn.n == 0 else finish()
 
     with hostile_site() as site:
-        limits = {"reply_timeout_s": 4, "step_timeout_s": 4.5, "call_timeout_s": 4, "navigation_timeout_s": 2}
+        limits: dict[str, Any] = {
+            "reply_timeout_s": 4,
+            "step_timeout_s": 4.5,
+            "call_timeout_s": 4,
+            "navigation_timeout_s": 2,
+        }
         assessed = await judge.play(script, site.url, **limits)
     assert assessed.verdict == ("failure", "finished"), assessed.entry
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers.browser.hostile_site import hostile_site, tripwire
+from helpers.browser.hostile_site import Page, hostile_site, tripwire
 from helpers.episode.live_judge import LiveJudge, finish, live_judge, participant, some_tasks, to_the_goal
 from helpers.llm.servers import ModelServer, openai_error
 from judge.browser.chromium import BrowserSettings
@@ -340,7 +340,7 @@ async def test_a_redirecting_participant_leads_the_judge_nowhere(judge: LiveJudg
         def away(handler: Any) -> None:
             handler.redirect(f"http://127.0.0.1:{secret.server_port}/secret")
 
-        pages = {"/.well-known/agent-card.json": away, "/.well-known/agent.json": away}
+        pages: dict[str, Page] = {"/.well-known/agent-card.json": away, "/.well-known/agent.json": away}
         with hostile_site(pages) as agent, hostile_site() as site:
             assessed = await judge.ask(agent.url, some_tasks(site.url))
         assessed.check(on_disk=False)

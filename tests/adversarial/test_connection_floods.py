@@ -81,6 +81,7 @@ class Served:
         reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
         writer.write(sent)
         await until(lambda: set(self.all.connections) - before)
+        ours: Any
         (ours,) = set(self.all.connections) - before
         await until(lambda: not sent or ours.received or ours.cycle or ours not in self.all.connections)
         self.clients.append(Client(reader, writer, ours))
@@ -374,8 +375,9 @@ async def test_running_out_of_descriptors_fills_no_log_and_passes(
     record_property("outcome", f"{logged} log records, then the last of {len(waiting)} clients got {answer[9:12]!r}")
     assert 1 <= logged <= 2
     assert b"200" in answer
-    for client in (*waiting, writer):
+    for client in waiting:
         client.close()
+    writer.close()
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

@@ -103,7 +103,12 @@ def a_reply(dice: random.Random) -> str:
         params = a_value(dice)
     elif tool in TOOL_POLICY and dice.random() < 0.6:
         # Nearly right: what gets past the first checks must hold in the later ones.
-        plausible = {"target": ["e2", "e3", "e4"], "action": ["list", "new"], "values": [["One"]], "accept": [True]}
+        plausible: dict[str, list[Any]] = {
+            "target": ["e2", "e3", "e4"],
+            "action": ["list", "new"],
+            "values": [["One"]],
+            "accept": [True],
+        }
         params = {
             key: dice.choice(plausible.get(key, NASTY)) for key in TOOL_POLICY[tool].params if dice.random() < 0.8
         }

@@ -17,7 +17,7 @@ from judge.config import RunConfig
 from judge.scenario.models import AssessmentRequest
 from judge.server.limits import Capacity, ServiceLimits
 from judge.server.service import JudgeService
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import TaskSink, Turn
 from shared.errors import ModelBudgetSpent
 from shared.llm.limits import Budget, MeteredModel, estimate_tokens
 from shared.llm.model import ModelRequest
@@ -30,12 +30,12 @@ KEYS = Settings.from_environ({"OPENAI_API_KEY": "sk-not-a-real-key"})
 Told = Callable[[str, object], None]
 
 
-class Ends:
+class RecordedEnds(TaskSink):
     """A sink that keeps the notes and the end that a client is told."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self.end = ("", "")
+        self.ended = ("", "")
 
     async def update(self, text: str) -> None:
         self.notes += [text] if text.startswith("Note: ") else []
@@ -47,25 +47,25 @@ class Ends:
         pass
 
     async def complete(self, text: str | None = None) -> None:
-        self.end = ("completed", text or "")
+        self.ended = ("completed", text or "")
 
     async def fail(self, text: str) -> None:
-        self.end = ("failed", text)
+        self.ended = ("failed", text)
 
     async def reject(self, text: str) -> None:
-        self.end = ("rejected", text)
+        self.ended = ("rejected", text)
 
     async def reply(self, text: str) -> None:
-        self.end = ("reply", text)
+        self.ended = ("reply", text)
 
 
-async def ask(folder: Path, limits: ServiceLimits, tasks: int = 1, **config: Any) -> Ends:
+async def ask(folder: Path, limits: ServiceLimits, tasks: int = 1, **config: Any) -> RecordedEnds:
     """How a judge with these limits ends a request that is accepted; its shard holds none of the tasks."""
     service = JudgeService(KEYS.model_copy(update={"browser_path": sys.executable}), folder, limits)
     empty_shard = {"shard_index": tasks, "num_shards": tasks + 1}
     asked = {"tasks": some_tasks("https://shop.test/", tasks), "judge_model": PRICED, **empty_shard, **config}
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": asked})
-    ends = Ends()
+    ends = RecordedEnds()
     await service.execute(Turn(text=text, context_id="c", task_id="t"), ends)
     return ends
 
@@ -89,7 +89,7 @@ async def test_a_budget_is_clamped_to_the_judges_and_the_client_summary_of(
     ends = await ask(tmp_path, limits, **({} if asked is None else {key: asked}))
     set_to = recorded(tmp_path, key)
     record_property("outcome", f"set to {set_to:g}; {' '.join(ends.notes) or 'no note'}")
-    assert ends.end[0] == "completed"
+    assert ends.ended[0] == "completed"
     assert set_to == min(asked or 50, 50)
     assert bool(ends.notes) == (set_to == 50)
     assert all(key in note and "50" in note for note in ends.notes)
@@ -111,9 +111,9 @@ async def test_a_request_beyond_a_cap_is_rejected_and_leaves_nothing(
     tmp_path: Path, record_property: Told, limits: ServiceLimits, config: dict[str, Any], why: str
 ) -> None:
     ends = await ask(tmp_path, limits, **config)
-    record_property("outcome", ": ".join(ends.end))
-    assert ends.end[0] == "rejected"
-    assert why in ends.end[1]
+    record_property("outcome", ": ".join(ends.ended))
+    assert ends.ended[0] == "rejected"
+    assert why in ends.ended[1]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -121,14 +121,14 @@ async def test_the_cap_on_tasks_counts_those_of_the_shard_that_is_asked_for(
     tmp_path: Path, record_property: Told
 ) -> None:
     ends = await ask(tmp_path, ServiceLimits(max_tasks=2), tasks=6, num_shards=7, shard_index=6)
-    record_property("outcome", ": ".join(ends.end))
-    assert ends.end[0] == "completed"
+    record_property("outcome", ": ".join(ends.ended))
+    assert ends.ended[0] == "completed"
 
 
 async def test_no_default_changes_what_a_local_user_asks_for(tmp_path: Path, record_property: Told) -> None:
     wanted = {"max_parallel": 64, "judge_max_concurrency": 256, "max_steps": 1000, "task_timeout_s": 80_000}
     ends = await ask(tmp_path, ServiceLimits(descriptors=20_000), **wanted)
-    record_property("outcome", f"{ends.end[0]}, {len(ends.notes)} notes")
+    record_property("outcome", f"{ends.ended[0]}, {len(ends.notes)} notes")
     assert {key: recorded(tmp_path, key) for key in wanted} == wanted
     assert recorded(tmp_path, "max_judge_cost_usd") is None
     assert ends.notes == []

@@ -18,7 +18,7 @@ WAIT = Action(tool="browser_wait_for", params={"time": 30})
 ELSEWHERE = "https://other.example/slow"
 MINUTE_S = 60
 # With these actions of a minute each, the second one is over the limit if it counts.
-LIMITS = {"reply_timeout_s": 80, "step_timeout_s": 90, "task_timeout_s": 100}
+LIMITS: dict[str, Any] = {"reply_timeout_s": 80, "step_timeout_s": 90, "task_timeout_s": 100}
 
 
 def going(url: str) -> Action:

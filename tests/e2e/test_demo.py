@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import tomli
 
-from helpers.runner.commands import ROOT, FinishedCommand, listening, run_command
+from helpers.paths import ROOT
+from helpers.runner.commands import FinishedCommand, listening, run_command
 from judge.results.leaderboard import rows
 from judge.scenario.toml import load_scenario
 from judge.store import load_trajectory
@@ -34,7 +35,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedCommand, Pat
 
 
 def submission(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "submission.json").read_text())
+    return dict(json.loads((folder / "submission.json").read_text()))
 
 
 def test_it_ends_well_and_says_where_the_results_are(demo: tuple[FinishedCommand, Path]) -> None:

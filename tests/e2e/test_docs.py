@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import tomli
 
-from helpers.runner.commands import ROOT, run_command
+from helpers.paths import ROOT
+from helpers.runner.commands import run_command
 from helpers.scenario.copies import scenario_on_free_ports
 
 DOCS = ROOT / "scenarios" / "docs"

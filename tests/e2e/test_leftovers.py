@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def assert_nothing_left(ended: FinishedCommand, scenario: Path) -> None:
     assert [port for port in ports_of(scenario) if listening(port)] == []
 
 
-def start(folder: Path, scenario: Path) -> object:
+def start(folder: Path, scenario: Path) -> AbstractContextManager[RunningCommand]:
     return command(
         folder / "tmp", "agentbeats-run", scenario, "--task", TASK, "--output-dir", folder / "out", env={"TERM": "dumb"}
     )

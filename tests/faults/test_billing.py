@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ async def test_a_cancelled_call_counts_by_estimate_and_is_marked(record_property
 
 
 @pytest.mark.parametrize("budget", [{"max_tokens": estimate_tokens(ASK)}, {"max_cost_usd": 1e-6}])
-async def test_cancelled_calls_use_up_a_budget(record_property: Record, budget: dict[str, float]) -> None:
+async def test_cancelled_calls_use_up_a_budget(record_property: Record, budget: dict[str, Any]) -> None:
     inner = ScriptedModel(lambda _: "x")
     metered = MeteredModel(inner, PRICE, **budget)
     await cut_off(metered, inner)

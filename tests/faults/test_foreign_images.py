@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 from playwright._impl._driver import compute_driver_executable
 
+from helpers.paths import ROOT
 from helpers.ports import free_port
-from helpers.runner.container_engine import ROOT, Engine, play, real_engine
+from helpers.runner.container_engine import Engine, play, real_engine
 from judge.commands.doctor import check_agent
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from helpers.paths import ROOT
 from helpers.ports import free_port
-from helpers.runner.commands import ROOT, command, listening, run_command
+from helpers.runner.commands import command, listening, run_command
 from helpers.scenario.copies import ports_of, scenario_on_free_ports
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

@@ -38,7 +38,15 @@ POINTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "a number in an item": ("1. Pay at most 3. Then leave\n2. B", ("Pay at most 3. Then leave", "B")),
     "an abbreviation": ("e.g. this page", ()),
 }
-HEADINGS = ("", "Key Points:", "**Key Points**:", "**Key Points:**", "### Key Points", "Key Points –", "## Key points:")
+HEADINGS: tuple[str, ...] = (
+    "",
+    "Key Points:",
+    "**Key Points**:",
+    "**Key Points:**",
+    "### Key Points",
+    "Key Points –",
+    "## Key points:",
+)
 HEADINGS += ("Here are the key points of the task:", "Sure!", "__Key Points__:")
 MARKS = ("{}.", "{})", "({})", "**{}.**", "{}:", "Step {}:", "Key Point {}:", "[{}]")
 ITEMS = ("Filter", "Sort by price", "Buy the cheapest lamp", "The date is 3 May", "Rated 4.5 or more", "Pay")

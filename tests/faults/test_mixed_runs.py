@@ -12,12 +12,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from helpers.ports import free_ports
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
-from judge import store as store_module
 from judge.commands.app import app
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
@@ -25,7 +25,7 @@ from judge.runner.run import RunOptions, make_plan, resume_command
 from judge.scenario.request import parse_request
 from judge.server.service import JudgeService
 from judge.store import RunStore
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import TaskSink, Turn
 from shared.errors import ConfigError
 from shared.files import read_json, write_json
 from shared.settings import Settings
@@ -35,9 +35,11 @@ Record = Callable[[str, object], None]
 ENV = {"env": 'env = { MODE = "weak" }'}
 
 
-def plan_again(scenario: Path, out: Path, resume: str = "latest", settings: Settings | None = None, **options: object):
+def plan_again(
+    scenario: Path, out: Path, resume: str = "latest", settings: Settings | None = None, **options: Any
+) -> Any:
     return make_plan(
-        RunOptions(scenario=scenario, output_dir=out, resume=resume, **options),  # type: ignore[arg-type]
+        RunOptions(scenario=scenario, output_dir=out, resume=resume, **options),
         settings or Settings(),
     )
 
@@ -70,7 +72,7 @@ def test_a_run_is_not_resumed_by_another_request(
     tmp_path: Path,
     record_property: Record,
     scenario_changes: dict[str, str],
-    options: dict[str, object],
+    options: dict[str, Any],
     difference: str,
 ) -> None:
     path = write_scenario(tmp_path / "s.toml")
@@ -107,7 +109,7 @@ def test_every_difference_has_a_line_of_its_own(tmp_path: Path, record_property:
     ],
 )
 def test_what_changes_no_result_may_change_on_resume(
-    tmp_path: Path, record_property: Record, config: str, options: dict[str, object]
+    tmp_path: Path, record_property: Record, config: str, options: dict[str, Any]
 ) -> None:
     path = write_scenario(tmp_path / "s.toml")
     store = interrupted_run(path, tmp_path / "out")
@@ -121,9 +123,9 @@ def test_what_changes_no_result_may_change_on_resume(
 
 def test_the_printed_command_resumes_the_run_it_names(tmp_path: Path, record_property: Record) -> None:
     path = write_scenario(tmp_path / "s.toml")
-    chosen = {"limit": 1, "participant_model": "gpt 9"}
+    chosen: dict[str, Any] = {"limit": 1, "participant_model": "gpt 9"}
     store = interrupted_run(path, tmp_path / "out", **chosen)
-    command = resume_command(RunOptions(scenario=path, output_dir=tmp_path / "out", **chosen), store)  # type: ignore[arg-type]
+    command = resume_command(RunOptions(scenario=path, output_dir=tmp_path / "out", **chosen), store)
     record_property("outcome", command.partition(str(path))[2])
     assert command.endswith(f"--limit 1 --participant-model 'gpt 9' --resume {store.run_id}")
     assert plan_again(path, tmp_path / "out", store.run_id, **chosen).store is not None
@@ -140,11 +142,11 @@ def test_no_value_of_a_secret_is_recorded(tmp_path: Path, record_property: Recor
     assert plan_again(path, tmp_path / "out", settings=rotated).store is not None
 
 
-class Ends:
+class RecordedEnds(TaskSink):
     """A sink that keeps the end of an assessment."""
 
     def __init__(self) -> None:
-        self.end: tuple[str, str | None] = ("none", None)
+        self.ended: tuple[str, str | None] = ("none", None)
 
     async def annotate(self, metadata: object) -> None: ...
 
@@ -153,29 +155,29 @@ class Ends:
     async def artifact(self, name: str, texts: list[str]) -> None: ...
 
     async def complete(self, text: str | None = None) -> None:
-        self.end = ("completed", text)
+        self.ended = ("completed", text)
 
     async def fail(self, text: str) -> None:
-        self.end = ("failed", text)
+        self.ended = ("failed", text)
 
     async def reject(self, text: str) -> None:
-        self.end = ("rejected", text)
+        self.ended = ("rejected", text)
 
     async def reply(self, text: str) -> None: ...
 
 
 async def ask_judge(
-    folder: Path, run_id: str, url: str = "http://127.0.0.1:1/", **config: object
+    folder: Path, run_id: str, url: str = "http://127.0.0.1:1/", **config: Any
 ) -> tuple[str, str | None]:
     """How a judge ends a request for this run. Its shard is empty, so it needs no browser."""
     settings = Settings(trust_config=True, browser_path=sys.executable)
     tasks = [{"task_id": "t", "website": "https://shop.test/", "task": "Look."}]
     shard = {"shard_index": 1, "num_shards": 2}
     body = {"judge_model": "offline", "run_id": run_id, "tasks": tasks, **shard, **config}
-    sink = Ends()
+    sink = RecordedEnds()
     text = json.dumps({"participants": {"p": url}, "config": body})
     await JudgeService(settings, folder).execute(Turn(text=text, context_id="c", task_id="t"), sink)
-    return sink.end
+    return sink.ended
 
 
 @pytest.mark.parametrize(
@@ -189,11 +191,11 @@ async def ask_judge(
     ],
 )
 async def test_the_judge_refuses_another_request_for_a_run_it_has(
-    tmp_path: Path, record_property: Record, changes: dict[str, object], difference: str
+    tmp_path: Path, record_property: Record, changes: dict[str, Any], difference: str
 ) -> None:
     assert (await ask_judge(tmp_path, "r1"))[0] == "completed"
     before = (tmp_path / "runs" / "r1" / "run.json").read_bytes()
-    end, said = await ask_judge(tmp_path, "r1", **changes)  # type: ignore[arg-type]
+    end, said = await ask_judge(tmp_path, "r1", **changes)
     record_property("outcome", f"{end}: {difference}")
     assert end == "rejected"
     assert difference in str(said)
@@ -426,7 +428,7 @@ def test_a_file_system_without_locks_is_warned_of_and_used(
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(store_module.fcntl, "flock", refuse)
+    monkeypatch.setattr("fcntl.flock", refuse)
     store = RunStore(tmp_path, "r1")
     with caplog.at_level(logging.WARNING), store.held("judge"):
         store.create()

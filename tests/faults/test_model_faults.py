@@ -1,6 +1,7 @@
 """The judge model is down, rate-limited, blocked, truncated, slow or confused: unscored, never a success or a 0."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{module}.MAX_RETRY_DELAY", 0.02, raising=False)
 
 
-async def judged(judge: LiveJudge, plan: Plan, **config: object) -> AssessedRun:
+async def judged(judge: LiveJudge, plan: Plan, **config: Any) -> AssessedRun:
     judge.model.plan = plan
     with hostile_site() as site:
         return await judge.play(to_the_goal, site.url, **config)

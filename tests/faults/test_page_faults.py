@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from typing import Any
 
 import pytest
 
@@ -76,7 +77,7 @@ async def test_a_page_that_never_loads_on_the_way_is_told_to_the_participant(
     def script(turn: ParticipantTurn) -> str:
         if turn.n == strike + 1:
             heard.append(turn.observation.feedback)
-        return visiting(f"{site.url}silent", strike)(turn)
+        return str(visiting(f"{site.url}silent", strike)(turn))
 
     with hostile_site({"/silent": never_answers}) as site:
         assessed = await judge.play(script, site.url)
@@ -137,11 +138,16 @@ async def test_ten_megabytes_of_page_reach_the_participant_bounded(judge: LiveJu
 
     def script(turn: ParticipantTurn) -> str:
         lengths.append(len(turn.message.text))
-        return visiting(f"{site.url}huge", 0)(turn)
+        return str(visiting(f"{site.url}huge", 0)(turn))
 
     assert len(HUGE) > 9_000_000
     with hostile_site({"/huge": HUGE}) as site:
-        limits = {"navigation_timeout_s": 15, "call_timeout_s": 20, "action_timeout_s": 10, "step_timeout_s": 50}
+        limits: dict[str, Any] = {
+            "navigation_timeout_s": 15,
+            "call_timeout_s": 20,
+            "action_timeout_s": 10,
+            "step_timeout_s": 50,
+        }
         assessed = await judge.play(script, site.url, task_timeout_s=100, **limits)
     assert assessed.verdict == ("success", "finished"), assessed.entry
     assert max(lengths) < 60_000

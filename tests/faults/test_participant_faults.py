@@ -5,23 +5,24 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
-from helpers.a2a.raw_agent import RawAgent, RawRequest, http, message, raw_agent
+from helpers.a2a.raw_agent import Answer, RawAgent, RawRequest, http, message, raw_agent
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import AssessedRun, LiveJudge, ParticipantTurn, finish, some_tasks, tool_call
+from helpers.paths import ROOT
 from helpers.ports import free_port
-from helpers.runner.commands import ROOT
 
 pytestmark = pytest.mark.usefixtures("text_browser")
 
 PRESS = tool_call("browser_press_key", key="Tab")
 
 
-async def play_raw(judge: LiveJudge, answer: Callable[[RawRequest], object], **config: object) -> AssessedRun:
+async def play_raw(judge: LiveJudge, answer: Answer, **config: Any) -> AssessedRun:
     """One assessment of a raw participant, its books checked."""
     with hostile_site() as site:
         async with raw_agent(answer) as agent:
@@ -137,7 +138,7 @@ async def test_a_task_over_its_time_is_scored_zero(judge: LiveJudge) -> None:
 
     with hostile_site() as site:
         # The waits alone take longer than the task may.
-        limits = {"task_timeout_s": 4, "step_timeout_s": 3.5, "call_timeout_s": 3, "reply_timeout_s": 3}
+        limits: dict[str, Any] = {"task_timeout_s": 4, "step_timeout_s": 3.5, "call_timeout_s": 3, "reply_timeout_s": 3}
         limits |= {"navigation_timeout_s": 2}
         assessed = await judge.play(script, site.url, **limits)
     assert assessed.verdict == ("failure", "task_timeout")

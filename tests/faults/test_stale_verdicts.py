@@ -86,7 +86,7 @@ def another_task(folder: Path, name: str) -> Path:
     return folder.parent / name
 
 
-DAMAGES: dict[str, Callable[[Path], None]] = {
+DAMAGES: dict[str, Callable[[Path], object]] = {
     "result json cut off": lambda t: (t / "result.json").write_bytes((t / "result.json").read_bytes()[:900]),
     "two screenshots swapped": lambda t: swap(t / "trajectory/step_000.jpg", t / "trajectory/step_001.jpg"),
     "a snapshot edited": lambda t: (t / "snapshots/step_001.yaml").write_text('- button "Buy" [ref=e1]'),
@@ -190,14 +190,18 @@ def finished(tmp_path: Path) -> RunStore:
 
 
 VERDICT = "verdicts/webjudge-1.json"
+
+
+def delete_verdict(task: Path) -> None:
+    (task / VERDICT).unlink()
+    edit(task / "result.json", lambda value: value.update(verdict_of_judge=None, reason=None, judge=None))
+
+
 TAMPERINGS: dict[str, Callable[[Path], Any]] = {
     **{name: damage for name, damage in DAMAGES.items() if name != "everything of another task"},
     "a verdict copied from another task": lambda t: shutil.copyfile(another_task(t, "t1") / VERDICT, t / VERDICT),
     "a verdict deleted": lambda t: (t / VERDICT).unlink(),
-    "a verdict deleted on both sides": lambda t: (
-        (t / VERDICT).unlink(),
-        edit(t / "result.json", lambda value: value.update(verdict_of_judge=None, reason=None, judge=None)),
-    ),
+    "a verdict deleted on both sides": delete_verdict,
     "a verdict of another judge put there": lambda t: shutil.copyfile(
         another_task(t, "t1") / VERDICT, t / "verdicts/rubric-2.json"
     ),

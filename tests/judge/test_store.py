@@ -35,7 +35,7 @@ def test_a_screenshot_is_written_as_the_browser_gave_it(tmp_path: Path) -> None:
     files = store.write_page(3, PAGE)
     assert files["screenshot"] == "trajectory/step_003.jpg"
     assert (tmp_path / "t1" / files["screenshot"]).read_bytes() == PAGE.screenshot
-    assert (tmp_path / "t1" / files["snapshot"]).read_text() == PAGE.snapshot
+    assert (tmp_path / "t1" / str(files["snapshot"])).read_text() == PAGE.snapshot
 
 
 def test_a_page_behind_a_dialog_has_no_screenshot(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_written_is_a_config_error(tmp_path: Path) -> No
 
 # --- limits of what is recorded ---------------------------------------------------------------------------------------
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=400)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=400)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT,
     lambda inner: st.lists(inner, max_size=8) | st.dictionaries(TEXT, inner, max_size=8),

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from helpers.participants import observed
 from judge.browser.tools import Complaint, check_action, offered_tools
+from participants.base import Observation
 from participants.random import RandomAgent
-from shared.models import Action, Observation, Page, ToolSpec
+from shared.models import Action, Page, ToolSpec
 from shared.snapshot import parse_snapshot
 
 SNAPSHOT = """\

@@ -28,7 +28,7 @@ def load() -> ModuleType:
 
 
 DETACH = load()
-texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 values = st.recursive(
     texts | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),

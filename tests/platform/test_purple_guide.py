@@ -115,7 +115,7 @@ async def _serving(server: uvicorn.Server, sock: socket.socket) -> AsyncIterator
 
 
 def message_context(document: dict[str, Any]) -> str:
-    inner = document.get("params", document.get("result"))
+    inner: Any = document.get("params", document.get("result"))
     found: str = inner.get("message", inner)["contextId"]
     return found
 

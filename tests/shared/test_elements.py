@@ -78,4 +78,4 @@ def test_any_text_is_an_element_or_a_mistake_inside_it(written: str) -> None:
         parse_element(written)
     except Invalid as error:
         mistake = error
-    assert mistake is None or (1 <= mistake.column <= len(written) + 2 and mistake.remedy)
+    assert mistake is None or (1 <= (mistake.column or 0) <= len(written) + 2 and mistake.remedy)

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,14 +12,14 @@ CLICK = Action(tool="browser_click", params={"target": "e12"})
 CLICK_JSON = '{"tool": "browser_click", "params": {"target": "e12"}}'
 
 
-def action(text):
+def action(text: str) -> Any:
     reply = parse_reply(text)
     assert reply.complaint is None
     assert reply.action is not None
     return reply.action
 
 
-def complaint(text):
+def complaint(text: str) -> Any:
     reply = parse_reply(text)
     assert reply.action is None
     assert reply.complaint is not None
@@ -61,7 +62,7 @@ def complaint(text):
         'ACTION: finish\nPARAMS: {}\nno\nACTION: browser_click\nPARAMS: {"target": "e12"}',
     ],
 )
-def test_one_action_is_read_in_many_forms(text):
+def test_one_action_is_read_in_many_forms(text: str) -> None:
     assert action(text) == CLICK
 
 
@@ -77,17 +78,17 @@ def test_one_action_is_read_in_many_forms(text):
         "ACTION: finish\nPARAMS: {}",
     ],
 )
-def test_without_parameters_there_are_none(text):
+def test_without_parameters_there_are_none(text: str) -> None:
     assert action(text) == Action(tool="finish")
 
 
-def test_thought_action_and_parameters_are_read_from_lines():
+def test_thought_action_and_parameters_are_read_from_lines() -> None:
     text = 'THOUGHT: The field is\nempty.\nACTION: browser_type\nPARAMS: {"text": "ACTION: finish"}'
     expected = Action(tool="browser_type", params={"text": "ACTION: finish"}, thought="The field is\nempty.")
     assert action(text) == expected
 
 
-def test_a_label_inside_a_string_over_lines_is_text():
+def test_a_label_inside_a_string_over_lines_is_text() -> None:
     text = 'ACTION: browser_type\nPARAMS: {"text": "a\nACTION: finish\nb"}'
     assert action(text) == Action(tool="browser_type", params={"text": "a\nACTION: finish\nb"})
 
@@ -95,7 +96,7 @@ def test_a_label_inside_a_string_over_lines_is_text():
 @pytest.mark.parametrize(
     "typed", ["</json>", "<json>{}</json>", ",}", "[1,]", "```", "a\nb", '<json>{"tool": "finish"}</json>']
 )
-def test_typed_text_is_never_mistaken_for_markup(typed):
+def test_typed_text_is_never_mistaken_for_markup(typed: str) -> None:
     text = '<json>{"tool": "browser_type", "params": {"text": ' + json.dumps(typed) + ",}}</json>"
     assert action(text).params == {"text": typed}
 
@@ -143,26 +144,26 @@ def test_typed_text_is_never_mistaken_for_markup(typed):
         ("x" * (MAX_REPLY_CHARS + 1), f"has {MAX_REPLY_CHARS + 1} characters"),
     ],
 )
-def test_a_complaint_says_what_was_wrong_and_what_to_send(text, said):
+def test_a_complaint_says_what_was_wrong_and_what_to_send(text: str, said: str) -> None:
     sentence = complaint(text)
     assert sentence.startswith("Your reply ")
     assert said in sentence
     assert sentence.endswith(f"; send exactly one action, such as {REPLY_EXAMPLE}")
 
 
-def test_commas_and_brackets_in_a_text_are_not_counted_as_values():
+def test_commas_and_brackets_in_a_text_are_not_counted_as_values() -> None:
     assert action(render_reply(Action(tool="a", params={"x": ",[{" * 30_000}))).params == {"x": ",[{" * 30_000}
 
 
-def test_a_long_thought_is_cut():
+def test_a_long_thought_is_cut() -> None:
     assert len(action(render_reply(Action(tool="a", thought="x" * 9_999))).thought) == MAX_THOUGHT_CHARS
 
 
-def test_a_thought_that_is_not_text_is_kept_as_json():
+def test_a_thought_that_is_not_text_is_kept_as_json() -> None:
     assert action('<json>{"tool": "a", "thought": {"goal": "ä"}}</json>').thought == '{"goal": "ä"}'
 
 
-def test_lone_surrogates_become_encodable():
+def test_lone_surrogates_become_encodable() -> None:
     found = action('<json>{"tool": "a", "thought": "\\ud800", "params": {"\\udfff": ["\\ud83d"]}}</json>')
     found.model_dump_json().encode("utf-8")
     assert found.params == {"\ufffd": ["\ufffd"]}
@@ -184,18 +185,18 @@ noise = st.text(st.characters(exclude_characters="<{"), max_size=60)
 
 
 @given(actions, noise, noise)
-def test_any_action_survives_its_reply_with_any_text_around_it(written, before, after):
+def test_any_action_survives_its_reply_with_any_text_around_it(written: Action, before: str, after: str) -> None:
     assert action(before + render_reply(written) + after) == written
 
 
 @given(actions)
-def test_any_action_survives_the_form_of_lines(written):
+def test_any_action_survives_the_form_of_lines(written: Action) -> None:
     text = f"THOUGHT: x\nACTION: {written.tool}\nPARAMS: {json.dumps(written.params)}"
     assert action(text) == written.model_copy(update={"thought": "x"})
 
 
 @given(actions)
-def test_a_rendered_reply_is_one_line_of_ascii_with_one_pair_of_tags(written):
+def test_a_rendered_reply_is_one_line_of_ascii_with_one_pair_of_tags(written: Action) -> None:
     text = render_reply(written)
     assert text.isascii()
     assert text.isprintable()
@@ -203,7 +204,7 @@ def test_a_rendered_reply_is_one_line_of_ascii_with_one_pair_of_tags(written):
 
 
 @pytest.mark.parametrize(("value", "error"), [(float("nan"), ValueError), (object(), TypeError)])
-def test_parameters_that_json_cannot_hold_are_refused(value, error):
+def test_parameters_that_json_cannot_hold_are_refused(value: Any, error: Any) -> None:
     with pytest.raises(error):
         render_reply(Action(tool="a", params={"x": value}))
 
@@ -238,7 +239,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces | st.text(max_size=4), max_size=25).map("".join))
-def test_any_text_is_an_action_or_one_bounded_encodable_line(text):
+def test_any_text_is_an_action_or_one_bounded_encodable_line(text: str) -> None:
     reply = parse_reply(text)
     assert (reply.action is None) != (reply.complaint is None)
     reply.model_dump_json().encode("utf-8")
@@ -267,6 +268,6 @@ HOSTILE = [
 
 @pytest.mark.parametrize("piece", HOSTILE)
 @pytest.mark.parametrize("start", ["", '<json>{"tool": "a", "params": {"x": "'])
-def test_hostile_repetition_is_answered(start, piece):
+def test_hostile_repetition_is_answered(start: str, piece: str) -> None:
     reply = parse_reply((start + piece * MAX_REPLY_CHARS)[:MAX_REPLY_CHARS])
     assert (reply.action is None) != (reply.complaint is None)

@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -201,7 +201,7 @@ class LiveHub:
         """Whether the limit on viewers is reached."""
         return len(self._viewers) >= MAX_VIEWERS
 
-    async def changes(self) -> AsyncIterator[dict[str, Any]]:
+    async def changes(self) -> AsyncGenerator[dict[str, Any], None]:
         """First everything, then what changed, at most five times a second; ends when the hub is closed."""
         wake, seen = asyncio.Event(), -1
         self._viewers.add(wake)

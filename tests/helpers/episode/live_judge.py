@@ -281,13 +281,13 @@ def always_no(*_: Any) -> Any:
 
 
 def processes_of(browser_files: Path, what: str) -> list[int]:
-    """Pids of browsers (`browser`), tabs (`renderer`) or MCP servers (`server`) whose files are in `place`."""
-    told = {
+    """Pids of browsers (`browser`), tabs (`renderer`) or MCP servers (`server`) whose files are in `browser_files`."""
+    is_one: Callable[[str], bool] = {
         "browser": lambda line: f"--user-data-dir={browser_files}" in line and "--type=" not in line,
         "renderer": lambda line: f"--user-data-dir={browser_files}" in line and "--type=renderer" in line,
         "server": lambda line: f"--output-dir {browser_files}" in line,
     }[what]
-    found = [process.pid for process in list_processes() if told(process.command)]
+    found = [process.pid for process in list_processes() if is_one(process.command)]
     if what != "renderer" or found:
         return found
     # Tabs name no folder: they are told by the browser they descend from.

@@ -42,7 +42,7 @@ def _make(name: str, folder: Path, lock: Path) -> None:
         shutil.rmtree(old)
     # No virtual environment survives being moved: it is made in place, and counts when it is marked as done.
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    install = [
+    install: list[str | Path] = [
         folder / "bin" / "python",
         "-m",
         "pip",

@@ -64,7 +64,9 @@ def program(*command: str | Path) -> Iterator[subprocess.Popen[str]]:
 def foreign_agent(kind: str, shape: str = "message", gate: Path | None = None) -> Iterator[str]:
     """An agent built with somebody else's library; gives its address."""
     name, file = AGENTS[kind]
-    options: list[str | Path] = ["--shape", shape, *(["--gate", gate] if gate else [])]
+    options: list[str | Path] = ["--shape", shape]
+    if gate:
+        options += ["--gate", gate]
     with program(python_of(name), PROGRAMS / file, *options) as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip()
@@ -159,8 +161,16 @@ class JudgeProcess:
         self.folder = folder
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        self._command = [Path(sys.executable).parent / "wabe", "serve", "--port", str(port), "--output-dir", folder]
-        self._command += ["--card-url", card_url] if card_url else []
+        self._command: list[str | Path] = [
+            Path(sys.executable).parent / "wabe",
+            "serve",
+            "--port",
+            str(port),
+            "--output-dir",
+            folder,
+        ]
+        if card_url:
+            self._command += ["--card-url", card_url]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

@@ -86,7 +86,7 @@ def images_of(request: ModelRequest) -> list[bytes]:
 def key_point_script(statuses: dict[str, str]) -> Script:
     plain = webjudge_script()
 
-    def answer(request: ModelRequest) -> str:
+    def answer(request: ModelRequest) -> str | Completion | ModelError:
         if stage(request) != "key_point":
             return plain(request)
         text = str(request.parts[0])

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
+from helpers.paths import ROOT
 from helpers.ports import free_ports
-from helpers.runner.commands import ROOT
 
 
 def scenario_on_free_ports(name: str, folder: Path, **config: object) -> Path:

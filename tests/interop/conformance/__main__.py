@@ -66,7 +66,7 @@ def main() -> int:
     except IndexUnreachable as error:
         print(f"conformance: cannot install what the kit needs: {error}", file=sys.stderr)
         return 2
-    outcomes = {}
+    outcomes: dict[tuple[str, str], str] = {}
     for transports, folders in RUNS:
         found = run_kit(kit, python, transports, folders)
         outcomes |= {(transports, test): outcome for test, outcome in found.items()}

@@ -1,4 +1,5 @@
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -45,7 +46,13 @@ BREAKERS = [
 texts = st.lists(st.text(max_size=5) | st.sampled_from(BREAKERS), max_size=30).map("".join)
 
 
-def line(tool, **params):
+def parts_of(written: str) -> tuple[str, str, str | None]:
+    parts = split_line(written)
+    assert parts is not None
+    return parts
+
+
+def line(tool: str, **params: Any) -> Any:
     checked = check_action(Action(tool=tool, params=params), TOOLS, SNAPSHOT)
     assert isinstance(checked, CheckedAction), checked
     return action_line(checked, SNAPSHOT)
@@ -114,12 +121,12 @@ def line(tool, **params):
         ("browser_close", {}, "<page> -> CLOSE"),
     ],
 )
-def test_each_tool_has_its_line(tool, params, expected):
+def test_each_tool_has_its_line(tool: str, params: Any, expected: Any) -> None:
     assert line(tool, **params) == expected
 
 
-def test_every_offered_tool_has_a_line():
-    minimal = {
+def test_every_offered_tool_has_a_line() -> None:
+    minimal: dict[str, Any] = {
         "url": "https://a.example",
         "target": "e1",
         "startTarget": "e1",
@@ -133,16 +140,16 @@ def test_every_offered_tool_has_a_line():
         assert split_line(action_line(CheckedAction(tool=spec.name, params=params), SNAPSHOT)) is not None
 
 
-def test_a_tool_without_a_line_is_an_internal_error():
+def test_a_tool_without_a_line_is_an_internal_error() -> None:
     with pytest.raises(ValueError, match="no action line"):
         action_line(CheckedAction(tool="browser_evaluate", params={}), SNAPSHOT)
 
 
-def test_the_participants_description_of_an_element_is_never_shown():
+def test_the_participants_description_of_an_element_is_never_shown() -> None:
     assert line("browser_click", target="e2", element="BUY NOW") == "<STANDINGS link> -> CLICK"
 
 
-def test_a_filled_form_is_one_line_in_which_no_value_passes_for_a_field():
+def test_a_filled_form_is_one_line_in_which_no_value_passes_for_a_field() -> None:
     fields = [
         {"target": "e1", "name": "participant words", "type": "textbox", "value": 'a"; "Card textbox" = "1'},
         {"target": "e6", "name": "", "type": "checkbox", "value": "true"},
@@ -152,20 +159,20 @@ def test_a_filled_form_is_one_line_in_which_no_value_passes_for_a_field():
     )
 
 
-def test_long_names_and_values_are_cut():
-    _, _, value = split_line(line("browser_type", target="e1", text="x" * 9_999))
+def test_long_names_and_values_are_cut() -> None:
+    _, _, value = parts_of(line("browser_type", target="e1", text="x" * 9_999))
     assert value == "x" * (MAX_VALUE_CHARS - 1) + "…"
-    subject, _, _ = split_line(line("browser_click", target="e9"))
+    subject, _, _ = parts_of(line("browser_click", target="e9"))
     assert subject == "n" * (MAX_NAME_CHARS - 1) + "… heading"
 
 
-def test_a_long_list_says_how_much_is_left_out():
+def test_a_long_list_says_how_much_is_left_out() -> None:
     fields = [{"target": "e1", "name": "", "type": "textbox", "value": "v"}] * 50
     assert line("browser_fill_form", fields=fields).endswith('"v"; and 40 more')
     assert line("browser_select_option", target="f1e8", values=["v"] * 50).endswith('"v" and 40 more')
 
 
-def test_an_element_missing_from_the_snapshot_is_called_element():
+def test_an_element_missing_from_the_snapshot_is_called_element() -> None:
     assert action_line(CheckedAction(tool="browser_hover", params={"target": "e1"}), None) == "<element> -> HOVER"
     assert action_line(CheckedAction(tool="browser_hover", params={"target": "e1"}), Snapshot()) == "<element> -> HOVER"
 
@@ -173,11 +180,11 @@ def test_an_element_missing_from_the_snapshot_is_called_element():
 @pytest.mark.parametrize(
     "text", ["", "CLICK", "<a> CLICK", "<a> -> CLICK\n", "<a> -> click", "<a> -> CLICK: <b>", "<> -> X"]
 )
-def test_other_text_is_not_an_action_line(text):
+def test_other_text_is_not_an_action_line(text: str) -> None:
     assert split_line(text) is None
 
 
-def assert_safe(text):
+def assert_safe(text: str) -> None:
     assert len(text.splitlines()) == 1
     assert not {unicodedata.category(character) for character in text} & {"Cc", "Cs", "Zl", "Zp"}
     assert "\u202e" not in text
@@ -187,21 +194,21 @@ def assert_safe(text):
 
 
 @given(texts)
-def test_typed_text_keeps_to_its_place(text):
+def test_typed_text_keeps_to_its_place(text: str) -> None:
     checked = CheckedAction(tool="browser_type", params={"target": "e1", "text": text})
     written = action_line(checked, SNAPSHOT)
     assert_safe(written)
-    subject, verb, value = split_line(written)
+    subject, verb, value = parts_of(written)
     assert (subject, verb) == ("Search textbox", "TYPE")
     assert (value or "") == one_line(text, MAX_VALUE_CHARS)
 
 
 @given(texts)
-def test_an_elements_name_keeps_to_its_place(name):
+def test_an_elements_name_keeps_to_its_place(name: str) -> None:
     node = SNAPSHOT.nodes[0]._replace(name=name)
     written = action_line(CheckedAction(tool="browser_click", params={"target": "e1"}), Snapshot((node,)))
     assert_safe(written)
-    subject, verb, value = split_line(written)
+    subject, verb, value = parts_of(written)
     assert subject == f"{one_line(name, MAX_NAME_CHARS)} textbox".strip()
     assert (verb, value) == ("CLICK", None)
 
@@ -210,7 +217,7 @@ def test_an_elements_name_keeps_to_its_place(name):
     st.sampled_from(["url", "key", "text", "textGone", "promptText", "values", "fields"]),
     texts,
 )
-def test_no_parameter_breaks_out_of_its_line(name, text):
+def test_no_parameter_breaks_out_of_its_line(name: str, text: str) -> None:
     calls = {
         "url": ("browser_navigate", {"url": f"https://a.example/{text}"}),
         "key": ("browser_press_key", {"key": text}),
@@ -227,7 +234,7 @@ def test_no_parameter_breaks_out_of_its_line(name, text):
 
 
 @given(texts, st.integers(1, 300))
-def test_text_in_a_line_is_bounded_and_stays_the_same_the_second_time(text, limit):
+def test_text_in_a_line_is_bounded_and_stays_the_same_the_second_time(text: str, limit: int) -> None:
     once = one_line(text, limit)
     assert len(once) <= limit
     assert one_line(once, limit) == once

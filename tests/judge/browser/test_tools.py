@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,23 +14,23 @@ SNAPSHOT = parse_snapshot('- textbox "Search" [ref=e12]\n- button "Go" [ref=f2e7
 TOOLS = offered_tools(SERVER_TOOLS)
 
 
-def checked(tool_name, **params):
+def checked(tool_name: str, **params: Any) -> Any:
     return check_action(Action(tool=tool_name, params=params), TOOLS, SNAPSHOT)
 
 
-def params(tool_name, **given_params):
+def params(tool_name: str, **given_params: Any) -> Any:
     result = checked(tool_name, **given_params)
     assert isinstance(result, CheckedAction), result
     return result.params
 
 
-def complaint(tool_name, **given_params):
+def complaint(tool_name: str, **given_params: Any) -> Any:
     result = checked(tool_name, **given_params)
     assert isinstance(result, Complaint), result
     return result.text
 
 
-def test_exactly_the_allowed_tools_are_offered():
+def test_exactly_the_allowed_tools_are_offered() -> None:
     assert {spec.name for spec in TOOLS} == {
         "browser_click",
         "browser_close",
@@ -51,20 +53,20 @@ def test_exactly_the_allowed_tools_are_offered():
 
 
 @pytest.mark.parametrize("name", ["filename", "isolatedContext", "regex", "$schema", "boxes", "paths"])
-def test_a_parameter_outside_the_policy_is_not_offered(name):
+def test_a_parameter_outside_the_policy_is_not_offered(name: str) -> None:
     assert name not in render_tools(TOOLS)
 
 
-def test_a_tool_that_requires_an_unknown_parameter_is_not_offered():
+def test_a_tool_that_requires_an_unknown_parameter_is_not_offered() -> None:
     offered = offered_tools([tool("browser_hover", {"target": {"type": "string"}, "path": {}}, ("target", "path"))])
     assert "browser_hover" not in {spec.name for spec in offered}
 
 
-def test_a_tool_that_the_server_lacks_is_not_offered():
+def test_a_tool_that_the_server_lacks_is_not_offered() -> None:
     assert {spec.name for spec in offered_tools([])} == {"browser_scroll", "finish", "browser_close"}
 
 
-def test_the_offer_stays_compact_and_is_written_in_lines():
+def test_the_offer_stays_compact_and_is_written_in_lines() -> None:
     text = render_tools(TOOLS)
     assert "schema:" not in text
     assert len(text) < 4_000
@@ -73,7 +75,7 @@ def test_the_offer_stays_compact_and_is_written_in_lines():
 
 
 @pytest.mark.parametrize("name", [*FORBIDDEN, "nonsense", "Browser_Click"])
-def test_a_tool_that_is_not_offered_is_refused_with_those_that_are(name):
+def test_a_tool_that_is_not_offered_is_refused_with_those_that_are(name: str) -> None:
     assert complaint(name, filename="/etc/passwd").startswith(
         f'There is no tool "{name}"; use one of browser_navigate,'
     )
@@ -110,18 +112,18 @@ def test_a_tool_that_is_not_offered_is_refused_with_those_that_are(name):
         ("browser_close", {}, {}),
     ],
 )
-def test_older_names_and_unambiguous_spellings_are_understood(name, given_params, expected):
+def test_older_names_and_unambiguous_spellings_are_understood(name: str, given_params: Any, expected: Any) -> None:
     assert params(name, **given_params) == expected
 
 
-def test_a_form_field_may_use_the_older_names():
+def test_a_form_field_may_use_the_older_names() -> None:
     field = {"ref": "e12", "element": "Search box", "type": "checkbox", "value": True}
     expected = {"target": "e12", "name": "Search box", "type": "checkbox", "value": "true"}
     assert params("browser_fill_form", fields=[field]) == {"fields": [expected]}
     assert params("browser_fill_form", fields=field) == {"fields": [expected]}
 
 
-def test_a_long_description_of_an_element_is_cut():
+def test_a_long_description_of_an_element_is_cut() -> None:
     assert len(params("browser_hover", target="e12", element="x" * 9_999)["element"]) == 200
 
 
@@ -138,7 +140,7 @@ def test_a_long_description_of_an_element_is_cut():
         ("https://a.example/one two", "https://a.example/one two"),
     ],
 )
-def test_a_web_address_is_accepted_and_a_bare_host_gets_https(url, expected):
+def test_a_web_address_is_accepted_and_a_bare_host_gets_https(url: str, expected: Any) -> None:
     assert params("browser_navigate", url=url) == {"url": expected}
 
 
@@ -174,7 +176,7 @@ def test_a_web_address_is_accepted_and_a_bare_host_gets_https(url, expected):
     ],
 )
 @pytest.mark.parametrize("call", [{"name": "browser_navigate"}, {"name": "browser_tabs", "action": "new"}])
-def test_every_other_address_is_refused(url, call):
+def test_every_other_address_is_refused(url: str, call: dict[str, Any]) -> None:
     arguments = {key: value for key, value in call.items() if key != "name"}
     text = complaint(call["name"], url=url, **arguments)
     assert text.startswith(f"{call['name']}: ")
@@ -230,22 +232,22 @@ def test_every_other_address_is_refused(url, call):
         ("finish", {"answer": "x" * 10_001}, "send at most 10000"),
     ],
 )
-def test_a_refusal_says_what_was_wrong(name, given_params, said):
+def test_a_refusal_says_what_was_wrong(name: str, given_params: Any, said: str) -> None:
     assert said in complaint(name, **given_params)
 
 
-def test_without_a_snapshot_no_element_is_known():
+def test_without_a_snapshot_no_element_is_known() -> None:
     action = Action(tool="browser_click", params={"target": "e12"})
     assert isinstance(check_action(action, TOOLS, None), Complaint)
 
 
 @pytest.mark.parametrize(("open_tabs", "kind"), [(1, Complaint), (2, CheckedAction), (None, CheckedAction)])
-def test_the_only_tab_cannot_be_closed(open_tabs, kind):
+def test_the_only_tab_cannot_be_closed(open_tabs: int, kind: type) -> None:
     action = Action(tool="browser_tabs", params={"action": "close"})
     assert isinstance(check_action(action, TOOLS, SNAPSHOT, open_tabs=open_tabs), kind)
 
 
-def test_the_participants_action_is_not_modified():
+def test_the_participants_action_is_not_modified() -> None:
     action = Action(
         tool="browser_fill_form", params={"fields": [{"ref": "e12", "name": "n", "type": "radio", "value": True}]}
     )
@@ -267,7 +269,7 @@ values = st.recursive(
     st.sampled_from([spec.name for spec in TOOLS]) | st.text(max_size=80),
     st.dictionaries(keys | st.text(max_size=5), values, max_size=5),
 )
-def test_any_request_is_an_action_or_one_bounded_line(name, given_params):
+def test_any_request_is_an_action_or_one_bounded_line(name: str, given_params: Any) -> None:
     result = check_action(Action(tool=name, params=given_params), TOOLS, SNAPSHOT)
     if isinstance(result, Complaint):
         assert len(result.text) < 700

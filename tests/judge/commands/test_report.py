@@ -56,7 +56,7 @@ def test_the_same_run_twice_is_no_comparison(app: typer.Typer, tmp_path: Path) -
 
 def test_open_shows_the_page_in_the_browser(app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    monkeypatch.setattr("webbrowser.open", opened.append)
     store = write_synthetic_run(tmp_path, tasks=1, steps=1)
     run(app, store.run_id, "--output-dir", str(tmp_path), "--open")
     assert opened == [(store.folder / "report" / "index.html").as_uri()]

@@ -134,7 +134,7 @@ def test_without_runs_it_names_the_command_that_starts_one(tmp_path: Path) -> No
 def test_on_a_terminal_it_is_a_table(tmp_path: Path) -> None:
     a_run(tmp_path, "r1")
     main, worker = pty.openpty()
-    command = [Path(sys.executable).parent / "wabe", "runs", "--output-dir", tmp_path]
+    command: list[str | Path] = [Path(sys.executable).parent / "wabe", "runs", "--output-dir", tmp_path]
     subprocess.run(command, stdout=worker, env={**os.environ, "COLUMNS": "120", "TERM": "xterm"}, check=True)
     os.close(worker)
     shown = os.read(main, 10_000).decode()

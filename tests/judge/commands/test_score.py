@@ -1,7 +1,9 @@
 """`wabe score` as a user runs it."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -15,7 +17,7 @@ from shared.errors import ConfigError
 JPEG = b"\xff\xd8\xff\xe0"
 
 
-def answer(received: ModelCall, _number: int):
+def answer(received: ModelCall, _number: int) -> Any:
     text = received.body["messages"][1]["content"][0]["text"]
     if "List the key points" in text:
         return openai_answer("1. One thing")
@@ -23,7 +25,7 @@ def answer(received: ModelCall, _number: int):
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch):
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "WABE_JUDGE_MODEL", "EVAL_MODEL"):
         monkeypatch.delenv(name, raising=False)
     server = ModelServer(answer)
@@ -49,7 +51,7 @@ def run(tmp_path: Path) -> RunStore:
     return store
 
 
-def invoke(run: RunStore, *arguments: str):
+def invoke(run: RunStore, *arguments: str) -> Any:
     return CliRunner().invoke(app, ["score", *arguments, "--output-dir", str(run.output_dir)])
 
 

@@ -1,6 +1,7 @@
 import json
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomli
@@ -138,7 +139,7 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def checked(task_id: str, website: str, *checks: dict[str, object]) -> Task:
+def checked(task_id: str, website: str, *checks: dict[str, Any]) -> Task:
     return Task.model_validate({"task_id": task_id, "website": website, "task": f"Do {task_id}.", "checks": checks})
 
 

@@ -7,12 +7,13 @@ import pytest
 from helpers.llm.scripted import ScriptedModel, key_point_script, parts_for, rubric_script, stage, trajectory
 from judge.judges.engine import ModelJudge
 from judge.judges.factory import METHODS
-from shared.llm.model import ModelRequest
+from shared.errors import ModelError
+from shared.llm.model import Completion, ModelRequest
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
 async def test_prefetching_changes_nothing_in_the_verdict(tmp_path: Path, method: type[ModelJudge]) -> None:
-    def script(request: ModelRequest) -> str:
+    def script(request: ModelRequest) -> str | Completion | ModelError:
         rubric = stage(request).startswith("rubric")
         return (rubric_script() if rubric else key_point_script({"a": "success", "b": "failure"}))(request)
 

@@ -1,6 +1,7 @@
 """Opening the configured judge."""
 
 import ast
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,9 @@ async def test_cached_replies_of_a_custom_endpoint_are_not_used_for_the_provider
     for url in ("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1", None):
         model = ScriptedModel(webjudge_script())
         config = RunConfig(judge_model="openai:m", judge_base_url=url)
-        judge = open_judge(config, KEYS, cache_dir=tmp_path / "cache", wrap=lambda _, model=model: model)
+        judge = open_judge(
+            config, KEYS, cache_dir=tmp_path / "cache", wrap=partial(lambda replacement, _: replacement, model)
+        )
         assert (await judge.judge(one)).outcome == "success"
         await judge.aclose()
         asked.append(len(model.requests))

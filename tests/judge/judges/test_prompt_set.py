@@ -3,6 +3,7 @@
 import shutil
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def own(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("method", METHODS.values())
-def test_the_bundled_set_has_what_every_method_needs(method) -> None:
+def test_the_bundled_set_has_what_every_method_needs(method: Any) -> None:
     load_prompts(None).check(method.prompts, method.reminders)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from shared.errors import ConfigError, ModelUnavailable
 from shared.models import Verdict
 
 
-def v1_folder(parent: Path, name: str, **more: object) -> Path:
+def v1_folder(parent: Path, name: str, **more: Any) -> Path:
     folder = parent / name
     (folder / "trajectory").mkdir(parents=True)
     for number in range(2):
@@ -34,7 +35,7 @@ def v2_folder(parent: Path, name: str) -> Path:
     return folder
 
 
-def own_folder(parent: Path, name: str, **more: object) -> Path:
+def own_folder(parent: Path, name: str, **more: Any) -> Path:
     folder = v1_folder(parent, name)
     steps = (a_step(0, screenshot="trajectory/0.jpg", snapshot=None),)
     result = a_result(name, steps=steps).to_json() | {"schema_version": "wabe-1"}
@@ -42,22 +43,22 @@ def own_folder(parent: Path, name: str, **more: object) -> Path:
     return folder
 
 
-def judge_with(model: ScriptedModel, **config: object) -> WebJudge:
+def judge_with(model: ScriptedModel, **config: Any) -> WebJudge:
     return WebJudge(parts_for(model, **config))
 
 
-async def score_one(folder: Path, judge: WebJudge, **options: bool) -> Scored:
+async def score_one(folder: Path, judge: WebJudge, **options: Any) -> Scored:
     return await judge_stored(TaskStore(folder), judge, **options)
 
 
-async def score(folders: list[Path], judge: WebJudge, **options: object) -> list[Scored]:
+async def score(folders: list[Path], judge: WebJudge, **options: Any) -> list[Scored]:
     done: list[Scored] = []
     await score_all(folders, judge, max_parallel=3, done=done.append, **options)
     return sorted(done, key=lambda scored: scored.folder)
 
 
 @pytest.mark.parametrize("make", [v1_folder, v2_folder, own_folder])
-async def test_every_layout_is_scored_and_its_verdict_written(tmp_path: Path, make) -> None:
+async def test_every_layout_is_scored_and_its_verdict_written(tmp_path: Path, make: Any) -> None:
     folder = make(tmp_path, "t1")
     judge = judge_with(ScriptedModel(webjudge_script()))
     scored = await score_one(folder, judge)

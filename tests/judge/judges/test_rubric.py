@@ -1,6 +1,7 @@
 """The rubric method on a scripted model, and reading its records out of a model's JSON."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from shared.models import Task
 CRITERIA = (Criterion(id="c1", requirement="Red"), Criterion(id="c2", requirement="Under $5"))
 
 
-async def rubric_verdict(tmp_path: Path, script: Script, **config: object):
+async def rubric_verdict(tmp_path: Path, script: Script, **config: Any) -> Any:
     return await RubricJudge(parts_for(ScriptedModel(script), **config)).judge(trajectory(tmp_path))
 
 
@@ -42,7 +43,7 @@ async def test_every_screenshot_is_related_to_every_criterion(tmp_path: Path) ->
 
 
 async def test_a_reading_that_leaves_a_criterion_out_is_not_accepted(tmp_path: Path) -> None:
-    partial = {"relations": READING["relations"][:1], "blocker": None}
+    partial = {"relations": (READING["relations"] or [])[:1], "blocker": None}
     verdict = await rubric_verdict(tmp_path, rubric_script(reading=partial))
     assert verdict.outcome == "unscored"
     assert "every criterion" in verdict.reason
@@ -73,12 +74,12 @@ async def test_without_usable_marks_there_is_no_success(tmp_path: Path) -> None:
         (("success", "failure"), 2, "unscored"),
     ],
 )
-async def test_more_than_half_of_the_votes_decide(tmp_path: Path, statuses, votes: int, outcome: str) -> None:
+async def test_more_than_half_of_the_votes_decide(tmp_path: Path, statuses: Any, votes: int, outcome: str) -> None:
     model = ScriptedModel(rubric_script(statuses=statuses))
     verdict = await RubricJudge(parts_for(model, judge_votes=votes)).judge(trajectory(tmp_path))
     seeds = [request.seed for request in model.requests if stage(request) == "rubric_outcome"]
     assert verdict.outcome == outcome
-    assert sorted(seeds) == list(range(1, votes + 1))
+    assert sorted(filter(None, seeds)) == list(range(1, votes + 1))
     assert len(verdict.evidence["rubric"]["votes"]) == votes
 
 

@@ -4,6 +4,7 @@ import gzip
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -320,7 +321,7 @@ def test_key_points_are_the_items_of_the_reply(reply: str, points: tuple[str, ..
         ("webjudge_outcome_replies_dev.jsonl.gz", "verdict", parse_status),
     ],
 )
-def test_every_recorded_reply_parses_to_its_label(name: str, key: str, parse) -> None:
+def test_every_recorded_reply_parses_to_its_label(name: str, key: str, parse: Any) -> None:
     with gzip.open(FIELD_DATA / name, "rt", encoding="utf-8") as stream:
         rows = [json.loads(line) for line in stream]
     assert len(rows) >= 300

@@ -184,7 +184,7 @@ async def test_no_page_is_wider_than_the_window(watched: WatchedPage, report: Pa
 async def test_the_accessibility_checker_finds_nothing_serious(
     browser: Browser, report: Path, tmp_path: Path, pytestconfig: pytest.Config, scheme: str
 ) -> None:
-    axe = axe_source(pytestconfig.cache.mkdir("axe-core"))  # type: ignore[union-attr]
+    axe = axe_source(pytestconfig.cache.mkdir("axe-core"))
     runs = [write_synthetic_run(tmp_path / name, tasks=6, steps=2, seed=seed) for name, seed in (("a", 0), ("b", 2))]
     both = write_comparison(runs, tmp_path / "both")
     async with watched_page(browser, color_scheme=scheme, bypass_csp=True) as watched:

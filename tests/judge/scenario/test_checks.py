@@ -127,7 +127,7 @@ def test_two_checks_that_nobody_can_pass_are_a_contradiction(one: dict[str, Any]
 
 
 def test_checks_survive_being_written_and_sent() -> None:
-    checks = [
+    checks: list[dict[str, Any]] = [
         {"kind": "page", "url": ["/a", "/b"], "not": True},
         {"any_of": [{"kind": "element", "element": 'link "x"'}], "within": 'list "A \\"b\\""', "not": True},
         {"kind": "answer", "type": "json", "schema": {"type": "object"}, "expected": {"n": [1, True, "é"]}},

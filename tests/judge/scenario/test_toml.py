@@ -7,7 +7,7 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.runner.commands import ROOT
+from helpers.paths import ROOT
 from helpers.scenario.texts import AGENTS, GOOD, value_or_complaint
 from judge.scenario.toml import bundled_tasks, load_scenario, parse_scenario, select, shard
 from shared.errors import ConfigError

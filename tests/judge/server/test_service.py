@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from judge.server.service import JudgeService
-from shared.a2a.tasks import Turn
+from shared.a2a.tasks import TaskSink, Turn
 from shared.settings import Settings
 
 
-class Ends:
+class RecordedEnds(TaskSink):
     """A sink that keeps what an assessment comes to."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ async def asked(folder: Path, config: dict[str, Any], settings: Settings | None 
     # A file that can be run stands for the browser, which no request here comes to need.
     known = (settings or Settings()).model_copy(update={"browser_path": sys.executable})
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": {"judge_model": "offline", **config}})
-    ends = Ends()
+    ends = RecordedEnds()
     await JudgeService(known, folder).execute(Turn(text=text, context_id="c", task_id="t"), ends)
     return ends.said
 

@@ -116,7 +116,7 @@ async def an_assessment(tracing: Tracing, *, system: str = "secret prompt") -> N
             outcome = "unscored"
         else:
             outcome = "success"
-        sink(TaskDone(task_id=task_id, outcome=outcome, steps=2, reason="all met"))  # type: ignore[arg-type]
+        sink(TaskDone(task_id=task_id, outcome=outcome, steps=2, reason="all met"))
 
     with tracing.watch("r1", "white_agent") as sink:
         sink(RunStarted(run_id="r1", total=2))

@@ -32,7 +32,10 @@ class Agent:
     """An executor that does what a test says."""
 
     def __init__(self, work: Work) -> None:
-        self.execute = work
+        self._work = work
+
+    async def execute(self, turn: Turn, sink: TaskSink) -> None:
+        await self._work(turn, sink)
 
 
 class Gate:
@@ -355,7 +358,7 @@ async def test_progress_never_parses_as_json(text: str) -> None:
         await sink.complete(text)
 
     for event in await events_of(work):
-        said = event.text if isinstance(event, StatusText) else event[-1]
+        said = str(event.text if isinstance(event, StatusText) else event[-1])
         assert text in said
         with pytest.raises(json.JSONDecodeError):
             json.loads(said)

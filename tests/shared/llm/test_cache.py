@@ -1,12 +1,13 @@
 """The single-flight cache of replies."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from helpers.llm.scripted import ScriptedModel
-from shared.errors import ModelUnavailable
+from shared.errors import ModelError, ModelUnavailable
 from shared.llm.cache import CachedModel, request_key
 from shared.llm.model import ImagePart, ModelRequest
 
@@ -49,7 +50,7 @@ async def test_kept_replies_outlive_the_process(tmp_path: Path) -> None:
 
 
 async def test_an_error_reaches_all_waiting_callers_and_is_not_kept(folder: Path | None) -> None:
-    answers = iter([ModelUnavailable("down"), "reply"])
+    answers: Iterator[str | ModelError] = iter([ModelUnavailable("down"), "reply"])
     cache = cached(ScriptedModel(lambda _: next(answers)), folder)
     results = await asyncio.gather(cache.complete(ASK), cache.complete(ASK), return_exceptions=True)
     assert [type(result) for result in results] == [ModelUnavailable, ModelUnavailable]

@@ -2,6 +2,7 @@
 
 import base64
 import time
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ REQUEST = ModelRequest(
 )
 
 
-async def ask(server: ModelServer, request: ModelRequest = REQUEST, **options: float) -> Completion:
+async def ask(server: ModelServer, request: ModelRequest = REQUEST, **options: Any) -> Completion:
     model = GeminiModel("gemini-x", api_key=KEY, base_url=server.url, **{"retry_delay_s": 0.01, **options})
     try:
         return await model.complete(request)
@@ -24,7 +25,7 @@ async def ask(server: ModelServer, request: ModelRequest = REQUEST, **options: f
         await model.aclose()
 
 
-async def failure(server: ModelServer, **options: float) -> ModelError:
+async def failure(server: ModelServer, **options: Any) -> ModelError:
     with pytest.raises(ModelError) as caught:
         await ask(server, **options)
     assert KEY not in str(caught.value)

@@ -1,6 +1,7 @@
 """What both adapters share: retries, `Retry-After`, and keys in error texts."""
 
 import datetime
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def refusal(adapter: type[HTTPModel], status: int, **headers: str) -> Answer:
     )
 
 
-async def failure(adapter: type[HTTPModel], server: ModelServer, **options: object) -> ModelError:
+async def failure(adapter: type[HTTPModel], server: ModelServer, **options: Any) -> ModelError:
     model = adapter("m", api_key="k", base_url=server.url, **{"retry_delay_s": 0.01, **options})
     with pytest.raises(ModelError) as caught:
         await model.complete(ASK)

@@ -1,6 +1,7 @@
 """Limits on calls and rates, and the budget."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -22,17 +23,18 @@ class FakeClock:
     def __init__(self) -> None:
         self.loop = asyncio.SelectorEventLoop()
         self.now = 0.0
-        self.loop.time = lambda: self.now
-        select = self.loop._selector.select
+        self.loop.time = lambda: self.now  # type: ignore[method-assign]
+        selector: Any = self.loop._selector  # type: ignore[attr-defined]
+        select = selector.select
 
-        def jump(timeout: float | None = None) -> list:
+        def jump(timeout: float | None = None) -> Any:
             # Time always passes a little, as it does in a real loop; else rounding could stop it for ever.
             self.now += (timeout or 0.0) + 1e-7
             return select(0)
 
-        self.loop._selector.select = jump
+        selector.select = jump
 
-    def run(self, work) -> None:
+    def run(self, work: Any) -> None:
         try:
             self.loop.run_until_complete(work)
         finally:
@@ -190,7 +192,7 @@ async def test_a_call_of_unknown_usage_has_no_known_cost_and_counts_by_estimate(
 
 
 @pytest.mark.parametrize("budget", [{"max_tokens": 150}, {"max_cost_usd": 0.00015}])
-async def test_no_call_is_made_once_the_budget_is_spent(budget: dict[str, float]) -> None:
+async def test_no_call_is_made_once_the_budget_is_spent(budget: dict[str, Any]) -> None:
     inner = ScriptedModel(lambda _: "x")
     model = MeteredModel(inner, Price(input=1.0, cached=0.1, output=1.0), **budget)
     await model.complete(ASK)

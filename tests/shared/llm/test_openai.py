@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ REQUEST = ModelRequest(
 )
 
 
-async def ask(server: ModelServer, **options: object) -> Completion:
+async def ask(server: ModelServer, **options: Any) -> Completion:
     model = OpenAIModel("gpt-x", api_key=KEY, base_url=f"{server.url}/v1", **options)
     try:
         return await model.complete(REQUEST)
@@ -24,7 +25,7 @@ async def ask(server: ModelServer, **options: object) -> Completion:
         await model.aclose()
 
 
-async def failure(server: ModelServer, **options: object) -> ModelError:
+async def failure(server: ModelServer, **options: Any) -> ModelError:
     with pytest.raises(ModelError) as caught:
         await ask(server, **options)
     assert KEY not in str(caught.value)

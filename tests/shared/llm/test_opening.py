@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -40,7 +41,7 @@ def test_a_missing_parent_package_counts_as_missing(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("module", "participant"), [("google.genai", gemini), ("openai", openai)])
 def test_a_participant_without_its_sdk_does_not_start(
-    monkeypatch: pytest.MonkeyPatch, module: str, participant
+    monkeypatch: pytest.MonkeyPatch, module: str, participant: Any
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match="is not installed"):
