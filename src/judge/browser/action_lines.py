@@ -7,6 +7,8 @@ action.
 """
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from judge.browser.tools import CheckedAction
@@ -39,45 +41,62 @@ def one_line(text: str, limit: int) -> str:
     return clip(" ".join(_INVISIBLE.sub("", short).translate(_BRACKETS).split()), limit)
 
 
+# Subject and verb of the tools whose line depends on no parameter.
+_PLAIN: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "browser_navigate_back": ("navigation", "BACK"),
+        "finish": ("page", "FINISH"),
+        "browser_close": ("page", "CLOSE"),
+    }
+)
+
+
 def _facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tuple[str, str, str]:
+    """Subject, verb and value of a line."""
+    if tool in _PLAIN:
+        return *_PLAIN[tool], ""
+    return _element_facts(tool, params, snapshot) or _page_facts(tool, params, snapshot)
+
+
+def _element_facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tuple[str, str, str] | None:
+    """The facts of a tool that acts on an element, or on the page where it names none."""
     subject = _element(params["target"], snapshot) if "target" in params else "page"
     match tool:
-        case "browser_navigate":
-            return "navigation", "GOTO", _url(params["url"])
-        case "browser_navigate_back":
-            return "navigation", "BACK", ""
         case "browser_click":
             return subject, *_click(params)
         case "browser_type":
             return subject, "TYPE AND ENTER" if params.get("submit") else "TYPE", _value(params["text"])
-        case "browser_fill_form":
-            return "form", "FILL", _fields(params["fields"], snapshot)
         case "browser_select_option":
             return subject, "SELECT", _list(params["values"])
-        case "browser_press_key":
-            # A blank is a key; as the value of a line it would be lost.
-            return "page", "PRESS", _value(params["key"]) or "Space"
         case "browser_hover":
             return subject, "HOVER", ""
         case "browser_drag":
             end = _element(params["endTarget"], snapshot)
             return _element(params["startTarget"], snapshot), "DRAG", f"to {end}"
+        case "browser_snapshot":
+            return subject, "SNAPSHOT", ""
+        case "browser_scroll":
+            return subject, "SCROLL", f"{params['direction']} {params['amount']}"
+    return None
+
+
+def _page_facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tuple[str, str, str]:
+    match tool:
+        case "browser_navigate":
+            return "navigation", "GOTO", _url(params["url"])
+        case "browser_fill_form":
+            return "form", "FILL", _fields(params["fields"], snapshot)
+        case "browser_press_key":
+            # A blank is a key; as the value of a line it would be lost.
+            return "page", "PRESS", _value(params["key"]) or "Space"
         case "browser_tabs":
             return "navigation", "TAB", _tab(params)
         case "browser_wait_for":
             return "page", "WAIT", _wait(params)
         case "browser_handle_dialog":
             return "dialog", "DIALOG", _dialog(params)
-        case "browser_snapshot":
-            return subject, "SNAPSHOT", ""
         case "browser_find":
             return "page", "FIND", _value(params["text"])
-        case "browser_scroll":
-            return subject, "SCROLL", f"{params['direction']} {params['amount']}"
-        case "finish":
-            return "page", "FINISH", ""
-        case "browser_close":
-            return "page", "CLOSE", ""
     raise ValueError(f"no action line is known for the tool {tool!r}")
 
 
