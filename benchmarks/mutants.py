@@ -40,9 +40,9 @@ MUTANTS = (
     # -- what a judge model says ---------------------------------------------------------------------------------------
     Mutant(
         "an outcome reply without a status counts as a success",
-        'return session.verdict("unscored", "the judge model\'s replies held no status"',
-        'return session.verdict("success", "the judge model\'s replies held no status"',
-        ("test_webjudge.py", "test_other_methods.py"),
+        'return self.verdict("unscored", "the judge model\'s replies contained no status"',
+        'return self.verdict("success", "the judge model\'s replies contained no status"',
+        ("test_webjudge.py", "test_single_question.py"),
     ),
     Mutant(
         "'not successful' is read as a success",
@@ -59,9 +59,9 @@ MUTANTS = (
     # -- outcomes, counts, blame ---------------------------------------------------------------------------------------
     Mutant(
         "a finished attempt without a verdict is a silent failure",
-        'return verdict or "unscored"',
-        'return verdict or "failure"',
-        ("trajectory/test_result.py",),
+        'return self.verdict.outcome if self.verdict else "unscored"',
+        'return self.verdict.outcome if self.verdict else "failure"',
+        ("trajectory/test_record.py",),
     ),
     Mutant(
         "aborted and unscored tasks drop out of the rate of all tasks",
@@ -80,18 +80,18 @@ MUTANTS = (
         "a task's website may be a cloud metadata service",
         "return why if place not in self.own or why in (_LINK_LOCAL, _METADATA_SERVICE) else None",
         "return why if place not in self.own else None",
-        ("test_network_policy.py",),
+        ("test_guard.py",),
     ),
     # -- records -------------------------------------------------------------------------------------------------------
     Mutant(
         "a screenshot that was exchanged after the attempt goes unnoticed",
-        "if step.get(kind) != now[kind]:",
-        "if now[kind] is None:",
+        'if step.get(f"{kind}_sha256") != digest:',
+        "if digest is None:",
         ("test_stale_verdicts.py", "trajectory/test_files.py"),
     ),
     Mutant(
         "verify accepts a submission with a count taken out",
-        "and (key in detail or not stored.is_older):",
+        "and (key in detail or not is_older):",
         "and key in detail:",
         ("test_verify.py",),
     ),
@@ -110,8 +110,8 @@ MUTANTS = (
     ),
     Mutant(
         "an element whose name only contains the expected name satisfies an element check",
-        "return plain(page.name_of(node)) == plain(element.name)",
-        "return plain(element.name) in plain(page.name_of(node))",
+        'return name == plain(element.name or "")',
+        'return plain(element.name or "") in name',
         ("evaluators/test_checks.py",),
     ),
     Mutant(
@@ -134,8 +134,8 @@ MUTANTS = (
     ),
     Mutant(
         "an inverted check passes where there is no page to look at",
-        "passed = last.counts and not hits",
-        "passed = not hits",
+        "passed = last.counts and not last.passed",
+        "passed = not last.passed",
         ("evaluators/test_checks.py",),
     ),
     Mutant(
@@ -152,8 +152,8 @@ MUTANTS = (
     ),
     Mutant(
         "a check `within` an element is satisfied by the rest of the page",
-        "return _fitting(look.snapshot, parse_element(within), range(len(look.snapshot.nodes)))",
-        "return None if _fitting(look.snapshot, parse_element(within), range(len(look.snapshot.nodes))) else []",
+        "roots = None if within is None else _fitting(page, within, range(len(page.nodes)))",
+        "roots = None if within is None or _fitting(page, within, range(len(page.nodes))) else []",
         ("evaluators/test_checks.py",),
     ),
     Mutant(
@@ -173,7 +173,7 @@ MUTANTS = (
         "of a repeated key in a reply one is silently taken",
         'if key in result:\n            raise _Problem(f"has the JSON key',
         'if not key:\n            raise _Problem(f"has the JSON key',
-        ("test_reply.py",),
+        ("test_protocol_replies.py",),
     ),
     Mutant(
         "an option that is not selected counts as text of the page",
@@ -196,7 +196,7 @@ MUTANTS = (
     ),
     Mutant(
         "an attempt that the browser broke is not tried again",
-        "last = first + self._config.max_task_retries",
+        "last = first + self.config.max_task_retries",
         "last = first",
         ("test_local_shortages.py",),
     ),
@@ -208,15 +208,16 @@ MUTANTS = (
     ),
     Mutant(
         "merging shards takes either of two different results of one task",
-        "if known != entry:",
-        'if known["task_id"] != entry["task_id"]:',
+        "if before != entry:",
+        'if before["task_id"] != entry["task_id"]:',
         ("test_merge.py",),
     ),
     Mutant(
-        "a misspelt key of a check is ignored",
-        'frozen=True, extra="forbid", serialize_by_alias=True',
-        'frozen=True, extra="ignore", serialize_by_alias=True',
-        ("scenario/test_checks.py",),
+        "a misspelt key of a scenario or a check is ignored",
+        'extra="forbid", defer_build=True, allow_inf_nan=False)\n\n'
+        '    @model_validator(mode="before")\n    @classmethod\n',
+        'extra="ignore", defer_build=True, allow_inf_nan=False)\n\n    @classmethod\n',
+        ("scenario/test_checks.py", "scenario/test_toml.py"),
     ),
     Mutant(
         "an agent's answer without end is read without end",
