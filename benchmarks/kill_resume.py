@@ -6,6 +6,7 @@ one line a repeat and ends with 1 when anything was lost.
 """
 
 import argparse
+import contextlib
 import hashlib
 import os
 import random
@@ -98,7 +99,9 @@ def strike(running: RunningCommand, mode: str) -> None:
     targets = {"judge": judge, "runner": [running.process.pid], "everything": [running.process.pid, *everyone]}[mode]
     assert targets, "nothing to kill"
     for pid in targets:
-        os.kill(pid, signal.SIGKILL)
+        # Some end by themselves when the process that started them is gone.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def once(folder: Path, mode: str, tasks: int, rng: random.Random) -> dict[str, Any]:

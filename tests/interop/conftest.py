@@ -6,7 +6,7 @@ from helpers.interop.environments import IndexUnreachable, environment
 from helpers.interop.programs import ForeignClients
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def environments() -> None:
     """The old SDK and google-adk, each where it cannot meet ours."""
     for name in ("v03", "adk"):
@@ -16,9 +16,9 @@ def environments() -> None:
             pytest.skip(f"the package index cannot be reached: {error}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def clients(environments: None) -> Iterator[ForeignClients]:
-    """Foreign clients whose processes are shared by all tests."""
+    """Foreign clients whose processes the tests of a module share. No longer: others end what their worker started."""
     clients = ForeignClients()
     yield clients
     clients.close()
