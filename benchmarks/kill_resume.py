@@ -59,7 +59,7 @@ def scenario(folder: Path, count: int) -> Path:
     head, *tasks = text.split("[[tasks]]")
     head = head.replace("{scenario_dir}", str(demo)).replace(
         'judge_model = "offline"',
-        f'judge_model = "openai:judge"\nmax_parallel = {PARALLEL}\nsettle_ms = 100\njudge_checked_tasks = true',
+        f'judge_model = "openai:judge"\nmax_parallel = {PARALLEL}\njudge_checked_tasks = true',
     )
     path = folder / "scenario.toml"
     path.write_text("[[tasks]]".join([head, *tasks[:count]]))

@@ -1,11 +1,12 @@
 """The `[config]` of a scenario or of an assessment request: every key optional, every limit with its unit."""
 
 import itertools
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, FailFast, Field, ValidationInfo, field_validator, model_validator
 
-from judge.sites import is_site
+from judge.sites import is_site, origin_of
 from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, shown
 
 JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomous", "agenttrek", "rubric"]
@@ -34,6 +35,8 @@ class RunConfig(Table):
     judge's pauses (`step_delay`); see `attempt_limit_s` for its default.
     """
 
+    removed_keys = MappingProxyType({"settle_ms": 'replaced by settle = "auto", "page-time" or "real-time"'})
+
     max_steps: int = Field(default=15, ge=1, le=MAX_STEPS)
     max_parallel: int = Field(default=1, ge=1, le=64)
     max_task_retries: int = Field(default=1, ge=0, le=10)
@@ -46,7 +49,7 @@ class RunConfig(Table):
     attempt_timeout_s: float | None = Field(default=None, gt=0)
     navigation_timeout_s: float = Field(default=30.0, gt=0)
     action_timeout_s: float = Field(default=5.0, gt=0)
-    settle_ms: int = Field(default=500, ge=0, le=60_000)
+    settle: Literal["auto", "page-time", "real-time"] = "auto"
 
     max_snapshot_chars: int = Field(default=40_000, ge=1000, le=2_000_000)
     max_reply_bytes: int = Field(default=1_000_000, ge=1000, le=64_000_000)
@@ -76,6 +79,8 @@ class RunConfig(Table):
     off_site: Literal["flag", "fail", "allow"] = "flag"
     scenario: OneLine | None = None
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
+    # By website, how a task's site gets back to its first state: "static", or an address of its own to POST to.
+    site_resets: dict[Url, Url | Literal["static"]] = Field(default_factory=dict, max_length=100)
     participant_ids: dict[str, Annotated[OneLine, at_most(200)]] = Field(default_factory=dict)
     shard_index: int = Field(default=0, ge=0)
     num_shards: int = Field(default=1, ge=1)
@@ -97,6 +102,13 @@ class RunConfig(Table):
         return value
 
     @model_validator(mode="after")
+    def _sites_reset_themselves(self) -> Self:
+        for site, reset in self.site_resets.items():
+            if reset != "static" and origin_of(reset) != origin_of(site):
+                raise Invalid(f"{shown(reset)} is not an address of {shown(site)}", "a site is reset by itself")
+        return self
+
+    @model_validator(mode="after")
     def _attempts_end(self) -> Self:
         for name in type(self).model_fields:
             if name.endswith("_timeout_s") and (getattr(self, name) or 0) > MAX_ATTEMPT_S:
@@ -116,7 +128,6 @@ class RunConfig(Table):
             "attempt_timeout_s must be more than task_timeout_s plus max_steps times step_delay": (
                 self.task_timeout_s + self.max_steps * self.step_delay >= self.attempt_limit_s
             ),
-            "settle_ms must be less than call_timeout_s": self.settle_ms / 1000 >= self.call_timeout_s,
             "shard_index must be less than num_shards": self.shard_index >= self.num_shards,
         }
         for problem, is_conflict in conflicts.items():

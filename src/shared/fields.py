@@ -3,7 +3,8 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
@@ -32,13 +33,15 @@ class Table(BaseModel):
     """A table from outside; an unknown key is an error that suggests the key that was meant."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
+    # Keys of earlier versions, each with what to write instead.
+    removed_keys: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @model_validator(mode="before")
     @classmethod
     def _has_known_keys(cls, data: Any) -> Any:
         unknown = [key for key in data if key not in keys_of(cls)] if isinstance(data, Mapping) else []
         if unknown:
-            raise Invalid("unknown key", did_you_mean(unknown[0], keys_of(cls)), key=str(unknown[0]))
+            raise Invalid("unknown key", remedy_for(unknown[0], cls), key=str(unknown[0]))
         return data
 
 
@@ -64,6 +67,12 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     names = list(known)
     close = difflib.get_close_matches(str(word)[:100], names, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(names)
+
+
+def remedy_for(key: object, model: type[BaseModel]) -> str:
+    """What to do about a key that a model does not have."""
+    removed: Mapping[object, str] = getattr(model, "removed_keys", {})
+    return removed.get(key) or did_you_mean(key, keys_of(model))
 
 
 def at_most(count: int) -> BeforeValidator:

@@ -64,11 +64,22 @@ class Tab(Record):
     current: bool = False
 
 
+class Settled(Record):
+    """How long the judge waited for a page before it looked, in seconds of real time and of the page's own clock.
+
+    `waited_for` are the reasons: `requests`, `changes`, `timer`, `busy` (a loading indicator), `moving`.
+    """
+
+    real_s: float = 0.0
+    page_s: float = 0.0
+    waited_for: tuple[str, ...] = ()
+
+
 class Page(Record):
     """What the browser shows at one moment. `screenshot` is the image as the browser encoded it (JPEG).
 
-    `refused` are the network addresses that the guard blocked, and `downloads` the names of files that pages began to
-    download, since the last observation.
+    Since the last observation: `refused` are the network addresses that the guard blocked, `downloads` the names of
+    files that pages began to download, `vanished` texts that appeared and are gone again, such as a notification.
     """
 
     url: str
@@ -80,6 +91,8 @@ class Page(Record):
     dialog: str | None = None
     refused: tuple[str, ...] = ()
     downloads: tuple[str, ...] = ()
+    vanished: tuple[str, ...] = ()
+    settled: Settled = Settled()
 
 
 class Observation(Record):
@@ -119,11 +132,13 @@ class Outcome(Record):
 
 
 class Timings(Record):
-    """Where a step's wall time went, in seconds."""
+    """Where a step's wall time went, in seconds. `settle_s` is part of `observe_s`; `page_s` is page time."""
 
     observe_s: float = 0.0
     reply_s: float = 0.0
     act_s: float = 0.0
+    settle_s: float = 0.0
+    page_s: float = 0.0
 
 
 class Navigation(Record):
@@ -160,6 +175,8 @@ class Step(Record):
     viewport: tuple[int, int] | None = None
     downloads: tuple[str, ...] = ()
     navigations: tuple[Navigation, ...] = ()
+    vanished: tuple[str, ...] = ()
+    waited_for: tuple[str, ...] = ()
     timings: Timings = Timings()
 
 

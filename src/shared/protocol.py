@@ -11,6 +11,7 @@ A judge's message in order (the first three lines where they apply)::
     Page: <url>
     Title: …
     Dialog: …           if one is open
+    Vanished: ["…"]     texts that appeared and vanished again, such as a notification
     Tabs:               if more than one is open
     - 0 (current): <url> | <title>
     Snapshot:
@@ -71,7 +72,8 @@ _TOOL = re.compile(r"- ([^\s:]+): (.*)\n((?:  .*\n)*)")
 _MESSAGE = re.compile(
     r"(?:Task: (?P<task>.*)\n)?(?:Website: (?P<website>.*)\n)?(?:Feedback: (?P<feedback>.*)\n)?"
     rf"Tools:\n(?P<tools>(?:{_TOOL.pattern})*)Reply format: .*\nPage: (?P<url>.*)\nTitle: (?P<title>.*)\n"
-    rf"(?:Dialog: (?P<dialog>.*)\n)?(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?Snapshot:\n(?P<snapshot>(?s:.*))"
+    rf"(?:Dialog: (?P<dialog>.*)\n)?(?:Vanished: (?P<vanished>.*)\n)?"
+    rf"(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?Snapshot:\n(?P<snapshot>(?s:.*))"
 )
 
 
@@ -93,6 +95,7 @@ def render_observation(observation: Observation) -> str:
         _render_value("Page", page.url, MAX_URL_CHARS),
         _render_value("Title", page.title, MAX_TITLE_CHARS),
         _render_value("Dialog", page.dialog, MAX_DIALOG_CHARS),
+        _render_value("Vanished", _render_vanished(page.vanished)),
         *_render_tabs(page.tabs),
         "Snapshot:",
         without_surrogates(page.snapshot),
@@ -117,7 +120,7 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         Tab(index=int(index), title=unescape_line(title), url=unescape_line(url), current=bool(current))
         for index, current, url, title in _TAB.findall(match["tabs"] or "")
     )
-    names = ("task", "website", "feedback", "url", "title", "dialog")
+    names = ("task", "website", "feedback", "url", "title", "dialog", "vanished")
     values = {name: match[name] and unescape_line(match[name]) for name in names}
     page = Page(
         url=values["url"],
@@ -127,6 +130,7 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         media_type=media_type,
         tabs=tabs,
         dialog=values["dialog"],
+        vanished=_parse_vanished(values["vanished"]),
     )
     return Observation(
         page=page,
@@ -139,6 +143,18 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
 
 def _render_value(name: str, value: str | None, max_chars: int = sys.maxsize) -> str | None:
     return None if value is None else f"{name}: {escape_line(clip(value, max_chars))}"
+
+
+def _render_vanished(texts: tuple[str, ...]) -> str | None:
+    return json.dumps([without_surrogates(text) for text in texts], ensure_ascii=False) if texts else None
+
+
+def _parse_vanished(text: str | None) -> tuple[str, ...]:
+    try:
+        texts = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        raise _not_an_observation("its line of vanished texts is not a list") from None
+    return tuple(map(str, texts)) if isinstance(texts, list) else ()
 
 
 def _render_tabs(tabs: tuple[Tab, ...]) -> Iterator[str]:

@@ -196,7 +196,7 @@ def test_a_broken_agent_stops_the_run_which_is_resumed_when_it_is_mended(
             judge_cmd=f'cmd = "wabe serve --port {judge}"',
             agent=f"http://127.0.0.1:{agent}",
             agent_cmd=f'cmd = "python {script} {key} {agent}"',
-            config='judge_model = "offline"\nsettle_ms = 0',
+            config='judge_model = "offline"',
         )
         path.write_text(path.read_text().replace("https://shop.test/", site.url))
         first = run_command(tmp_path / "t", "agentbeats-run", path, "--output-dir", tmp_path / "out")

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from judge.browser.navigations import RECORDER
 from judge.browser.processes import kill_family
+from judge.browser.settle import SETTLER
 from judge.config import RunConfig
 from shared.errors import ConfigError
 from shared.models import Record
@@ -255,14 +256,14 @@ class BrowserSettings(Record):
         args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp", "--image-responses", "allow"]
         args += ["--timeout-action", str(round(config.action_timeout_s * 1000))]
         args += ["--timeout-navigation", str(round(config.navigation_timeout_s * 1000))]
-        args += ["--timeout-settle", str(config.settle_ms), "--config", str(folder / CONFIG_FILE)]
+        args += ["--timeout-settle", "0", "--config", str(folder / CONFIG_FILE)]
         # Chromium sends requests for loopback addresses around a proxy unless told not to.
         return [*args, "--proxy-server", proxy, "--proxy-bypass", "<-loopback>"] if proxy else args
 
     def config_file(self, proxy: str | None = None) -> str:
         """What the server only takes from a file. Downloads are refused: nobody may fill this machine's disk."""
         launch, context = {"args": list(_PROXY_ONLY) if proxy else []}, {"acceptDownloads": False}
-        browser = {"launchOptions": launch, "contextOptions": context, "initPage": [str(RECORDER)]}
+        browser = {"launchOptions": launch, "contextOptions": context, "initPage": [str(RECORDER), str(SETTLER)]}
         return json.dumps({"browser": browser})
 
     def environ(self, folder: Path) -> dict[str, str]:

@@ -24,10 +24,11 @@ from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings
 from judge.browser.guard import Guard, guarding
 from judge.browser.navigations import NavigationLog
 from judge.browser.session import Hop, ToolResult
+from judge.browser.settle import SettleMode, begin_code, read_report, settle_code
 from judge.browser.tools import SCROLL, offered_tools
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault, SiteFault
-from shared.models import Page, ToolSpec
+from shared.models import Page, Settled, ToolSpec
 
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
@@ -46,8 +47,8 @@ _CRASHED = "the tab crashed"
 _RESET_NOTE = "Page crashed and was reset"
 _TIMEOUT = re.compile(r"Timeout \d+ms exceeded")
 _UNREACHABLE = re.compile(r"net::ERR_\w+|Timeout \d+ms exceeded")
-# Run by the judge only; participants are never offered the tool. A navigation goes on after its call has timed out, and
-# no snapshot is answered meanwhile. No tool stops it, and a script in the page would wait just as long.
+# A navigation goes on after its call has timed out, and no snapshot is answered meanwhile. No tool stops it, and a
+# script in the page would wait just as long.
 _STOP_LOADING = """async page => {
   const session = await page.context().newCDPSession(page);
   await session.send("Page.stopLoading");
@@ -233,9 +234,11 @@ class PlaywrightBrowser:
         self._url = _BLANK
         self._title = ""
 
-    async def open(self, url: str) -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """See `judge.browser.session.Browser`."""
-        answer = await self._server.call("browser_navigate", {"url": url})
+        answer = await self._run(begin_code(settle))
+        if answer.ok:
+            answer = await self._server.call("browser_navigate", {"url": url})
         if not answer.ok:
             text = self._clean(answer.text)
             if "browserType.launch" in text or not (cause := _UNREACHABLE.search(text)):
@@ -247,12 +250,24 @@ class PlaywrightBrowser:
 
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
-        page = await self._observed()
-        return page.model_copy(update={"refused": self._refused(), "downloads": self._server.take_downloads()})
+        waits: list[Settled] = []
+        vanished: list[str] = []
+        page = await self._observed(waits, vanished)
+        settled = Settled(
+            real_s=sum(wait.real_s for wait in waits),
+            page_s=sum(wait.page_s for wait in waits),
+            waited_for=tuple(dict.fromkeys(reason for wait in waits for reason in wait.waited_for)),
+        )
+        since = {"refused": self._refused(), "downloads": self._server.take_downloads(), "vanished": tuple(vanished)}
+        return page.model_copy(update={**since, "settled": settled})
 
-    async def _observed(self) -> Page:
+    async def _observed(self, waits: list[Settled], vanished: list[str]) -> Page:
         trouble, timeouts = "", 0
         for _ in range(_OBSERVE_TRIES):
+            answer = await self._run(settle_code(self._server.settings.config.call_timeout_s / 2))
+            wait, texts = read_report(answer.text)
+            waits.append(wait)
+            vanished += texts
             answer = await self._snapshot()
             if state := responses.modal_state(answer.text):
                 if not responses.is_file_chooser(state):
@@ -288,7 +303,11 @@ class PlaywrightBrowser:
             return await self._server.call("browser_snapshot", {"boxes": True})
 
     async def _stop_loading(self) -> None:
-        await self._server.call("browser_run_code_unsafe", {"code": _STOP_LOADING})
+        await self._run(_STOP_LOADING)
+
+    async def _run(self, code: str) -> Answer:
+        """Run the judge's own code in the server's process. Participants are never offered the tool."""
+        return await self._server.call("browser_run_code_unsafe", {"code": code})
 
     async def _parsed(self, text: str) -> Page | None:
         """The page of a snapshot's answer; `None` when a new tab had to be brought to the front first."""
@@ -362,11 +381,7 @@ class PlaywrightBrowser:
         if not placed.ok:
             return placed
         across, down = _WHEEL[direction]
-        answer = await self._server.call("browser_mouse_wheel", {"deltaX": across * amount, "deltaY": down * amount})
-        if answer.ok:
-            # The scroll takes effect with the next frame. A second turn, by zero, is only answered after that.
-            await self._server.call("browser_mouse_wheel", {"deltaX": 0, "deltaY": 0})
-        return answer
+        return await self._server.call("browser_mouse_wheel", {"deltaX": across * amount, "deltaY": down * amount})
 
     def _refused(self) -> tuple[str, ...]:
         return self._guard.take_refusals() if self._guard else ()

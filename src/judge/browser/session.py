@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from judge.browser.settle import SettleMode
 from shared.models import Page, Record, ToolSpec
 
 
@@ -45,15 +46,18 @@ class Browser(Protocol):
         """`{"mcp_server": …, "browser": …, "sandbox": "on" | "off: reason"}`, for provenance."""
         ...
 
-    async def open(self, url: str) -> None:
-        """Open the task's website; a page with an HTTP error status is a page.
+    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
+        """Open the task's website; a page with an HTTP error status is a page. `settle` is how pages are waited for.
 
         Raises `SiteFault` when the site cannot be reached.
         """
         ...
 
     async def observe(self) -> Page:
-        """The current page. Follows a new tab; with an open dialog there is neither snapshot nor screenshot."""
+        """The current page once it has settled. Follows a new tab; with an open dialog, no snapshot or screenshot.
+
+        Raises `ClockStalled` for a page that cannot be observed in page time.
+        """
         ...
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:

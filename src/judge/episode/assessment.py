@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
+from judge.episode.reset import reset_site
 from judge.events import (
     NO_ACTION,
     RunDone,
@@ -114,9 +115,14 @@ class Assessment:
         if stored is not None and not stored[0].is_aborted:
             return await self._judge(stored[0], store)
         last = first + self.config.max_task_retries
-        is_astray = True
+        is_astray, in_real_time = True, False
         for attempt in range(first, last + 1):
-            end = await self._attempt(task, store, attempt)
+            end = await self._attempt(task, store, attempt, in_real_time=in_real_time)
+            if end.needs_real_time and await reset_site(task.website, self.config.site_resets):
+                # The judge's way of waiting failed, so this costs no attempt.
+                in_real_time = True
+                self.emit(TaskRetried(task_id=task.task_id, attempt=attempt, cause=f"{end.error}: now in real time"))
+                end = await self._attempt(task, store, attempt, in_real_time=True)
             is_astray = is_astray and end.is_astray
             if not end.is_aborted or attempt == last:
                 break
@@ -128,7 +134,7 @@ class Assessment:
         store.write_result(result.to_json())
         return self._done(result) if end.is_aborted else await self._judge(result, store)
 
-    async def _attempt(self, task: Task, store: TaskStore, attempt: int) -> EpisodeEnd:
+    async def _attempt(self, task: Task, store: TaskStore, attempt: int, *, in_real_time: bool) -> EpisodeEnd:
         self.emit(TaskStarted(task_id=task.task_id, attempt=attempt, max_steps=self.config.max_steps))
         store.begin()
         self.judge.prefetch(task)
@@ -149,7 +155,12 @@ class Assessment:
             )
 
         browsers = self.browsers(task)
-        episode = Episode(task, self.config, browsers, self.connect, store, observed=observed, stepped=stepped)
+        episode = Episode(
+            *(task, self.config, browsers, self.connect, store),
+            observed=observed,
+            stepped=stepped,
+            in_real_time=in_real_time,
+        )
         return await episode.run()
 
     def _lost(self, task: Task, why: str) -> Attempt:
@@ -158,7 +169,7 @@ class Assessment:
         return self._result(task, end, attempt=1)
 
     def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> Attempt:
-        facts = {name: value for name, value in bounded(end) if name != "is_astray"}
+        facts = {name: value for name, value in bounded(end) if name not in ("is_astray", "needs_real_time")}
         return Attempt(task=task, max_steps=self.config.max_steps, number=attempt, **facts)
 
     async def _judge(self, result: Attempt, store: TaskStore) -> Attempt:

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from judge.browser.action_lines import action_line
 from judge.browser.session import Browser, BrowserFactory, ToolResult
+from judge.browser.settle import ClockStalled, SettleMode, settle_mode
 from judge.browser.tools import CheckedAction, Complaint, check_action
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
@@ -146,7 +147,8 @@ class EpisodeEnd(Record):
 
     `participant_s` is how much of `task_timeout_s` the participant used. `navigations` are those after the last
     recorded step: a page that breaks the browser on the way leaves no step. `is_astray` says whether the participant
-    itself had led the browser off the task's website without returning.
+    itself had led the browser off the task's website without returning. `settle` is how pages were waited for, and
+    `needs_real_time` says that this could not work for the site.
     """
 
     steps: tuple[Step, ...] = ()
@@ -160,6 +162,8 @@ class EpisodeEnd(Record):
     participant_s: float = 0.0
     navigations: tuple[Navigation, ...] = ()
     is_astray: bool = False
+    settle: SettleMode | None = None
+    needs_real_time: bool = False
 
     @property
     def is_aborted(self) -> bool:
@@ -184,8 +188,10 @@ class Episode:
         *,
         observed: Callable[[Step], Awaitable[None]],
         stepped: Callable[[Step], None],
+        in_real_time: bool = False,
     ) -> None:
         self._task = task
+        self._settle: SettleMode | None = "real-time" if in_real_time else None
         self._config = config
         self._browsers = browsers
         self._connect = connect
@@ -240,13 +246,17 @@ class Episode:
             participant_s=self._clock.used_s,
             navigations=self._navigations,
             is_astray=self._route.is_astray,
+            settle=self._settle,
+            needs_real_time=isinstance(error, ClockStalled),
         )
 
     async def _play(self) -> StopReason:
         async with self._connect() as participant, self._browsers() as browser:
             self._versions = browser.versions
             try:
-                await browser.open(self._task.website)
+                settle = self._settle or await asyncio.to_thread(settle_mode, self._config.settle, self._task.website)
+                self._settle = settle
+                await browser.open(self._task.website, settle)
                 for index in range(self._config.max_steps):
                     if index and self._config.step_delay:
                         await asyncio.sleep(self._config.step_delay)
@@ -271,6 +281,7 @@ class Episode:
                 page = await browser.observe()
                 record = self._record_page(index, page, browser)
                 self._content = _content(page)
+        times |= {"settle_s": page.settled.real_s, "page_s": page.settled.page_s}
         try:
             await self._observed(Step(**record))
             message = render_observation(self._observation(index, page, browser))
@@ -346,6 +357,8 @@ class Episode:
             "viewport": (self._config.viewport_width, self._config.viewport_height),
             "downloads": page.downloads,
             "navigations": navigations,
+            "vanished": page.vanished,
+            "waited_for": page.settled.waited_for,
         }
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:

@@ -121,6 +121,7 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         # Beyond the contract's keys.
         "reason": clip(verdict.reason, _MAX_TEXT_CHARS) if verdict else None,
         "flags": attempt.flags,
+        "settle": attempt.settle,
     }
 
 

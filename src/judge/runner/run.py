@@ -123,6 +123,7 @@ def _config(
     )
     # The judge copies them into the submission.
     config["participant_ids"] = {agent.role: agent.agentbeats_id for agent in scenario.participants}
+    config["site_resets"] = {site.endpoint: site.reset for site in scenario.sites if site.reset}
     if not scenario.tasks:
         if options.level or options.task_ids:
             raise ConfigError(

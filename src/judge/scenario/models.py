@@ -157,10 +157,21 @@ class GreenAgent(AgentEntry):
 
 
 class SiteEntry(_Process):
-    """A local website that is started before the agents (a demo shop, a manual)."""
+    """A local website that is started before the agents (a demo shop, a manual).
+
+    `static`: nothing that a participant does there outlasts its browser. `reset_url`: a POST brings the site back to
+    its first state.
+    """
 
     name: Name
     endpoint: Endpoint
+    static: bool = False
+    reset_url: Url | None = None
+
+    @property
+    def reset(self) -> str | None:
+        """How it gets back to its first state, as `RunConfig.site_resets` has it."""
+        return "static" if self.static else self.reset_url
 
 
 class TaskTable(Table):

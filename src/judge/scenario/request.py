@@ -18,7 +18,7 @@ from judge.scenario.models import (
     TaskTable,
 )
 from shared.errors import ConfigError
-from shared.fields import did_you_mean, keys_of, shown
+from shared.fields import keys_of, remedy_for, shown
 from shared.models import Task
 from shared.validation import mistake, validated
 
@@ -112,7 +112,7 @@ def _known(value: object, model: type[BaseModel], path: tuple[str | int, ...], w
             if len(warnings) >= _MAX_WARNINGS:
                 warnings.append("")
                 continue
-            problem = f"unknown key, ignored ({did_you_mean(key, known)})"
+            problem = f"unknown key, ignored ({remedy_for(key, model)})"
             warnings.append(mistake(_SOURCE, (*path, key), problem, "").message)
     return {key: item for key, item in value.items() if key in known and item is not None}
 

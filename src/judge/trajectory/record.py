@@ -36,7 +36,8 @@ class Attempt(Record):
 
     `number` counts the task's attempts from 1. `participant_s` is how much of `task_timeout_s` the participant used.
     `navigations` are those after the last step. `error` and `blame` name the cause where the participant did
-    not end the attempt itself.
+    not end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded
+    none.
     """
 
     task: Task
@@ -55,6 +56,7 @@ class Attempt(Record):
     participant_s: float = 0.0
     navigations: tuple[Navigation, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
+    settle: str | None = None
 
     @property
     def is_aborted(self) -> bool:
@@ -127,6 +129,7 @@ class Attempt(Record):
             "final_result_response": self.final_answer or "",
             "agent_final_answer": self.final_answer,
             **{key: fields[key] for key in ("steps", "navigations", *_OF_ATTEMPT)},
+            "settle": self.settle,
             "is_aborted": self.is_aborted,
             "attempt": self.number,
             "flags": self.flags,
@@ -166,6 +169,7 @@ class Attempt(Record):
                     # Absent in older versions.
                     "participant_s": times.get("participant_s", 0.0),
                     "navigations": value.get("navigations", ()),
+                    "settle": value.get("settle"),
                 }
             )
         except KeyError as error:

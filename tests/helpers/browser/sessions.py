@@ -74,7 +74,7 @@ def website() -> Iterator[str]:
 
 def a_browser(found: FoundBrowser | None = None, **changes: float) -> AbstractAsyncContextManager[PlaywrightBrowser]:
     """A browser without a guard; `changes` are those of its configuration."""
-    config = RunConfig(settle_ms=100, action_timeout_s=3, navigation_timeout_s=5, call_timeout_s=20)
+    config = RunConfig(action_timeout_s=3, navigation_timeout_s=5, call_timeout_s=20)
     settings = BrowserSettings.from_config(config, Settings.from_environ())
     changed = {"config": config.model_copy(update=changes), "found": found or settings.found}
     return open_browser(settings.model_copy(update=changed), None)

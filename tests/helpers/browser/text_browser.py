@@ -15,6 +15,7 @@ import httpx
 
 from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.session import Browser, Hop, ToolResult
+from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from shared.errors import SiteFault
 from shared.models import Page, Tab
@@ -64,7 +65,7 @@ class TextBrowser:
         self._hops: list[Hop] = []
         self._looks = 0
 
-    async def open(self, url: str) -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """The task's website."""
         if trouble := await self._go(url):
             raise SiteFault(f"{url} cannot be reached: {trouble}")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.browser.session import Hop, ToolResult
+from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
@@ -30,7 +31,7 @@ class OnePageShop:
         self.versions = {"browser": "scripted"}
         self._looks = 0
 
-    async def open(self, url: str) -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """Nothing to load."""
 
     async def observe(self) -> Page:

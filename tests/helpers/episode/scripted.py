@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.browser.session import Hop, ToolResult
+from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
 from judge.store import TaskStore
@@ -71,7 +72,7 @@ class ScriptedBrowser:
         self._hops += [Hop(url=url, is_redirect=place > 0) for place, url in enumerate(urls)]
         self.url = urls[-1]
 
-    async def open(self, url: str) -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         self.goes(url)
 
     async def observe(self) -> Page:

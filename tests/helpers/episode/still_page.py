@@ -7,6 +7,7 @@ from typing import Any
 
 from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.session import Hop, ToolResult
+from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
@@ -30,7 +31,7 @@ class StillPage:
         self.versions = {"browser": "scripted"}
         self.done: list[tuple[str, dict[str, Any]]] = []
 
-    async def open(self, url: str) -> None:
+    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """Nothing to load."""
 
     async def observe(self) -> Page:

@@ -202,5 +202,5 @@ def assessment(participant: str, site: str) -> str:
     """The request for one task on the website, decided by its check and so without a judge model."""
     checks = [{"kind": "page", "url": "/goal"}]
     task = {"task_id": "goal", "website": site, "task": "Open the page 'Goal'.", "level": "easy", "checks": checks}
-    config = {"judge_model": "offline", "max_steps": 3, "settle_ms": 0, "tasks": [task]}
+    config = {"judge_model": "offline", "max_steps": 3, "tasks": [task]}
     return json.dumps({"participants": {"white_agent": participant}, "config": config})

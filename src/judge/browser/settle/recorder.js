@@ -1,0 +1,105 @@
+// Runs in every document, in a world of its own that no page can reach. It notes when the document last changed, and
+// which text appeared and vanished again before anybody could see it.
+(eventName) => {
+  if (globalThis.wabe) return;
+  const MAX_TEXTS = 50;
+  const MAX_WATCHED = 500;
+  const MAX_CHARS = 300;
+  const LOOK_EVERY_MS = 50;
+  // A longer animation is decoration.
+  const MAX_ANIMATION_MS = 5000;
+  const LOADING = /^(loading|please wait)\b.{0,40}$/i;
+  const BUSY = '[aria-busy="true"], progress:not([value]), [role="progressbar"]:not([aria-valuenow])';
+  const NO_TEXT = /^(SCRIPT|STYLE|NOSCRIPT|TEMPLATE|HEAD|BODY|HTML|TITLE|META|LINK|OPTION)$/;
+  const now = () => performance.now();
+  let changedAt = now();
+  let scrolls = 0;
+  let lookedAt = -Infinity;
+  // Elements that changed since the last observation, each with the text last seen in it.
+  let watched = new Map();
+  let gone = new Set();
+  // The text of the last observation.
+  let shown = "";
+
+  const squeezed = text => text.replace(/\s+/g, " ").trim();
+  const textOf = element => squeezed(element.textContent.slice(0, 10 * MAX_CHARS)).slice(0, MAX_CHARS);
+  const isShown = element => element.isConnected && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+  const watch = node => {
+    const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
+    if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName)) watched.set(element, "");
+  };
+  const look = () => {
+    lookedAt = now();
+    for (const [element, seen] of watched) {
+      const text = isShown(element) ? textOf(element) : "";
+      if (seen && !text.includes(seen) && gone.size < MAX_TEXTS) gone.add(seen);
+      watched.set(element, text);
+    }
+  };
+  const changed = mutations => {
+    changedAt = now();
+    for (const { type, target, addedNodes } of mutations) {
+      if (type !== "childList") watch(target);
+      for (const node of addedNodes) {
+        watch(node);
+        if (node.nodeType === Node.ELEMENT_NODE) observeRoots(node);
+      }
+    }
+    if (now() - lookedAt >= LOOK_EVERY_MS) look();
+  };
+  const observer = new MutationObserver(changed);
+  const observe = root => observer.observe(root, { subtree: true, childList: true, characterData: true, attributes: true });
+  const observeRoots = element => {
+    for (const one of [element, ...element.querySelectorAll("*")]) if (one.shadowRoot) observe(one.shadowRoot);
+  };
+  observe(document);
+  if (document.documentElement) observeRoots(document.documentElement);
+  const listen = (types, heard) => types.forEach(type => addEventListener(type, heard, { capture: true, passive: true }));
+  listen(["scroll"], () => { scrolls += 1; });
+  listen(["input", "change"], () => { changedAt = now(); });
+
+  const isBusy = () => {
+    for (const element of document.querySelectorAll(BUSY)) if (isShown(element)) return true;
+    const starts = ["Loading", "loading", "Please wait"].map(word => `starts-with(normalize-space(), "${word}")`).join(" or ");
+    const texts = document.evaluate(`//body//text()[string-length() < 200 and (${starts})]`, document, null, XPathResult.UNORDERED_NODE_SNAPSHOT_TYPE, null);
+    for (let at = 0; at < texts.snapshotLength; at++) {
+      const { data, parentElement } = texts.snapshotItem(at);
+      if (LOADING.test(data.trim()) && parentElement && isShown(parentElement)) return true;
+    }
+    return false;
+  };
+  const isMoving = () => document.getAnimations().some(animation => {
+    const timing = animation.effect?.getComputedTiming();
+    return animation.playState === "running" && timing && timing.endTime <= MAX_ANIMATION_MS;
+  });
+
+  globalThis.wabe = {
+    // Milliseconds of page time; `busy` and `moving` are looked up only where the page is otherwise quiet.
+    state(quietMs) {
+      const records = observer.takeRecords();
+      if (records.length) changed(records);
+      look();
+      const quiet = now() - changedAt;
+      const isQuiet = quiet >= quietMs;
+      return {
+        quiet,
+        scrolls,
+        // Only the script in the page's own world (`page.js`) knows. Nobody answers where it does not run.
+        timer: !dispatchEvent(new CustomEvent(eventName, { cancelable: true })),
+        busy: isQuiet && isBusy(),
+        moving: isQuiet && isMoving(),
+      };
+    },
+    frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
+    // Text that appeared since the last call and is no longer there.
+    vanished() {
+      look();
+      const before = shown;
+      shown = document.body ? squeezed(document.body.innerText) : "";
+      const texts = [...gone].filter(text => !LOADING.test(text) && !before.includes(text) && !shown.includes(text));
+      gone = new Set();
+      watched = new Map();
+      return texts.filter(text => !texts.some(other => other !== text && other.includes(text)));
+    },
+  };
+}

@@ -1,0 +1,348 @@
+// Waits until a page shows the effect of an action. Loaded by Playwright's MCP server into its own process (option
+// `browser.initPage`), out of reach of every page. Called by `settle.py`.
+//
+// Two modes. In real time it waits until requests are done and the page is quiet. In page time it moves the page's
+// clock itself (Chromium's virtual time), so that seconds of page time pass in milliseconds.
+
+"use strict";
+const fs = require("fs");
+const path = require("path");
+const { randomUUID } = require("crypto");
+
+const KEY = Symbol.for("wabe.settle");
+const EVENT = randomUUID();
+const WORLD = randomUUID();
+const [RECORDER, PAGE] = ["recorder.js", "page.js"].map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
+
+// Milliseconds. `page` is time on the page's clock.
+const FIRST_WAIT = 15;
+const SLICE = 100;
+const COARSE_SLICE = 400;
+const SLICE_REAL = 15;
+const QUIET_PAGE = 1000;
+const QUIET_REAL = 500;
+const MAX_PAGE = 4000;
+const TIMER_HORIZON = 3100;
+const REQUEST_LIMIT = 4500;
+const REQUEST_GRACE = 200;
+const SOCKET_LIMIT = 3300;
+const TICK = 16;
+const LEAD = 200;
+const HANG = 3000;
+const FRAMES = 300;
+// Scrolling goes on with the frames that are drawn, whatever the page's clock says.
+const SCROLL_REAL = 120;
+const MAX_SCROLL = 2000;
+// The state is asked for less often where it cannot be quiet yet.
+const SLICES_PER_LOOK = 3;
+const LOOK_REAL = 30;
+const STUCK = 1000;
+const MAX_FRAMES = 50;
+// Requests that no page waits for.
+const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "image", "font", "texttrack", "manifest"]);
+
+const delay = ms => new Promise(done => setTimeout(done, ms));
+
+// One renderer's session: the page itself, or a frame in a process of its own.
+class Target {
+  constructor(session, isPageTime) {
+    this.session = session;
+    this.isPageTime = isPageTime;
+    this.worlds = new Map();
+    this.queue = Promise.resolve();
+    this.isClosed = false;
+    this.hasHung = false;
+    this.hasDialog = false;
+    this.granted = performance.now();
+  }
+
+  async start() {
+    const { session } = this;
+    session.on("Runtime.executionContextCreated", ({ context }) => {
+      if (context.name === WORLD && this.worlds.size < MAX_FRAMES) this.worlds.set(context.id, context.auxData?.frameId);
+    });
+    session.on("Runtime.executionContextDestroyed", event => this.worlds.delete(event.executionContextId));
+    session.on("Runtime.executionContextsCleared", () => this.worlds.clear());
+    session.on("Page.javascriptDialogOpening", () => { this.hasDialog = true; });
+    session.on("Page.javascriptDialogClosed", () => { this.hasDialog = false; });
+    session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());
+    await Promise.all([session.send("Page.enable"), session.send("Runtime.enable")]);
+    await session.send("Page.addScriptToEvaluateOnNewDocument", {
+      source: `(${RECORDER})(${JSON.stringify(EVENT)})`, worldName: WORLD, runImmediately: true,
+    });
+    if (this.isPageTime) void this.tick();
+  }
+
+  // A page that waits in a loop for its own clock to move never answers. It is stopped, and the attempt starts again
+  // in real time.
+  async send(method, params) {
+    let timer;
+    const watch = () => {
+      timer = setTimeout(() => {
+        if (this.hasDialog) return watch();
+        this.hasHung = true;
+        this.session.send("Runtime.terminateExecution").catch(() => {});
+      }, HANG);
+    };
+    if (this.isPageTime) watch();
+    try {
+      return await this.session.send(method, params);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  // Results of an expression in each frame; frames that navigate or vanish meanwhile are left out.
+  async evaluate(expression) {
+    const asked = [...this.worlds.keys()].map(contextId => this
+      .send("Runtime.evaluate", { expression, contextId, returnByValue: true, awaitPromise: true })
+      .then(({ result }) => result.value, () => undefined));
+    return (await Promise.all(asked)).filter(value => value !== undefined);
+  }
+
+  // Move the page's clock. `virtualTimeBudgetExpired` does not say which budget: one at a time.
+  advance(ms) {
+    const grant = async () => {
+      this.granted = performance.now();
+      const expired = new Promise(done => { this.expired = done; });
+      await this.send("Emulation.setVirtualTimePolicy", { policy: "advance", budget: ms });
+      await Promise.race([expired, delay(1000)]);
+    };
+    return this.queue = this.queue.then(grant).catch(() => { this.isClosed = true; });
+  }
+
+  // Between settles the page's clock runs at the speed of the wall clock.
+  async tick() {
+    await this.advance(LEAD);
+    while (!this.isClosed) {
+      await delay(TICK);
+      if (!this.isSettling && !this.hasDialog) await this.advance(performance.now() - this.granted);
+    }
+  }
+
+  async catchUp() {
+    if (this.isPageTime && !this.hasDialog) await this.advance(Math.max(1, performance.now() - this.granted));
+  }
+}
+
+// One page with its frames, requests and sockets.
+class Settler {
+  constructor(page, isPageTime) {
+    this.page = page;
+    this.isPageTime = isPageTime;
+    this.targets = new Map();
+    this.requests = new Map();
+    this.sockets = new Map();
+    this.longLived = new Set();
+  }
+
+  async start() {
+    const { page } = this;
+    page.on("request", request => {
+      if (!IGNORED.has(request.resourceType()) && !this.longLived.has(address(request.url())))
+        this.requests.set(request, { began: performance.now(), done: Infinity });
+    });
+    const ended = ms => request => {
+      const entry = this.requests.get(request);
+      if (entry) entry.done = Math.min(entry.done, performance.now() + ms);
+    };
+    page.on("response", response => ended(isStream(response) ? 0 : REQUEST_GRACE)(response.request()));
+    page.on("requestfinished", ended(0));
+    page.on("requestfailed", ended(0));
+    page.on("websocket", socket => {
+      socket.on("framesent", () => {
+        if (!this.longLived.has(address(socket.url()))) this.sockets.set(socket, performance.now());
+      });
+      socket.on("framereceived", () => this.sockets.delete(socket));
+      socket.on("close", () => this.sockets.delete(socket));
+    });
+    page.on("framenavigated", frame => void this.attachFrame(frame));
+    await this.attach(page);
+  }
+
+  async attach(subject) {
+    const session = await this.page.context().newCDPSession(subject);
+    const target = new Target(session, this.isPageTime);
+    this.targets.set(subject, target);
+    session.on("close", () => { target.isClosed = true; this.targets.delete(subject); });
+    await target.start();
+  }
+
+  // A frame of another site has a process of its own where Chromium isolates sites; elsewhere it has no session.
+  async attachFrame(frame) {
+    if (frame === this.page.mainFrame() || this.targets.has(frame) || this.targets.size >= MAX_FRAMES) return;
+    await this.attach(frame).catch(() => {});
+  }
+
+  // What is in flight: milliseconds until its limit, or 0 when there is nothing to wait for.
+  isInFlight() {
+    const now = performance.now();
+    let isWaiting = false;
+    for (const [request, { began, done }] of this.requests) {
+      if (now >= done) this.requests.delete(request);
+      else if (now - began > REQUEST_LIMIT && !isNavigation(request)) this.giveUp(request.url(), this.requests, request);
+      else isWaiting = true;
+    }
+    for (const [socket, sent] of this.sockets) {
+      if (now - sent > SOCKET_LIMIT) this.giveUp(socket.url(), this.sockets, socket);
+      else isWaiting = true;
+    }
+    return isWaiting;
+  }
+
+  giveUp(url, map, key) {
+    this.longLived.add(address(url));
+    map.delete(key);
+  }
+
+  // What all frames say together; `quiet` is the time since the last change in any of them.
+  async look(round) {
+    const limit = this.isPageTime ? QUIET_PAGE : QUIET_REAL;
+    const found = await Promise.all(this.all().map(target => target.evaluate(`wabe.state(${limit})`)));
+    const states = found.flat();
+    const scrolls = states.reduce((sum, state) => sum + state.scrolls, 0);
+    const now = performance.now();
+    if (scrolls !== (round.scrolls ?? scrolls)) round.scrolledAt = now;
+    round.scrolls = scrolls;
+    const seen = {
+      quiet: Math.min(...states.map(state => state.quiet)),
+      timer: this.isPageTime && states.some(state => state.timer),
+      busy: states.some(state => state.busy),
+      moving: isScrolling(round) || states.some(state => state.moving),
+    };
+    const isQuiet = seen.quiet >= limit;
+    if (!isQuiet && seen.quiet < now - round.began) round.waits.add("changes");
+    for (const reason of ["timer", "busy", "moving"]) if (seen[reason]) round.waits.add(reason);
+    return { isQuiet, isMoving: seen.moving, isDone: isQuiet && !seen.timer && !seen.busy && !seen.moving };
+  }
+
+  all() {
+    return [...this.targets.values()];
+  }
+
+  // Requests in flight are waited for at the speed of the wall clock: their timeouts are the page's.
+  async requestsPass(round) {
+    while (this.isInFlight() && this.goesOn(round)) {
+      round.waits.add("requests");
+      round.requestAt = performance.now();
+      await Promise.all([delay(SLICE_REAL), ...this.all().map(target => target.catchUp())]);
+    }
+  }
+
+  goesOn({ until }) {
+    return performance.now() < until && !this.all().some(target => target.hasHung || target.hasDialog);
+  }
+
+  async quietInPageTime(round) {
+    let slices = 0;
+    let slice = SLICE;
+    while (round.pageTime < MAX_PAGE && this.goesOn(round)) {
+      await Promise.all([delay(SLICE_REAL), ...this.all().map(target => target.advance(slice))]);
+      round.pageTime += slice;
+      slices += 1;
+      await this.requestsPass(round);
+      if (round.pageTime < QUIET_PAGE && slices % SLICES_PER_LOOK) continue;
+      const { isQuiet, isMoving, isDone } = await this.look(round);
+      if (isDone && round.pageTime >= QUIET_PAGE) break;
+      if (isScrolling(round)) await this.scrollingPasses(round);
+      // Nothing happens until a timer fires: pacing would only cost time.
+      slice = isQuiet && !isMoving && round.pageTime >= QUIET_PAGE ? COARSE_SLICE : SLICE;
+    }
+  }
+
+  // A smooth scroll follows the frames that are drawn, so slices of page time would only outrun it.
+  async scrollingPasses(round) {
+    const until = performance.now() + MAX_SCROLL;
+    while (isScrolling(round) && performance.now() < until && this.goesOn(round)) {
+      await Promise.all([delay(SLICE_REAL), ...this.all().map(target => target.catchUp())]);
+      await this.look(round);
+    }
+  }
+
+  async quietInRealTime(round) {
+    while (this.goesOn(round)) {
+      await this.requestsPass(round);
+      const { isDone } = await this.look(round);
+      if (isDone && performance.now() - round.requestAt >= QUIET_REAL) break;
+      await delay(LOOK_REAL);
+    }
+  }
+
+  async settle(limit) {
+    const began = performance.now();
+    const round = { began, until: began + limit, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
+    this.all().forEach(target => { target.isSettling = true; });
+    const vanished = await Promise.race([this.quiet(round), this.stuck(round)]);
+    this.all().forEach(target => { target.isSettling = false; });
+    return {
+      real_ms: Math.round(performance.now() - began),
+      page_ms: round.pageTime,
+      waited_for: [...round.waits],
+      vanished,
+      hung: this.all().some(target => target.hasHung),
+    };
+  }
+
+  // The text that vanished, once the page is quiet or the time is up.
+  async quiet(round) {
+    await delay(FIRST_WAIT);
+    await this.requestsPass(round);
+    await (this.isPageTime ? this.quietInPageTime(round) : this.quietInRealTime(round));
+    const frames = Promise.all(this.all().map(target => target.evaluate("wabe.frames()")));
+    await Promise.race([frames, this.framesPass(frames)]);
+    const vanished = await Promise.all(this.all().map(target => target.evaluate("wabe.vanished()")));
+    return vanished.flat(2);
+  }
+
+  // Resolves when the page cannot answer: a dialog is open, or a script does not end.
+  async stuck(round) {
+    while (performance.now() < round.until + STUCK && !this.all().some(target => target.hasDialog || target.hasHung))
+      await delay(TICK);
+    return [];
+  }
+
+  // The clock must move meanwhile, or no frame is drawn.
+  async framesPass(frames) {
+    let isDone = false;
+    frames.finally(() => { isDone = true; }).catch(() => {});
+    const until = performance.now() + FRAMES;
+    while (!isDone && performance.now() < until) {
+      await delay(SLICE_REAL);
+      await Promise.all([...this.targets.values()].map(target => target.catchUp()));
+    }
+  }
+}
+
+const isScrolling = round => performance.now() - round.scrolledAt < SCROLL_REAL;
+const address = url => url.split(/[?#]/, 1)[0];
+const isStream = response => /^text\/event-stream/i.test(response.headers()["content-type"] ?? "");
+const isNavigation = request => {
+  try {
+    return request.isNavigationRequest();
+  } catch {
+    return false;
+  }
+};
+
+// The judge's code tool finds the settlers of a context here.
+const ofContext = context => context[KEY] ??= { isPageTime: false, settlers: new WeakMap() };
+
+const attach = async (page, state) => {
+  if (state.settlers.has(page)) return state.settlers.get(page);
+  const settler = new Settler(page, state.isPageTime);
+  const starting = settler.start().then(() => settler);
+  state.settlers.set(page, starting);
+  return starting;
+};
+
+exports.default = async ({ page }) => {
+  const state = ofContext(page.context());
+  state.begin = async (page, isPageTime) => {
+    state.isBegun = true;
+    state.isPageTime = isPageTime;
+    if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON})`);
+    await attach(page, state);
+  };
+  state.settle = async (page, limit) => (await attach(page, state)).settle(limit);
+  if (state.isBegun) await attach(page, state).catch(() => {});
+};
