@@ -1,0 +1,159 @@
+// What happens between an action and the page's final state, by kind. `config.delay` is in milliseconds.
+"use strict";
+
+const delay = config.delay;
+const served = (path, ms, more = "") => `/${path}?token=${token}&ms=${ms}${more}`;
+
+// As client libraries do it: a time limit that the server keeps with 1.5 seconds to spare.
+async function ask(url, limit = delay + 1500) {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), limit);
+  try {
+    const response = await fetch(url, { signal: controller.signal });
+    return await response.text();
+  } catch (error) {
+    if (controller.signal.aborted) wrong("the client gave up although the server answered in time");
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+// Timers that were set for a later time run later, and not before their time.
+function timer(done, ms = delay) {
+  const began = Date.now();
+  let before = false;
+  setTimeout(() => {
+    if (!before) return wrong("a later timer ran before an earlier one");
+    if (Date.now() - began < ms - 20) return wrong("a timer ran before its time");
+    done();
+  }, ms);
+  setTimeout(() => (before = true), ms - 50);
+}
+
+function landing(then) {
+  location.href = `/page?token=${token}&start=load&kind=${then}&delay=${delay}`;
+}
+
+function inFrame(address) {
+  at("outcome").remove();
+  const frame = document.createElement("iframe");
+  frame.title = "Outcome";
+  frame.src = address;
+  document.body.append(frame);
+  return frame;
+}
+
+const framed = (origin, start) => `${origin}/page?token=${token}&kind=timer&delay=${delay}&start=${start}`;
+// Frames that are there before the action, and what lives as long as the page.
+let frame = null;
+let socket = null;
+let messages = null;
+
+const prepare = {
+  same_site_frame: () => (frame = inFrame(framed("", "message"))),
+  cross_site_frame: () => (frame = inFrame(framed(config.peer, "message"))),
+  socket_reply: () => (socket = new WebSocket(`ws://${location.host}/socket`)),
+  event_stream: () => (messages = new EventSource(served("messages", 0))),
+  endless_request: () => {
+    fetch(served("endless", 0));
+    fetch(served("unanswered", 0)).catch(() => {});
+  },
+  css_transition: () => {
+    at("swatch").hidden = true;
+    for (const id of ["place", "moving"]) {
+      const element = document.createElement("button");
+      element.id = id;
+      element.textContent = `${id} ${token}`;
+      document.body.append(element);
+    }
+  },
+  smooth_scroll: () => {
+    const end = document.createElement("button");
+    end.id = "end";
+    end.textContent = `end ${token}`;
+    end.style.top = `${1500 + delay * 3}px`;
+    document.body.append(end);
+  },
+};
+
+const kinds = {
+  nothing: finish,
+  timer: () => timer(finish),
+  fetch: async () => {
+    await ask(served("late", delay));
+    finish();
+  },
+  chain: async () => {
+    await ask(served("late", delay / 3));
+    await new Promise((resolve) => setTimeout(resolve, delay / 3));
+    await ask(served("late", delay / 3));
+    finish();
+  },
+  debounce: () => {
+    let waiting;
+    const again = () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(finish, delay);
+    };
+    for (const ms of [0, 40, 80]) setTimeout(again, ms);
+  },
+  polling: async () => {
+    while ((await ask(served("poll", delay))) !== "done") await new Promise((resolve) => setTimeout(resolve, 100));
+    finish();
+  },
+  slow_navigation: () => {
+    location.href = `/page?token=${token}&start=load&kind=nothing&delay=0&held=${delay}`;
+  },
+  timer_after_navigation: () => landing("timer"),
+  fetch_after_navigation: () => landing("fetch"),
+  same_site_frame: () => frame.contentWindow.postMessage("start", "*"),
+  cross_site_frame: () => frame.contentWindow.postMessage("start", "*"),
+  late_frame: () => inFrame(`${config.peer}/page?token=${token}&start=load&kind=nothing&delay=0&held=${delay}`),
+  worker: () => {
+    const worker = new Worker("/static/worker.js");
+    worker.onmessage = finish;
+    worker.postMessage(delay);
+  },
+  css_transition: () => {
+    at("moving").style.transition = `transform ${delay}ms ease-in-out`;
+    at("moving").style.transform = "none";
+    finish();
+  },
+  smooth_scroll: () => {
+    // After the wheel's own events: a turn of the wheel would end the movement.
+    setTimeout(() => at("end").scrollIntoView({ behavior: "smooth", block: "center" }), 50);
+    finish();
+  },
+  new_tab: () => {
+    open(`/page?token=${token}&start=load&kind=timer&delay=${delay}`);
+  },
+  event_stream: () => {
+    messages.onmessage = finish;
+    fetch(served("publish", delay));
+  },
+  endless_request: async () => {
+    await ask(served("late", delay));
+    finish();
+  },
+  socket_reply: () => {
+    const send = () => socket.send(String(delay));
+    socket.onmessage = finish;
+    if (socket.readyState === WebSocket.OPEN) send();
+    else socket.onopen = send;
+  },
+  busy_wait: () => {
+    const end = Date.now() + delay;
+    while (Date.now() < end);
+    finish();
+  },
+  toast: () => {
+    timer(() => {
+      at("toast").hidden = false;
+      at("toast").textContent = `toast ${token}`;
+      setTimeout(() => at("toast").remove(), config.visible);
+    });
+  },
+};
+
+prepare[config.kind]?.();

@@ -1,0 +1,7 @@
+// As a search field does it: wait until nothing more comes, then ask.
+import { debounceTime, from, Subject, switchMap } from "rxjs";
+import { delay, late, plain, show } from "./common.js";
+
+const asked = new Subject();
+asked.pipe(debounceTime(delay), switchMap(() => from(late(100)))).subscribe(() => show("FINAL"));
+plain(() => asked.next());

@@ -1,0 +1,4 @@
+import { mount } from "svelte";
+import Late from "./Late.svelte";
+
+mount(Late, { target: document.getElementById("app") });

@@ -1,0 +1,1 @@
+onmessage = (event) => setTimeout(() => postMessage("done"), event.data);
