@@ -38,6 +38,7 @@ import httpx
 from judge.browser.chromium import BrowserSettings
 from judge.browser.playwright import PlaywrightBrowser, open_browser
 from judge.browser.tools import SCROLL, TOOL_POLICY
+from judge.browser.settle import settle_mode
 from judge.config import RunConfig
 from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault
@@ -288,6 +289,7 @@ class Tester:
         if self._browser is None:
             policy = NetworkPolicy.for_websites([SITE, PEER])
             self._browser = await self._stack.enter_async_context(open_browser(settings, policy))
+            self._mode = settle_mode(settings.config.settle, SITE)
         return self._browser
 
     async def close(self) -> None:
@@ -299,7 +301,7 @@ class Tester:
         action = ACTIONS[case.action]
         page: Page | None = None
         began = time.perf_counter()
-        await browser.open(f"{SITE}/other" if action.elsewhere else case.address)
+        await browser.open(f"{SITE}/other" if action.elsewhere else case.address, self._mode)
         if action.call is not None:
             if case.action != "wait":
                 page = await browser.observe()

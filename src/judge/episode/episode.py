@@ -191,7 +191,8 @@ class Episode:
         in_real_time: bool = False,
     ) -> None:
         self._task = task
-        self._settle: SettleMode | None = "real-time" if in_real_time else None
+        self._in_real_time = in_real_time
+        self._settle: SettleMode | None = None
         self._config = config
         self._browsers = browsers
         self._connect = connect
@@ -254,7 +255,8 @@ class Episode:
         async with self._connect() as participant, self._browsers() as browser:
             self._versions = browser.versions
             try:
-                settle = self._settle or await asyncio.to_thread(settle_mode, self._config.settle, self._task.website)
+                setting = "real-time" if self._in_real_time else self._config.settle
+                settle: SettleMode = await asyncio.to_thread(settle_mode, setting, self._task.website)
                 self._settle = settle
                 await browser.open(self._task.website, settle)
                 for index in range(self._config.max_steps):

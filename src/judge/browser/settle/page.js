@@ -1,6 +1,6 @@
 // Runs in every document, in the page's own world (page time only). It knows which timers the page set since the last
-// input, and answers one question: is one of them still to fire soon? The recorder (`recorder.js`) asks by an event,
-// whose name no page knows, and hears the answer as `defaultPrevented`.
+// input and which workers have not answered it. The recorder (`recorder.js`) asks by events, whose names no page knows,
+// and hears the answer as `defaultPrevented`.
 (eventName, horizonMs) => {
   const { setTimeout, clearTimeout, setInterval, clearInterval, addEventListener } = globalThis;
   const now = performance.now.bind(performance);
@@ -47,6 +47,26 @@
       else if (timer.cause === input) return event.preventDefault();
     }
   }, { capture: true });
+  addEventListener(`${eventName}-worker`, event => {
+    event.stopImmediatePropagation();
+    for (const cause of workers.values()) if (cause === input) event.preventDefault();
+  }, { capture: true });
+
+  // A worker has a clock of its own, which nobody moves. It is waited for until it answers what it was last sent.
+  const workers = new Map();
+  const { postMessage } = Worker.prototype;
+  Worker.prototype.postMessage = function (...args) {
+    workers.set(this, running ?? input);
+    return apply(postMessage, this, args);
+  };
+  globalThis.Worker = new Proxy(Worker, {
+    construct(target, args, newTarget) {
+      const worker = Reflect.construct(target, args, newTarget);
+      workers.set(worker, running ?? input);
+      EventTarget.prototype.addEventListener.call(worker, "message", () => workers.delete(worker));
+      return worker;
+    },
+  });
 
   // Page time moves `performance.now()` but not the time stamps of events. Vue 2 compares the two, and would ignore
   // every click on an element that it rendered later than the event seems to have happened.

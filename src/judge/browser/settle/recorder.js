@@ -73,6 +73,9 @@
     return animation.playState === "running" && timing && timing.endTime <= MAX_ANIMATION_MS;
   });
 
+  // Only the script in the page's own world (`page.js`) knows. Nobody answers where it does not run.
+  const ask = name => !dispatchEvent(new CustomEvent(name, { cancelable: true }));
+
   globalThis.wabe = {
     // Milliseconds of page time; `busy` and `moving` are looked up only where the page is otherwise quiet.
     state(quietMs) {
@@ -84,8 +87,8 @@
       return {
         quiet,
         scrolls,
-        // Only the script in the page's own world (`page.js`) knows. Nobody answers where it does not run.
-        timer: !dispatchEvent(new CustomEvent(eventName, { cancelable: true })),
+        timer: ask(eventName),
+        worker: ask(`${eventName}-worker`),
         busy: isQuiet && isBusy(),
         moving: isQuiet && isMoving(),
       };

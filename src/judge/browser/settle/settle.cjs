@@ -23,7 +23,10 @@ const QUIET_PAGE = 1000;
 const QUIET_REAL = 500;
 const MAX_PAGE = 4000;
 const TIMER_HORIZON = 3100;
-const REQUEST_LIMIT = 4500;
+const REQUEST_LIMIT = 3500;
+const POLLS = 3;
+const POLL_PAUSE = 1200;
+const WORKER_LIMIT = 3300;
 const REQUEST_GRACE = 200;
 const SOCKET_LIMIT = 3300;
 const TICK = 16;
@@ -32,7 +35,7 @@ const HANG = 3000;
 const FRAMES = 300;
 // Scrolling goes on with the frames that are drawn, whatever the page's clock says.
 const SCROLL_REAL = 120;
-const MAX_SCROLL = 2000;
+const MAX_REAL_PASS = 4500;
 // The state is asked for less often where it cannot be quiet yet.
 const SLICES_PER_LOOK = 3;
 const LOOK_REAL = 30;
@@ -133,18 +136,18 @@ class Settler {
     this.targets = new Map();
     this.requests = new Map();
     this.sockets = new Map();
+    // Requests of this settle by address, and how often one followed the other.
+    this.inTurn = new Map();
     this.longLived = new Set();
   }
 
   async start() {
     const { page } = this;
-    page.on("request", request => {
-      if (!IGNORED.has(request.resourceType()) && !this.longLived.has(address(request.url())))
-        this.requests.set(request, { began: performance.now(), done: Infinity });
-    });
+    page.on("request", request => this.began(request));
     const ended = ms => request => {
       const entry = this.requests.get(request);
       if (entry) entry.done = Math.min(entry.done, performance.now() + ms);
+      this.inTurn.get(address(request.url()))?.open.delete(request);
     };
     page.on("response", response => ended(isStream(response) ? 0 : REQUEST_GRACE)(response.request()));
     page.on("requestfinished", ended(0));
@@ -158,6 +161,27 @@ class Settler {
     });
     page.on("framenavigated", frame => void this.attachFrame(frame));
     await this.attach(page);
+  }
+
+  began(request) {
+    const url = address(request.url());
+    if (IGNORED.has(request.resourceType()) || this.longLived.has(url)) return;
+    const now = performance.now();
+    this.requests.set(request, { began: now, done: Infinity });
+    const turn = this.inTurn.get(url) ?? { first: now, count: 0, open: new Set() };
+    this.inTurn.set(url, turn);
+    if (!turn.open.size) turn.count += 1;
+    turn.open.add(request);
+    turn.last = now;
+    if (turn.count >= POLLS && now - turn.first > REQUEST_LIMIT) this.longLived.add(url);
+  }
+
+  // The page asks the same again and again. Its server needs real time.
+  isPolling() {
+    const now = performance.now();
+    for (const [url, { count, last }] of this.inTurn)
+      if (count >= POLLS && now - last < POLL_PAUSE && !this.longLived.has(url)) return true;
+    return false;
   }
 
   async attach(subject) {
@@ -206,14 +230,24 @@ class Settler {
     round.scrolls = scrolls;
     const seen = {
       quiet: Math.min(...states.map(state => state.quiet)),
-      timer: this.isPageTime && states.some(state => state.timer),
+      timer: states.some(state => state.timer),
+      worker: states.some(state => state.worker),
       busy: states.some(state => state.busy),
-      moving: isScrolling(round) || states.some(state => state.moving),
+      moving: now - round.scrolledAt < SCROLL_REAL || states.some(state => state.moving),
     };
     const isQuiet = seen.quiet >= limit;
     if (!isQuiet && seen.quiet < now - round.began) round.waits.add("changes");
-    for (const reason of ["timer", "busy", "moving"]) if (seen[reason]) round.waits.add(reason);
-    return { isQuiet, isMoving: seen.moving, isDone: isQuiet && !seen.timer && !seen.busy && !seen.moving };
+    for (const reason of ["timer", "worker", "busy", "moving"]) if (seen[reason]) round.waits.add(reason);
+    const isDone = isQuiet && !seen.timer && !seen.busy && !seen.moving;
+    return { isQuiet, isMoving: seen.moving, isDone, needsRealTime: this.needsRealTime(round, seen.worker) };
+  }
+
+  // What neither follows the page's clock nor is a request in flight. A smooth scroll follows the frames that are drawn.
+  needsRealTime(round, hasWorker) {
+    const now = performance.now();
+    round.workerSince = hasWorker ? round.workerSince ?? now : null;
+    const awaitsWorker = hasWorker && now - round.workerSince < WORKER_LIMIT;
+    return now - round.scrolledAt < SCROLL_REAL || awaitsWorker || this.isPolling();
   }
 
   all() {
@@ -242,20 +276,20 @@ class Settler {
       slices += 1;
       await this.requestsPass(round);
       if (round.pageTime < QUIET_PAGE && slices % SLICES_PER_LOOK) continue;
-      const { isQuiet, isMoving, isDone } = await this.look(round);
-      if (isDone && round.pageTime >= QUIET_PAGE) break;
-      if (isScrolling(round)) await this.scrollingPasses(round);
+      const { isQuiet, isMoving, isDone, needsRealTime } = await this.look(round);
+      if (isDone && !needsRealTime && round.pageTime >= QUIET_PAGE) break;
+      if (needsRealTime) await this.realTimePasses(round);
       // Nothing happens until a timer fires: pacing would only cost time.
       slice = isQuiet && !isMoving && round.pageTime >= QUIET_PAGE ? COARSE_SLICE : SLICE;
     }
   }
 
-  // A smooth scroll follows the frames that are drawn, so slices of page time would only outrun it.
-  async scrollingPasses(round) {
-    const until = performance.now() + MAX_SCROLL;
-    while (isScrolling(round) && performance.now() < until && this.goesOn(round)) {
+  async realTimePasses(round) {
+    const until = performance.now() + MAX_REAL_PASS;
+    for (let goesOn = true; goesOn && performance.now() < until && this.goesOn(round);) {
       await Promise.all([delay(SLICE_REAL), ...this.all().map(target => target.catchUp())]);
-      await this.look(round);
+      await this.requestsPass(round);
+      goesOn = (await this.look(round)).needsRealTime;
     }
   }
 
@@ -271,6 +305,7 @@ class Settler {
   async settle(limit) {
     const began = performance.now();
     const round = { began, until: began + limit, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
+    this.inTurn.clear();
     this.all().forEach(target => { target.isSettling = true; });
     const vanished = await Promise.race([this.quiet(round), this.stuck(round)]);
     this.all().forEach(target => { target.isSettling = false; });
@@ -313,7 +348,6 @@ class Settler {
   }
 }
 
-const isScrolling = round => performance.now() - round.scrolledAt < SCROLL_REAL;
 const address = url => url.split(/[?#]/, 1)[0];
 const isStream = response => /^text\/event-stream/i.test(response.headers()["content-type"] ?? "");
 const isNavigation = request => {
@@ -338,6 +372,7 @@ const attach = async (page, state) => {
 exports.default = async ({ page }) => {
   const state = ofContext(page.context());
   state.begin = async (page, isPageTime) => {
+    if (state.isBegun) return;
     state.isBegun = true;
     state.isPageTime = isPageTime;
     if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON})`);
