@@ -22,6 +22,7 @@ import itertools
 import json
 import re
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -43,11 +44,9 @@ from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault
 from shared.models import Page
 from shared.settings import Settings
-from shared.snapshot import parse_snapshot
+from shared.snapshot import Node, parse_snapshot
 
 PAGES = Path(__file__).resolve().parent / "late_pages"
-PORT = 9191
-SITE, PEER = f"http://127.0.0.1:{PORT}", f"http://localhost:{PORT}"
 DELAYS = (0.1, 0.3, 0.5, 1.0, 2.0, 3.0)
 QUICK_DELAYS = (0.3, 2.0)
 BOUND = 0.95
@@ -117,14 +116,31 @@ class Action(NamedTuple):
     elsewhere: bool = False
 
 
-def find(page: Page, role: str, name: str) -> str:
-    """The last such element's reference: in a page with a frame, that of the frame's."""
-    return [node.ref for node in parse_snapshot(page.snapshot).find(role) if node.name == name and node.ref][-1]
+class NotThereError(Exception):
+    """What a case needs before its measured call is missing."""
+
+
+def find(page: Page, role: str, name: str) -> Node:
+    """The last such element with a reference: in a page with a frame, the frame's."""
+    found = [node for node in parse_snapshot(page.snapshot).find(role) if node.name == name and node.ref]
+    if not found:
+        raise NotThereError(f"no {name} {role}")
+    return found[-1]
+
+
+def ref(page: Page, role: str, name: str) -> str:
+    return find(page, role, name).ref or ""
+
+
+def point(page: Page, role: str, name: str) -> tuple[float, float]:
+    """The element's middle."""
+    x, y, width, height = find(page, role, name).box or (0, 0, 0, 0)
+    return x + width / 2, y + height / 2
 
 
 def on(tool: str, role: str, name: str, **params: Any) -> Call:
     """A call that names one element."""
-    return Call(tool, lambda page: {"target": find(page, role, name), **params})
+    return Call(tool, lambda page: {"target": ref(page, role, name), **params})
 
 
 def plain(tool: str, **params: Any) -> Call:
@@ -132,18 +148,33 @@ def plain(tool: str, **params: Any) -> Call:
 
 
 def _drag(page: Page) -> dict[str, Any]:
-    return {"startTarget": find(page, "img", "Card"), "endTarget": find(page, "group", "Basket")}
+    return {"startTarget": ref(page, "img", "Card"), "endTarget": ref(page, "group", "Basket")}
+
+
+def _by_point(page: Page) -> dict[str, Any]:
+    x, y = point(page, "button", "Start")
+    return {"x": x, "y": y}
+
+
+def _over_point(page: Page) -> dict[str, Any]:
+    x, y = point(page, "button", "Menu")
+    return {"x": x, "y": y}
+
+
+def _between_points(page: Page) -> dict[str, Any]:
+    (x, y), (end_x, end_y) = point(page, "img", "Card"), point(page, "group", "Basket")
+    return {"startX": x, "startY": y, "endX": end_x, "endY": end_y}
 
 
 def _form(page: Page) -> dict[str, Any]:
     values = {"Name": "Ann", "City": "Oslo"}
-    fields = [{"target": find(page, "textbox", key), "name": key, "type": "textbox"} for key in values]
+    fields = [{"target": ref(page, "textbox", key), "name": key, "type": "textbox"} for key in values]
     return {"fields": [{**field, "value": values[field["name"]]} for field in fields]}
 
 
 START, WINDOW = on("browser_click", "button", "Start"), on("browser_click", "button", "Window")
-# The case's address stands for ADDRESS.
-ADDRESS = "address of the case"
+# Stand for addresses that a case knows.
+CASE_PAGE, OTHER_PAGE = "the page of the case", "another page"
 ACTIONS = {
     "first_page": Action("load"),
     "click": Action("click", START),
@@ -157,13 +188,18 @@ ACTIONS = {
     "scroll": Action("scroll", plain(SCROLL, direction="down", amount=300)),
     "drag": Action("drag", Call("browser_drag", _drag)),
     "fill_form": Action("fill_form", Call("browser_fill_form", _form)),
-    "navigate": Action("load", plain("browser_navigate", url=ADDRESS), elsewhere=True),
-    "back": Action("back", plain("browser_navigate_back"), (plain("browser_navigate", url=f"{SITE}/other"),)),
+    "navigate": Action("load", plain("browser_navigate", url=CASE_PAGE), elsewhere=True),
+    "back": Action("back", plain("browser_navigate_back"), (plain("browser_navigate", url=OTHER_PAGE),)),
     "dialog": Action("dialog", plain("browser_handle_dialog", accept=True), (on("browser_click", "button", "Ask"),)),
-    "wait": Action("load", plain("browser_wait_for", time=0)),
-    "tab_new": Action("load", plain("browser_tabs", action="new", url=ADDRESS), elsewhere=True),
+    "wait": Action("load", plain("browser_wait_for", textGone="not on any page")),
+    "tab_new": Action("load", plain("browser_tabs", action="new", url=CASE_PAGE), elsewhere=True),
     "tab_select": Action("tab_select", plain("browser_tabs", action="select", index=0), (WINDOW,)),
     "tab_close": Action("tab_close", plain("browser_tabs", action="close", index=1), (WINDOW,)),
+    # Measured where coordinates are offered, or if asked for by name.
+    "click_xy": Action("click", Call("browser_mouse_click_xy", _by_point)),
+    "hover_xy": Action("hover", Call("browser_mouse_move_xy", _over_point)),
+    "drag_xy": Action("drag", Call("browser_mouse_drag_xy", _between_points)),
+    "wheel": Action("scroll", plain("browser_mouse_wheel", deltaX=0, deltaY=300)),
 }
 # Offered tools that change no page.
 READING_TOOLS = frozenset({"browser_snapshot", "browser_find"})
@@ -178,6 +214,12 @@ def left_out(kind: Kind, action: str) -> str | None:
     return None
 
 
+def offered_actions() -> list[str]:
+    """The actions by tools that participants are offered."""
+    offered = {*TOOL_POLICY, SCROLL}
+    return [name for name, action in ACTIONS.items() if action.call is None or action.call.tool in offered]
+
+
 def unmeasured_tools() -> set[str]:
     """Offered tools that are in no action: a newly offered one needs a case."""
     measured = {action.call.tool for action in ACTIONS.values() if action.call}
@@ -190,16 +232,21 @@ class Case:
     action: str
     delay: float
     token: str
+    site: str
+
+    @property
+    def other_page(self) -> str:
+        return f"{self.site}/other"
 
     @property
     def address(self) -> str:
         start, delay = ACTIONS[self.action].start, self.delay * 1000
         if self.kind.library:
-            return f"{SITE}/library?name={self.kind.name}&token={self.token}&start={start}&delay={delay:g}"
+            return f"{self.site}/library?name={self.kind.name}&token={self.token}&start={start}&delay={delay:g}"
         # A toast is there for one, two or three seconds.
         visible = 1000 * (1 + int(self.token[1:]) % 3)
         case = f"token={self.token}&kind={self.kind.name}&start={start}&delay={delay:g}&visible={visible}"
-        return f"{SITE}/page?{case}"
+        return f"{self.site}/page?{case}"
 
 
 @dataclass
@@ -254,7 +301,8 @@ def _placed(page: Page, case: Case, height: int) -> tuple[str, str]:
 class Tester:
     """Runs cases one after the other in one browser, which is replaced after a fault."""
 
-    def __init__(self, config: RunConfig, spare: RunConfig | None) -> None:
+    def __init__(self, site: str, config: RunConfig, spare: RunConfig | None) -> None:
+        self._site = site
         self._settings = BrowserSettings.from_config(config, Settings.from_environ())
         self._spare = BrowserSettings.from_config(spare, Settings.from_environ()) if spare else None
         self._height = config.viewport_height
@@ -266,7 +314,7 @@ class Tester:
         began = time.perf_counter()
         try:
             await self._run(case, result, await self._opened(self._settings))
-        except EnvironmentFault as fault:
+        except (EnvironmentFault, NotThereError) as fault:
             result.why, result.verdict = f"{type(fault).__name__}: {str(fault)[:200]}", "fault"
             result.ms = (time.perf_counter() - began) * 1000
             await self.close()
@@ -280,13 +328,13 @@ class Tester:
         try:
             await self._run(case, result, await self._opened(settings))
             result.ms += spent
-        except EnvironmentFault as fault:
+        except (EnvironmentFault, NotThereError) as fault:
             result.why, result.verdict = f"replayed: {str(fault)[:200]}", "fault"
         await self.close()
 
     async def _opened(self, settings: BrowserSettings) -> PlaywrightBrowser:
         if self._browser is None:
-            policy = NetworkPolicy.for_websites([SITE, PEER])
+            policy = NetworkPolicy.for_websites([self._site, self._site.replace("127.0.0.1", "localhost")])
             self._browser = await self._stack.enter_async_context(open_browser(settings, policy))
         return self._browser
 
@@ -299,7 +347,7 @@ class Tester:
         action = ACTIONS[case.action]
         page: Page | None = None
         began = time.perf_counter()
-        await browser.open(f"{SITE}/other" if action.elsewhere else case.address)
+        await browser.open(case.other_page if action.elsewhere else case.address)
         if action.call is not None:
             if case.action != "wait":
                 page = await browser.observe()
@@ -323,8 +371,8 @@ class Tester:
 
     async def _click_next(self, case: Case, result: Result, browser: PlaywrightBrowser, page: Page) -> Page:
         try:
-            target = find(page, "button", "React")
-        except IndexError:
+            target = ref(page, "button", "React")
+        except NotThereError:
             return page
         clicked = await browser.act("browser_click", {"target": target})
         page = await browser.observe()
@@ -344,11 +392,13 @@ class Tester:
 
     async def _act(self, browser: PlaywrightBrowser, call: Call, page: Page | None, case: Case) -> None:
         done = await browser.act(call.tool, self._params(call, page, case))
-        assert done.ok, (case, call.tool, done.text)
+        if not done.ok:
+            raise NotThereError(f"{call.tool}: {done.text[:150]}")
 
     def _params(self, call: Call, page: Page | None, case: Case) -> dict[str, Any]:
         params = call.make(page or Page(url="", title="", snapshot=""))
-        return {key: case.address if value == ADDRESS else value for key, value in params.items()}
+        addresses = {CASE_PAGE: case.address, OTHER_PAGE: case.other_page}
+        return {key: addresses.get(value, value) if key == "url" else value for key, value in params.items()}
 
     async def _close_tabs(self, browser: PlaywrightBrowser, page: Page) -> None:
         if len(page.tabs) < 2:
@@ -358,7 +408,7 @@ class Tester:
         await browser.observe()
 
 
-def cases(kinds: Iterable[Kind], options: argparse.Namespace) -> Iterator[Case]:
+def cases(kinds: Iterable[Kind], site: str, options: argparse.Namespace) -> Iterator[Case]:
     """Every kind with every action, and with a click at every delay; the delays of the others take turns."""
     numbers = itertools.count(1)
     for at, kind in enumerate(kinds):
@@ -366,7 +416,7 @@ def cases(kinds: Iterable[Kind], options: argparse.Namespace) -> Iterator[Case]:
         chosen = [allowed[at % len(allowed)]] if options.quick and allowed else allowed
         for turn, action in enumerate(chosen):
             for delay in _delays(at + turn, action, options):
-                yield Case(kind, action, delay, f"t{next(numbers)}")
+                yield Case(kind, action, delay, f"t{next(numbers)}", site)
 
 
 def _delays(turn: int, action: str, options: argparse.Namespace) -> tuple[float, ...]:
@@ -376,7 +426,7 @@ def _delays(turn: int, action: str, options: argparse.Namespace) -> tuple[float,
         return QUICK_DELAYS
     if options.full or action == "click":
         return DELAYS
-    return DELAYS[turn % 3], DELAYS[turn % 3 + 3]
+    return (DELAYS[turn % len(DELAYS)],)
 
 
 def configs(settle: str) -> tuple[RunConfig, RunConfig | None]:
@@ -390,13 +440,13 @@ def configs(settle: str) -> tuple[RunConfig, RunConfig | None]:
     return RunConfig(), None
 
 
-async def measure(todo: list[Case], options: argparse.Namespace) -> list[Result]:
+async def measure(todo: list[Case], site: str, options: argparse.Namespace) -> list[Result]:
     config, spare = configs(options.settle)
     waiting = iter(todo)
     results: list[Result] = []
 
     async def work() -> None:
-        tester = Tester(config, spare)
+        tester = Tester(site, config, spare)
         try:
             for case in waiting:
                 results.append(await tester.run(case))
@@ -427,6 +477,7 @@ def summary(results: list[Result], settle: str) -> dict[str, Any]:
         "cases": len(results),
         "captured": round(share(results), 4),
         "captured_network": round(share(network), 4),
+        "captured_toasts": round(share(result for result in results if result.kind == "toast"), 4),
         "wrong": sum(result.verdict == "wrong" for result in results),
         "dead": sum(result.dead is True for result in results),
         "faults": sum(result.verdict == "fault" for result in results),
@@ -470,19 +521,23 @@ def set_up(folder: Path) -> None:
 
 
 @contextmanager
-def site(bundles: Path) -> Iterator[None]:
-    """The pages' server, in a process of its own."""
-    process = subprocess.Popen([sys.executable, str(PAGES / "site.py"), str(PORT), str(bundles)])
+def served(bundles: Path) -> Iterator[str]:
+    """The pages' server in a process of its own, at a free port: its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen([sys.executable, str(PAGES / "site.py"), str(port), str(bundles)])
     try:
         for _ in range(200):
             try:
-                httpx.get(f"{SITE}/other", timeout=1, trust_env=False)
+                httpx.get(f"{address}/other", timeout=1, trust_env=False)
                 break
             except httpx.HTTPError:
                 time.sleep(0.05)
         else:
-            raise SystemExit(f"nothing answers at {SITE}")
-        yield
+            raise SystemExit(f"nothing answers at {address}")
+        yield address
     finally:
         # Some of its answers never end.
         process.kill()
@@ -508,7 +563,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one action for each kind, two delays")
     parser.add_argument("--full", action="store_true", help="every kind with every action at every delay")
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=[])
-    parser.add_argument("--actions", type=lambda text: text.split(","), default=list(ACTIONS))
+    parser.add_argument("--actions", type=lambda text: text.split(","), default=offered_actions())
     parser.add_argument("--delays", type=lambda text: [float(part) for part in text.split(",")], default=[])
     parser.add_argument("--libraries", type=Path, help="a folder that --set-up has filled")
     parser.add_argument("--set-up", type=Path, metavar="FOLDER", help="fill FOLDER with the libraries' pages (npm)")
@@ -523,12 +578,13 @@ def main() -> None:
         options.libraries = options.set_up
     with tempfile.TemporaryDirectory() as empty:
         bundles = options.libraries.resolve() / "bundles" if options.libraries else Path(empty)
-        todo = list(cases(chosen_kinds(options, bundles), options))
         if unmeasured := unmeasured_tools():
             print(f"note: no case for {', '.join(sorted(unmeasured))}", file=sys.stderr)
+        kinds = chosen_kinds(options, bundles)
         began = time.monotonic()
-        with site(bundles):
-            results = asyncio.run(measure(todo, options))
+        with served(bundles) as site:
+            todo = list(cases(kinds, site, options))
+            results = asyncio.run(measure(todo, site, options))
     figures = {**summary(results, options.settle), "seconds": round(time.monotonic() - began)}
     report(results, figures)
     if options.json:
