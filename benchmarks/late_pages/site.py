@@ -86,9 +86,13 @@ class Site:
 
     async def publish(self, request: Request) -> Response:
         """Answered at once; the content comes later, over the stream of messages."""
-        loop = asyncio.get_running_loop()
-        for queue in self.readers[request.query_params["token"]]:
-            loop.call_later(float(request.query_params["ms"]) / 1000, queue.put_nowait, 1)
+        readers = self.readers[request.query_params["token"]]
+
+        def send() -> None:
+            for queue in readers:
+                queue.put_nowait(1)
+
+        asyncio.get_running_loop().call_later(float(request.query_params["ms"]) / 1000, send)
         return Response(status_code=204)
 
     async def messages(self, request: Request) -> Response:
