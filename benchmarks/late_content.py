@@ -6,7 +6,7 @@ Each case is a page (`late_pages/`) whose final state comes some way (a *kind*) 
 page's own event for an action. The judge's browser layer carries the action out and observes, without any wait of this
 script in between. Then the page's button "React" is clicked, which must have its effect in the next observation.
 
-captured: the observation shows the final state. A toast may also be reported as vanished.
+captured: the observation shows the final state, in snapshot and screenshot. A toast may also be reported as vanished.
 wrong: it shows a state that never was: half an update, another case's content, timers out of order, a client that gave
     up although the server answered in time.
 dead: the click on "React" had no effect.
@@ -18,6 +18,7 @@ state, no dead click.
 
 import argparse
 import asyncio
+import io
 import itertools
 import json
 import math
@@ -46,6 +47,12 @@ from shared.errors import EnvironmentFault
 from shared.models import Page
 from shared.settings import Settings
 from shared.snapshot import Node, parse_snapshot
+
+Image: Any
+try:
+    from PIL import Image
+except ImportError:
+    Image = None
 
 PAGES = Path(__file__).resolve().parent / "late_pages"
 DELAYS = (0.1, 0.3, 0.5, 1.0, 2.0, 3.0)
@@ -287,6 +294,18 @@ def verdict(page: Page, case: Case, height: int) -> tuple[str, str]:
     return _placed(page, case, height)
 
 
+def screenshot_lags(page: Page, case: Case) -> bool:
+    """Whether the screenshot shows the state before: the page's square is red at first and green in the end."""
+    if Image is None or page.screenshot is None or case.kind.library or case.kind.name == "toast":
+        return False
+    # A quarter of each length: of the square's 40 by 40 pixels, 100 remain.
+    small = Image.open(io.BytesIO(page.screenshot)).convert("RGB").resize((320, 180), Image.Resampling.NEAREST)
+    pixels = list(zip(*(band.tobytes() for band in small.split()), strict=True))
+    red = sum(r > 200 and g < 80 and b < 80 for r, g, b in pixels)
+    green = sum(g > 200 and r < 80 and b < 80 for r, g, b in pixels)
+    return bool(red > 5 or green < 60)
+
+
 def _placed(page: Page, case: Case, height: int) -> tuple[str, str]:
     """For kinds that end by a movement: whether it is over."""
     boxes = {node.name.split()[0]: node.box for node in parse_snapshot(page.snapshot).find("button") if node.name}
@@ -363,6 +382,8 @@ class Tester:
         page = await browser.observe()
         result.ms = (time.perf_counter() - began) * 1000
         result.verdict, why = verdict(page, case, self._height)
+        if result.verdict == "captured" and screenshot_lags(page, case):
+            result.verdict, why = "missed", "the screenshot shows the state before"
         result.why = result.why or why
         if result.verdict == "captured" or not case.kind.replaces:
             page = await self._click_next(case, result, browser, page)
@@ -581,6 +602,8 @@ def main() -> None:
         bundles = options.libraries.resolve() / "bundles" if options.libraries else Path(empty)
         if unmeasured := unmeasured_tools():
             print(f"note: no case for {', '.join(sorted(unmeasured))}", file=sys.stderr)
+        if Image is None:
+            print("note: screenshots are not looked at; that needs the package Pillow", file=sys.stderr)
         kinds = chosen_kinds(options, bundles)
         began = time.monotonic()
         with served(bundles) as site:
