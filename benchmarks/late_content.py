@@ -6,7 +6,7 @@ Each case is a page (`late_pages/`) whose final state comes some way (a *kind*) 
 page's own event for an action. The judge's browser layer carries the action out and observes, without any wait of this
 script in between. Then the page's button "React" is clicked, which must have its effect in the next observation.
 
-captured: the observation shows the final state. A toast may also be reported as vanished.
+captured: the observation shows the final state, in snapshot and screenshot. A toast may also be reported as vanished.
 wrong: it shows a state that never was: half an update, another case's content, timers out of order, a client that gave
     up although the server answered in time.
 dead: the click on "React" had no effect.
@@ -18,10 +18,13 @@ state, no dead click.
 
 import argparse
 import asyncio
+import io
 import itertools
 import json
+import math
 import re
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -44,11 +47,15 @@ from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault
 from shared.models import Page
 from shared.settings import Settings
-from shared.snapshot import parse_snapshot
+from shared.snapshot import Node, parse_snapshot
+
+Image: Any
+try:
+    from PIL import Image
+except ImportError:
+    Image = None
 
 PAGES = Path(__file__).resolve().parent / "late_pages"
-PORT = 9191
-SITE, PEER = f"http://127.0.0.1:{PORT}", f"http://localhost:{PORT}"
 DELAYS = (0.1, 0.3, 0.5, 1.0, 2.0, 3.0)
 QUICK_DELAYS = (0.3, 2.0)
 BOUND = 0.95
@@ -118,14 +125,31 @@ class Action(NamedTuple):
     elsewhere: bool = False
 
 
-def find(page: Page, role: str, name: str) -> str:
-    """The last such element's reference: in a page with a frame, that of the frame's."""
-    return [node.ref for node in parse_snapshot(page.snapshot).find(role) if node.name == name and node.ref][-1]
+class NotThereError(Exception):
+    """What a case needs before its measured call is missing."""
+
+
+def find(page: Page, role: str, name: str) -> Node:
+    """The last such element with a reference: in a page with a frame, the frame's."""
+    found = [node for node in parse_snapshot(page.snapshot).find(role) if node.name == name and node.ref]
+    if not found:
+        raise NotThereError(f"no {name} {role}")
+    return found[-1]
+
+
+def ref(page: Page, role: str, name: str) -> str:
+    return find(page, role, name).ref or ""
+
+
+def point(page: Page, role: str, name: str) -> tuple[float, float]:
+    """The element's middle."""
+    x, y, width, height = find(page, role, name).box or (0, 0, 0, 0)
+    return x + width / 2, y + height / 2
 
 
 def on(tool: str, role: str, name: str, **params: Any) -> Call:
     """A call that names one element."""
-    return Call(tool, lambda page: {"target": find(page, role, name), **params})
+    return Call(tool, lambda page: {"target": ref(page, role, name), **params})
 
 
 def plain(tool: str, **params: Any) -> Call:
@@ -133,18 +157,33 @@ def plain(tool: str, **params: Any) -> Call:
 
 
 def _drag(page: Page) -> dict[str, Any]:
-    return {"startTarget": find(page, "img", "Card"), "endTarget": find(page, "group", "Basket")}
+    return {"startTarget": ref(page, "img", "Card"), "endTarget": ref(page, "group", "Basket")}
+
+
+def _by_point(page: Page) -> dict[str, Any]:
+    x, y = point(page, "button", "Start")
+    return {"x": x, "y": y}
+
+
+def _over_point(page: Page) -> dict[str, Any]:
+    x, y = point(page, "button", "Menu")
+    return {"x": x, "y": y}
+
+
+def _between_points(page: Page) -> dict[str, Any]:
+    (x, y), (end_x, end_y) = point(page, "img", "Card"), point(page, "group", "Basket")
+    return {"startX": x, "startY": y, "endX": end_x, "endY": end_y}
 
 
 def _form(page: Page) -> dict[str, Any]:
     values = {"Name": "Ann", "City": "Oslo"}
-    fields = [{"target": find(page, "textbox", key), "name": key, "type": "textbox"} for key in values]
+    fields = [{"target": ref(page, "textbox", key), "name": key, "type": "textbox"} for key in values]
     return {"fields": [{**field, "value": values[field["name"]]} for field in fields]}
 
 
 START, WINDOW = on("browser_click", "button", "Start"), on("browser_click", "button", "Window")
-# The case's address stands for ADDRESS.
-ADDRESS = "address of the case"
+# Stand for addresses that a case knows.
+CASE_PAGE, OTHER_PAGE = "the page of the case", "another page"
 ACTIONS = {
     "first_page": Action("load"),
     "click": Action("click", START),
@@ -158,13 +197,18 @@ ACTIONS = {
     "scroll": Action("scroll", plain(SCROLL, direction="down", amount=300)),
     "drag": Action("drag", Call("browser_drag", _drag)),
     "fill_form": Action("fill_form", Call("browser_fill_form", _form)),
-    "navigate": Action("load", plain("browser_navigate", url=ADDRESS), elsewhere=True),
-    "back": Action("back", plain("browser_navigate_back"), (plain("browser_navigate", url=f"{SITE}/other"),)),
+    "navigate": Action("load", plain("browser_navigate", url=CASE_PAGE), elsewhere=True),
+    "back": Action("back", plain("browser_navigate_back"), (plain("browser_navigate", url=OTHER_PAGE),)),
     "dialog": Action("dialog", plain("browser_handle_dialog", accept=True), (on("browser_click", "button", "Ask"),)),
-    "wait": Action("load", plain("browser_wait_for", time=0)),
-    "tab_new": Action("load", plain("browser_tabs", action="new", url=ADDRESS), elsewhere=True),
+    "wait": Action("load", plain("browser_wait_for", textGone="not on any page")),
+    "tab_new": Action("load", plain("browser_tabs", action="new", url=CASE_PAGE), elsewhere=True),
     "tab_select": Action("tab_select", plain("browser_tabs", action="select", index=0), (WINDOW,)),
     "tab_close": Action("tab_close", plain("browser_tabs", action="close", index=1), (WINDOW,)),
+    # Measured where coordinates are offered, or if asked for by name.
+    "click_xy": Action("click", Call("browser_mouse_click_xy", _by_point)),
+    "hover_xy": Action("hover", Call("browser_mouse_move_xy", _over_point)),
+    "drag_xy": Action("drag", Call("browser_mouse_drag_xy", _between_points)),
+    "wheel": Action("scroll", plain("browser_mouse_wheel", deltaX=0, deltaY=300)),
 }
 # Offered tools that change no page.
 READING_TOOLS = frozenset({"browser_snapshot", "browser_find"})
@@ -179,6 +223,12 @@ def left_out(kind: Kind, action: str) -> str | None:
     return None
 
 
+def offered_actions() -> list[str]:
+    """The actions by tools that participants are offered."""
+    offered = {*TOOL_POLICY, SCROLL}
+    return [name for name, action in ACTIONS.items() if action.call is None or action.call.tool in offered]
+
+
 def unmeasured_tools() -> set[str]:
     """Offered tools that are in no action: a newly offered one needs a case."""
     measured = {action.call.tool for action in ACTIONS.values() if action.call}
@@ -191,16 +241,21 @@ class Case:
     action: str
     delay: float
     token: str
+    site: str
+
+    @property
+    def other_page(self) -> str:
+        return f"{self.site}/other"
 
     @property
     def address(self) -> str:
         start, delay = ACTIONS[self.action].start, self.delay * 1000
         if self.kind.library:
-            return f"{SITE}/library?name={self.kind.name}&token={self.token}&start={start}&delay={delay:g}"
+            return f"{self.site}/library?name={self.kind.name}&token={self.token}&start={start}&delay={delay:g}"
         # A toast is there for one, two or three seconds.
         visible = 1000 * (1 + int(self.token[1:]) % 3)
         case = f"token={self.token}&kind={self.kind.name}&start={start}&delay={delay:g}&visible={visible}"
-        return f"{SITE}/page?{case}"
+        return f"{self.site}/page?{case}"
 
 
 @dataclass
@@ -240,6 +295,18 @@ def verdict(page: Page, case: Case, height: int) -> tuple[str, str]:
     return _placed(page, case, height)
 
 
+def screenshot_lags(page: Page, case: Case) -> bool:
+    """Whether the screenshot shows the state before: the page's square is red at first and green in the end."""
+    if Image is None or page.screenshot is None or case.kind.library or case.kind.name == "toast":
+        return False
+    # A quarter of each length: of the square's 40 by 40 pixels, 100 remain.
+    small = Image.open(io.BytesIO(page.screenshot)).convert("RGB").resize((320, 180), Image.Resampling.NEAREST)
+    pixels = list(zip(*(band.tobytes() for band in small.split()), strict=True))
+    red = sum(r > 200 and g < 80 and b < 80 for r, g, b in pixels)
+    green = sum(g > 200 and r < 80 and b < 80 for r, g, b in pixels)
+    return bool(red > 5 or green < 60)
+
+
 def _placed(page: Page, case: Case, height: int) -> tuple[str, str]:
     """For kinds that end by a movement: whether it is over."""
     boxes = {node.name.split()[0]: node.box for node in parse_snapshot(page.snapshot).find("button") if node.name}
@@ -255,9 +322,11 @@ def _placed(page: Page, case: Case, height: int) -> tuple[str, str]:
 class Tester:
     """Runs cases one after the other in one browser, which is replaced after a fault."""
 
-    def __init__(self, config: RunConfig, spare: RunConfig | None) -> None:
+    def __init__(self, site: str, config: RunConfig, spare: RunConfig | None) -> None:
+        self._site = site
         self._settings = BrowserSettings.from_config(config, Settings.from_environ())
         self._spare = BrowserSettings.from_config(spare, Settings.from_environ()) if spare else None
+        self._settle = config.settle
         self._height = config.viewport_height
         self._stack = AsyncExitStack()
         self._browser: PlaywrightBrowser | None = None
@@ -267,7 +336,7 @@ class Tester:
         began = time.perf_counter()
         try:
             await self._run(case, result, await self._opened(self._settings))
-        except EnvironmentFault as fault:
+        except (EnvironmentFault, NotThereError) as fault:
             result.why, result.verdict = f"{type(fault).__name__}: {str(fault)[:200]}", "fault"
             result.ms = (time.perf_counter() - began) * 1000
             await self.close()
@@ -281,15 +350,14 @@ class Tester:
         try:
             await self._run(case, result, await self._opened(settings))
             result.ms += spent
-        except EnvironmentFault as fault:
+        except (EnvironmentFault, NotThereError) as fault:
             result.why, result.verdict = f"replayed: {str(fault)[:200]}", "fault"
         await self.close()
 
     async def _opened(self, settings: BrowserSettings) -> PlaywrightBrowser:
         if self._browser is None:
-            policy = NetworkPolicy.for_websites([SITE, PEER])
+            policy = NetworkPolicy.for_websites([self._site, self._site.replace("127.0.0.1", "localhost")])
             self._browser = await self._stack.enter_async_context(open_browser(settings, policy))
-            self._mode = settle_mode(settings.config.settle, SITE)
         return self._browser
 
     async def close(self) -> None:
@@ -299,9 +367,10 @@ class Tester:
 
     async def _run(self, case: Case, result: Result, browser: PlaywrightBrowser) -> None:
         action = ACTIONS[case.action]
+        settle = settle_mode("real-time" if result.replayed else self._settle, case.address)
         page: Page | None = None
         began = time.perf_counter()
-        await browser.open(f"{SITE}/other" if action.elsewhere else case.address, self._mode)
+        await browser.open(case.other_page if action.elsewhere else case.address, settle)
         if action.call is not None:
             if case.action != "wait":
                 page = await browser.observe()
@@ -316,6 +385,8 @@ class Tester:
         page = await browser.observe()
         result.ms = (time.perf_counter() - began) * 1000
         result.verdict, why = verdict(page, case, self._height)
+        if result.verdict == "captured" and screenshot_lags(page, case):
+            result.verdict, why = "missed", "the screenshot shows the state before"
         result.why = result.why or why
         if result.verdict == "captured" or not case.kind.replaces:
             page = await self._click_next(case, result, browser, page)
@@ -325,8 +396,8 @@ class Tester:
 
     async def _click_next(self, case: Case, result: Result, browser: PlaywrightBrowser, page: Page) -> Page:
         try:
-            target = find(page, "button", "React")
-        except IndexError:
+            target = ref(page, "button", "React")
+        except NotThereError:
             return page
         clicked = await browser.act("browser_click", {"target": target})
         page = await browser.observe()
@@ -346,11 +417,13 @@ class Tester:
 
     async def _act(self, browser: PlaywrightBrowser, call: Call, page: Page | None, case: Case) -> None:
         done = await browser.act(call.tool, self._params(call, page, case))
-        assert done.ok, (case, call.tool, done.text)
+        if not done.ok:
+            raise NotThereError(f"{call.tool}: {done.text[:150]}")
 
     def _params(self, call: Call, page: Page | None, case: Case) -> dict[str, Any]:
         params = call.make(page or Page(url="", title="", snapshot=""))
-        return {key: case.address if value == ADDRESS else value for key, value in params.items()}
+        addresses = {CASE_PAGE: case.address, OTHER_PAGE: case.other_page}
+        return {key: addresses.get(value, value) if key == "url" else value for key, value in params.items()}
 
     async def _close_tabs(self, browser: PlaywrightBrowser, page: Page) -> None:
         if len(page.tabs) < 2:
@@ -360,7 +433,7 @@ class Tester:
         await browser.observe()
 
 
-def cases(kinds: Iterable[Kind], options: argparse.Namespace) -> Iterator[Case]:
+def cases(kinds: Iterable[Kind], site: str, options: argparse.Namespace) -> Iterator[Case]:
     """Every kind with every action, and with a click at every delay; the delays of the others take turns."""
     numbers = itertools.count(1)
     for at, kind in enumerate(kinds):
@@ -368,7 +441,7 @@ def cases(kinds: Iterable[Kind], options: argparse.Namespace) -> Iterator[Case]:
         chosen = [allowed[at % len(allowed)]] if options.quick and allowed else allowed
         for turn, action in enumerate(chosen):
             for delay in _delays(at + turn, action, options):
-                yield Case(kind, action, delay, f"t{next(numbers)}")
+                yield Case(kind, action, delay, f"t{next(numbers)}", site)
 
 
 def _delays(turn: int, action: str, options: argparse.Namespace) -> tuple[float, ...]:
@@ -378,7 +451,7 @@ def _delays(turn: int, action: str, options: argparse.Namespace) -> tuple[float,
         return QUICK_DELAYS
     if options.full or action == "click":
         return DELAYS
-    return DELAYS[turn % 3], DELAYS[turn % 3 + 3]
+    return (DELAYS[turn % len(DELAYS)],)
 
 
 def configs(settle: str) -> tuple[RunConfig, RunConfig | None]:
@@ -392,13 +465,13 @@ def configs(settle: str) -> tuple[RunConfig, RunConfig | None]:
     return RunConfig(), None
 
 
-async def measure(todo: list[Case], options: argparse.Namespace) -> list[Result]:
+async def measure(todo: list[Case], site: str, options: argparse.Namespace) -> list[Result]:
     config, spare = configs(options.settle)
     waiting = iter(todo)
     results: list[Result] = []
 
     async def work() -> None:
-        tester = Tester(config, spare)
+        tester = Tester(site, config, spare)
         try:
             for case in waiting:
                 results.append(await tester.run(case))
@@ -429,13 +502,14 @@ def summary(results: list[Result], settle: str) -> dict[str, Any]:
         "cases": len(results),
         "captured": round(share(results), 4),
         "captured_network": round(share(network), 4),
+        "captured_toasts": round(share(result for result in results if result.kind == "toast"), 4),
         "wrong": sum(result.verdict == "wrong" for result in results),
         "dead": sum(result.dead is True for result in results),
         "faults": sum(result.verdict == "fault" for result in results),
         "replayed": sum(result.replayed for result in results),
         "never": sum(result.afterwards is False for result in results),
         "ms_median": round(statistics.median(times)),
-        "ms_p95": round(times[int(0.95 * (len(times) - 1))]),
+        "ms_p95": round(times[math.ceil(0.95 * len(times)) - 1]),
     }
     bound = figures["captured_network"] if settle == "real-time" else figures["captured"]
     figures["within_bounds"] = bound >= BOUND and not figures["wrong"] and not figures["dead"]
@@ -466,25 +540,29 @@ def set_up(folder: Path) -> None:
         raise SystemExit("npm is needed to set up the libraries' pages")
     for source in (PAGES / "libraries").iterdir():
         shutil.copy(source, folder)
-    install = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--legacy-peer-deps", "--silent"]
+    install = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--legacy-peer-deps", "--loglevel=error"]
     subprocess.run(install, cwd=folder, check=True)
     subprocess.run(["node", "build.mjs", "bundles"], cwd=folder, check=True)
 
 
 @contextmanager
-def site(bundles: Path) -> Iterator[None]:
-    """The pages' server, in a process of its own."""
-    process = subprocess.Popen([sys.executable, str(PAGES / "site.py"), str(PORT), str(bundles)])
+def served(bundles: Path) -> Iterator[str]:
+    """The pages' server in a process of its own, at a free port: its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen([sys.executable, str(PAGES / "site.py"), str(port), str(bundles)])
     try:
         for _ in range(200):
             try:
-                httpx.get(f"{SITE}/other", timeout=1, trust_env=False)
+                httpx.get(f"{address}/other", timeout=1, trust_env=False)
                 break
             except httpx.HTTPError:
                 time.sleep(0.05)
         else:
-            raise SystemExit(f"nothing answers at {SITE}")
-        yield
+            raise SystemExit(f"nothing answers at {address}")
+        yield address
     finally:
         # Some of its answers never end.
         process.kill()
@@ -510,7 +588,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one action for each kind, two delays")
     parser.add_argument("--full", action="store_true", help="every kind with every action at every delay")
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=[])
-    parser.add_argument("--actions", type=lambda text: text.split(","), default=list(ACTIONS))
+    parser.add_argument("--actions", type=lambda text: text.split(","), default=offered_actions())
     parser.add_argument("--delays", type=lambda text: [float(part) for part in text.split(",")], default=[])
     parser.add_argument("--libraries", type=Path, help="a folder that --set-up has filled")
     parser.add_argument("--set-up", type=Path, metavar="FOLDER", help="fill FOLDER with the libraries' pages (npm)")
@@ -525,12 +603,15 @@ def main() -> None:
         options.libraries = options.set_up
     with tempfile.TemporaryDirectory() as empty:
         bundles = options.libraries.resolve() / "bundles" if options.libraries else Path(empty)
-        todo = list(cases(chosen_kinds(options, bundles), options))
         if unmeasured := unmeasured_tools():
             print(f"note: no case for {', '.join(sorted(unmeasured))}", file=sys.stderr)
+        if Image is None:
+            print("note: screenshots are not looked at; that needs the package Pillow", file=sys.stderr)
+        kinds = chosen_kinds(options, bundles)
         began = time.monotonic()
-        with site(bundles):
-            results = asyncio.run(measure(todo, options))
+        with served(bundles) as site:
+            todo = list(cases(kinds, site, options))
+            results = asyncio.run(measure(todo, site, options))
     figures = {**summary(results, options.settle), "seconds": round(time.monotonic() - began)}
     report(results, figures)
     if options.json:

@@ -32,7 +32,7 @@ class Site:
     def __init__(self, port: int, bundles: Path) -> None:
         self.port = port
         self.polled: dict[str, float] = {}
-        self.readers: defaultdict[str, asyncio.Queue[int]] = defaultdict(asyncio.Queue)
+        self.readers: defaultdict[str, list[asyncio.Queue[int]]] = defaultdict(list)
         self.routes = [
             Route("/page", self.page),
             Route("/library", self.library),
@@ -86,13 +86,18 @@ class Site:
 
     async def publish(self, request: Request) -> Response:
         """Answered at once; the content comes later, over the stream of messages."""
-        loop = asyncio.get_running_loop()
-        queue = self.readers[request.query_params["token"]]
-        loop.call_later(float(request.query_params["ms"]) / 1000, queue.put_nowait, 1)
+        readers = self.readers[request.query_params["token"]]
+
+        def send() -> None:
+            for queue in readers:
+                queue.put_nowait(1)
+
+        asyncio.get_running_loop().call_later(float(request.query_params["ms"]) / 1000, send)
         return Response(status_code=204)
 
     async def messages(self, request: Request) -> Response:
-        queue = self.readers[request.query_params["token"]]
+        queue: asyncio.Queue[int] = asyncio.Queue()
+        self.readers[request.query_params["token"]].append(queue)
 
         async def stream() -> AsyncIterator[str]:
             yield ": open\n\n"

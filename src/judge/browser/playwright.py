@@ -356,6 +356,9 @@ class PlaywrightBrowser:
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`. `browser_scroll` turns the mouse wheel; the others are the server's."""
         answer = await (self._scroll(**params) if tool == SCROLL else self._server.call(tool, params))
+        if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
+            # The page may open another one before it is observed.
+            self._tab_count -= 1
         if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
             await self._stop_loading()
         return ToolResult(
