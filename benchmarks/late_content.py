@@ -40,8 +40,8 @@ import httpx
 
 from judge.browser.chromium import BrowserSettings
 from judge.browser.playwright import PlaywrightBrowser, open_browser
-from judge.browser.tools import SCROLL, TOOL_POLICY
 from judge.browser.settle import settle_mode
+from judge.browser.tools import SCROLL, TOOL_POLICY
 from judge.config import RunConfig
 from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault
@@ -367,7 +367,7 @@ class Tester:
 
     async def _run(self, case: Case, result: Result, browser: PlaywrightBrowser) -> None:
         action = ACTIONS[case.action]
-        settle = settle_mode("real-time" if result.replayed else self._settle, case.address)
+        settle = await settle_mode("real-time" if result.replayed else self._settle, case.address)
         page: Page | None = None
         began = time.perf_counter()
         await browser.open(case.other_page if action.elsewhere else case.address, settle)

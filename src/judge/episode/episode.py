@@ -256,9 +256,9 @@ class Episode:
             self._versions = browser.versions
             try:
                 setting = "real-time" if self._in_real_time else self._config.settle
-                settle: SettleMode = await asyncio.to_thread(settle_mode, setting, self._task.website)
-                self._settle = settle
-                await browser.open(self._task.website, settle)
+                mode = await settle_mode(setting, self._task.website)
+                self._settle = mode
+                await browser.open(self._task.website, mode)
                 for index in range(self._config.max_steps):
                     if index and self._config.step_delay:
                         await asyncio.sleep(self._config.step_delay)

@@ -54,16 +54,17 @@ async def assess_in_shop(
     max_steps: int,
     judge: Judge | None = None,
     events: list[Event] | None = None,
+    shop: type[OnePageShop] = OnePageShop,
     **config: Any,
 ) -> tuple[TaskSummary, ...]:
     """Run `number` tasks, one after the other, in the run `r` under `folder`; `events` takes what is emitted."""
     store = RunStore(folder, "r")
     store.create()
-    settings = RunConfig(judge_model="offline", max_steps=max_steps, **config)
+    settings = RunConfig(judge_model="offline", max_steps=max_steps, **{"settle": "real-time"} | config)
 
     @asynccontextmanager
     async def browser() -> AsyncIterator[OnePageShop]:
-        yield OnePageShop()
+        yield shop()
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Participant]:

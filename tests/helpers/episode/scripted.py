@@ -123,7 +123,7 @@ def play_episode(
                 await closing()
 
     task = Task(task_id="t", website=HOME, task="Reach the goal.")
-    settings = RunConfig(judge_model="offline", **config)
+    settings = RunConfig(**{"judge_model": "offline", "settle": "real-time"} | config)
     store = TaskStore(folder)
     store.begin()
     participant = ScriptedParticipant(*actions)

@@ -11,6 +11,7 @@ A page can notice page time: its clock is ahead of the wall clock by what the ob
 is wrapped, and events are stamped by the page's clock. Pages about real time need real time.
 """
 
+import asyncio
 import json
 import socket
 from pathlib import Path
@@ -49,13 +50,12 @@ class _Report(Record):
     hung: bool
 
 
-def settle_mode(setting: Literal["auto", "page-time", "real-time"], website: str) -> SettleMode:
-    """The mode for an attempt. `auto`: page time on this machine and on private networks, where benchmarks are hosted.
+async def settle_mode(setting: Literal["auto", "page-time", "real-time"], website: str) -> SettleMode:
+    """The mode for a website; `auto` is page time on this machine and private networks, where benchmarks are hosted."""
+    return await asyncio.to_thread(_mode_for, website) if setting == "auto" else setting
 
-    A name is looked up, so this may block for a moment.
-    """
-    if setting != "auto":
-        return setting
+
+def _mode_for(website: str) -> SettleMode:
     place = place_of(website)
     if place is None:
         return "real-time"
