@@ -64,6 +64,14 @@ MALFORMED = {
         AGENTS + "[config]\nmax_step = 3\n" + TASK,
         "[config], key 'max_step': unknown key (did you mean 'max_steps'?)",
     ),
+    "removed config key": (
+        AGENTS + "[config]\nsettle_ms = 500\n" + TASK,
+        "[config], key 'settle_ms': unknown key (replaced by settle =",
+    ),
+    "reset by another site": (
+        AGENTS + '[config.site_resets]\n"http://h:1" = "http://h:2/reset"\n' + TASK,
+        "'http://h:2/reset' is not an address of 'http://h:1'",
+    ),
     "config no table": ("config = 3\n" + AGENTS + TASK, "key 'config': 3 is not a table"),
     "config value of another type": (
         AGENTS + '[config]\nmax_steps = "15"\n' + TASK,
