@@ -7,8 +7,9 @@
   const apply = Reflect.apply;
   const due = new Map();
   // Timers belong to the input that led to them, also through other timers: a carousel that was turning before a click
-  // is not an effect of the click.
-  let input = 0;
+  // is not an effect of the click. Those of inputs that were observed already are not waited for.
+  let input = 1;
+  let observed = 0;
   let running = null;
 
   const watched = schedule => function (handler, delay, ...args) {
@@ -38,18 +39,22 @@
   globalThis.clearTimeout = forgetting(clearTimeout);
   globalThis.clearInterval = forgetting(clearInterval);
 
-  for (const type of ["pointerdown", "keydown", "input", "change", "wheel", "pointermove", "drop", "popstate"])
+  for (const type of ["pointerover", "pointermove", "pointerdown", "keydown", "input", "change", "wheel", "drop", "popstate", "visibilitychange"])
     addEventListener(type, () => { input += 1; }, { capture: true, passive: true });
   addEventListener(eventName, event => {
     event.stopImmediatePropagation();
     for (const [id, timer] of due) {
       if (timer.at < now() - horizonMs) due.delete(id);
-      else if (timer.cause === input) return event.preventDefault();
+      else if (timer.cause > observed) return event.preventDefault();
     }
   }, { capture: true });
   addEventListener(`${eventName}-worker`, event => {
     event.stopImmediatePropagation();
-    for (const cause of workers.values()) if (cause === input) event.preventDefault();
+    for (const cause of workers.values()) if (cause > observed) event.preventDefault();
+  }, { capture: true });
+  addEventListener(`${eventName}-observed`, event => {
+    event.stopImmediatePropagation();
+    observed = input;
   }, { capture: true });
 
   // A worker has a clock of its own, which nobody moves. It is waited for until it answers what it was last sent.

@@ -94,9 +94,10 @@
       };
     },
     frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
-    // Text that appeared since the last call and is no longer there.
+    // The page is about to be observed: text that appeared since the last time and is no longer there.
     vanished() {
       look();
+      ask(`${eventName}-observed`);
       const before = shown;
       shown = document.body ? squeezed(document.body.innerText) : "";
       const texts = [...gone].filter(text => !LOADING.test(text) && !before.includes(text) && !shown.includes(text));

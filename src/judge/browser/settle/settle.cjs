@@ -48,8 +48,9 @@ const delay = ms => new Promise(done => setTimeout(done, ms));
 
 // One renderer's session: the page itself, or a frame in a process of its own.
 class Target {
-  constructor(session, isPageTime) {
+  constructor(session, isPageTime, isNavigating) {
     this.session = session;
+    this.isNavigating = isNavigating;
     this.isPageTime = isPageTime;
     this.worlds = new Map();
     this.queue = Promise.resolve();
@@ -82,7 +83,8 @@ class Target {
     let timer;
     const watch = () => {
       timer = setTimeout(() => {
-        if (this.hasDialog) return watch();
+        // Between two documents nobody answers either.
+        if (this.hasDialog || this.isNavigating()) return watch();
         this.hasHung = true;
         this.session.send("Runtime.terminateExecution").catch(() => {});
       }, HANG);
@@ -136,6 +138,7 @@ class Settler {
     this.targets = new Map();
     this.requests = new Map();
     this.sockets = new Map();
+    this.streams = new Map();
     // Requests of this settle by address, and how often one followed the other.
     this.inTurn = new Map();
     this.longLived = new Set();
@@ -149,9 +152,17 @@ class Settler {
       if (entry) entry.done = Math.min(entry.done, performance.now() + ms);
       this.inTurn.get(address(request.url()))?.open.delete(request);
     };
-    page.on("response", response => ended(isStream(response) ? 0 : REQUEST_GRACE)(response.request()));
-    page.on("requestfinished", ended(0));
-    page.on("requestfailed", ended(0));
+    page.on("response", response => {
+      const request = response.request();
+      if (isStream(response) && !this.longLived.has(address(request.url())))
+        this.streams.set(request, { since: performance.now(), wasAsked: false });
+      ended(isStream(response) ? 0 : REQUEST_GRACE)(request);
+    });
+    for (const event of ["requestfinished", "requestfailed"])
+      page.on(event, request => {
+        ended(0)(request);
+        this.streams.delete(request);
+      });
     page.on("websocket", socket => {
       socket.on("framesent", () => {
         if (!this.longLived.has(address(socket.url()))) this.sockets.set(socket, performance.now());
@@ -168,6 +179,8 @@ class Settler {
     if (IGNORED.has(request.resourceType()) || this.longLived.has(url)) return;
     const now = performance.now();
     this.requests.set(request, { began: now, done: Infinity });
+    // Its effect may come by a stream that is open.
+    for (const stream of this.streams.values()) Object.assign(stream, { since: now, wasAsked: true });
     const turn = this.inTurn.get(url) ?? { first: now, count: 0, open: new Set() };
     this.inTurn.set(url, turn);
     if (!turn.open.size) turn.count += 1;
@@ -186,7 +199,7 @@ class Settler {
 
   async attach(subject) {
     const session = await this.page.context().newCDPSession(subject);
-    const target = new Target(session, this.isPageTime);
+    const target = new Target(session, this.isPageTime, () => this.isNavigating());
     this.targets.set(subject, target);
     session.on("close", () => { target.isClosed = true; this.targets.delete(subject); });
     await target.start();
@@ -214,6 +227,10 @@ class Settler {
     return isWaiting;
   }
 
+  isNavigating() {
+    return [...this.requests].some(([request, { done }]) => performance.now() < done && isNavigation(request));
+  }
+
   giveUp(url, map, key) {
     this.longLived.add(address(url));
     map.delete(key);
@@ -239,7 +256,8 @@ class Settler {
     if (!isQuiet && seen.quiet < now - round.began) round.waits.add("changes");
     for (const reason of ["timer", "worker", "busy", "moving"]) if (seen[reason]) round.waits.add(reason);
     const isDone = isQuiet && !seen.timer && !seen.busy && !seen.moving;
-    return { isQuiet, isMoving: seen.moving, isDone, needsRealTime: this.needsRealTime(round, seen.worker) };
+    const needsRealTime = this.needsRealTime(round, seen.worker) || this.awaitsStream(round, seen.quiet);
+    return { isQuiet, isMoving: seen.moving, isDone, needsRealTime };
   }
 
   // What neither follows the page's clock nor is a request in flight. A smooth scroll follows the frames that are drawn.
@@ -248,6 +266,23 @@ class Settler {
     round.workerSince = hasWorker ? round.workerSince ?? now : null;
     const awaitsWorker = hasWorker && now - round.workerSince < WORKER_LIMIT;
     return now - round.scrolledAt < SCROLL_REAL || awaitsWorker || this.isPolling();
+  }
+
+  // A stream of events is waited for until the page has changed, when it opens and when the page has asked for something.
+  awaitsStream(round, quiet) {
+    const now = performance.now();
+    let isAwaited = false;
+    for (const [request, stream] of this.streams) {
+      const waited = now - stream.since;
+      if (waited < 0) continue;
+      const hasChanged = quiet < waited - REQUEST_GRACE / 2;
+      if (!hasChanged && waited <= REQUEST_LIMIT) isAwaited = true;
+      else if (!hasChanged && stream.wasAsked) this.giveUp(request.url(), this.streams, request);
+      // For nothing, until the page asks.
+      else stream.since = Infinity;
+    }
+    if (isAwaited) round.waits.add("requests");
+    return isAwaited;
   }
 
   all() {
@@ -296,8 +331,8 @@ class Settler {
   async quietInRealTime(round) {
     while (this.goesOn(round)) {
       await this.requestsPass(round);
-      const { isDone } = await this.look(round);
-      if (isDone && performance.now() - round.requestAt >= QUIET_REAL) break;
+      const { isDone, needsRealTime } = await this.look(round);
+      if (isDone && !needsRealTime && performance.now() - round.requestAt >= QUIET_REAL) break;
       await delay(LOOK_REAL);
     }
   }
