@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
-from judge.browser import processes, responses
+from judge.browser import lost_refs, processes, responses
 from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings
 from judge.browser.guard import Guard, guarding
 from judge.browser.navigations import NavigationLog
@@ -232,6 +232,7 @@ class PlaywrightBrowser:
         self._tab_count = 1
         self._url = _BLANK
         self._title = ""
+        self._seen = ""
 
     async def open(self, url: str) -> None:
         """See `judge.browser.session.Browser`."""
@@ -248,6 +249,7 @@ class PlaywrightBrowser:
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
         page = await self._observed()
+        self._seen = page.snapshot
         return page.model_copy(update={"refused": self._refused(), "downloads": self._server.take_downloads()})
 
     async def _observed(self) -> Page:
@@ -336,7 +338,9 @@ class PlaywrightBrowser:
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`. `browser_scroll` turns the mouse wheel; the others are the server's."""
-        answer = await (self._scroll(**params) if tool == SCROLL else self._server.call(tool, params))
+        answer, is_found_again = await lost_refs.call_again(
+            self._call, self._snapshot, tool, params, seen=self._seen, url=self._url
+        )
         if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
             await self._stop_loading()
         return ToolResult(
@@ -345,7 +349,11 @@ class PlaywrightBrowser:
             # Reported with the action that led there: after the last action of an episode no page is observed any more.
             refused=self._refused(),
             downloads=self._server.take_downloads(),
+            found_again=is_found_again,
         )
+
+    async def _call(self, tool: str, params: dict[str, Any]) -> Answer:
+        return await (self._scroll(**params) if tool == SCROLL else self._server.call(tool, params))
 
     def take_hops(self) -> tuple[Hop, ...]:
         """See `judge.browser.session.Browser`."""

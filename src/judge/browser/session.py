@@ -14,13 +14,15 @@ class ToolResult(Record):
     """What the browser's server answered to one tool call: `text` is bounded, and `ok` is false on an error.
 
     `refused` are network addresses requested in the meantime to which the guard refused the connection; `downloads` are
-    the names of files that the page began to download, which the browser refuses.
+    the names of files that the page began to download, which the browser refuses. `found_again`: the page had rebuilt
+    the element, and the action went to the one in its place (`judge.browser.lost_refs`).
     """
 
     ok: bool
     text: str
     refused: tuple[str, ...] = ()
     downloads: tuple[str, ...] = ()
+    found_again: bool = False
 
 
 class Hop(Record):

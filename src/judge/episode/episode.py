@@ -42,6 +42,7 @@ from shared.snapshot import Snapshot, cut_snapshot, parse_snapshot, without_boxe
 from shared.text import without_surrogates
 
 BLOCKED = "blocked_address"
+FOUND_AGAIN = "element_found_again"
 MAX_UNREADABLE = 3
 _ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
 _KEPT_TABS = 8
@@ -380,6 +381,8 @@ class Episode:
         self._feedback = result.text if not result.ok or checked.tool in _ANSWERING_TOOLS else None
         record["outcome"] = Outcome(ok=result.ok, message=result.text, line=understood.line if result.ok else None)
         record["downloads"] += result.downloads
+        if result.found_again:
+            record["flags"] += (FOUND_AGAIN,)
         if result.refused:
             record["refused"] += result.refused
             record["flags"] += (BLOCKED,)

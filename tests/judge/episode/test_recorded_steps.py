@@ -25,3 +25,16 @@ def test_a_step_records_downloads_tabs_and_viewport(tmp_path: Path) -> None:
     assert last.downloads == ("while observed.csv",)
     assert [(tab.url, tab.current) for tab in first.tabs] == [(HOME, True)]
     assert first.viewport == (1000, 500)
+
+
+class Rebuilding(ScriptedBrowser):
+    """Every element has to be found again."""
+
+    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        return ToolResult(ok=True, text="", found_again=True)
+
+
+def test_a_step_says_that_its_element_was_found_again(tmp_path: Path) -> None:
+    first, last = play_episode(tmp_path, Rebuilding(), Action(tool="browser_click")).steps
+    assert first.flags == ("element_found_again",)
+    assert last.flags == ()
