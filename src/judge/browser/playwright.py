@@ -23,8 +23,9 @@ from judge.browser import lost_refs, processes, responses
 from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings
 from judge.browser.guard import Guard, guarding
 from judge.browser.navigations import NavigationLog
+from judge.browser.points import typing_code
 from judge.browser.session import Hop, ToolResult
-from judge.browser.tools import SCROLL, offered_tools
+from judge.browser.tools import offered_tools
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault, SiteFault
 from shared.models import Page, ToolSpec
@@ -79,7 +80,7 @@ async def open_browser(settings: BrowserSettings, policy: NetworkPolicy | None) 
         server = McpServer(settings, folder.path, guard.url if guard else None)
         stack.push_async_callback(_despite_cancellation, server.end)
         tools = await server.start()
-        yield PlaywrightBrowser(server, offered_tools(tools), guard)
+        yield PlaywrightBrowser(server, offered_tools(tools, settings.config.actions), guard)
 
 
 class McpServer:
@@ -337,7 +338,7 @@ class PlaywrightBrowser:
         return Page(url=url, title=self._title, snapshot="", tabs=tabs, dialog=responses.dialog_text(state))
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
-        """See `judge.browser.session.Browser`. `browser_scroll` turns the mouse wheel; the others are the server's."""
+        """See `judge.browser.session.Browser`."""
         answer, is_found_again = await lost_refs.call_again(
             self._call, self._snapshot, tool, params, seen=self._seen, url=self._url
         )
@@ -353,7 +354,16 @@ class PlaywrightBrowser:
         )
 
     async def _call(self, tool: str, params: dict[str, Any]) -> Answer:
-        return await (self._scroll(**params) if tool == SCROLL else self._server.call(tool, params))
+        match tool:
+            case "browser_scroll":
+                return await self._scroll(**params)
+            case "browser_mouse_wheel":
+                return await self._wheel(**params)
+            case "browser_type" if "target" not in params:
+                limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
+                code = typing_code(**params, limit_ms=limit_ms)
+                return await self._server.call("browser_run_code_unsafe", {"code": code})
+        return await self._server.call(tool, params)
 
     def take_hops(self) -> tuple[Hop, ...]:
         """See `judge.browser.session.Browser`."""
@@ -370,7 +380,15 @@ class PlaywrightBrowser:
         if not placed.ok:
             return placed
         across, down = _WHEEL[direction]
-        answer = await self._server.call("browser_mouse_wheel", {"deltaX": across * amount, "deltaY": down * amount})
+        return await self._wheel(across * amount, down * amount)
+
+    async def _wheel(self, deltaX: int = 0, deltaY: int = 0, **point: float) -> Answer:
+        """Turn the wheel over a point, or where the mouse is."""
+        if point:
+            placed = await self._server.call("browser_mouse_move_xy", point)
+            if not placed.ok:
+                return placed
+        answer = await self._server.call("browser_mouse_wheel", {"deltaX": deltaX, "deltaY": deltaY})
         if answer.ok:
             # The scroll takes effect with the next frame. A second turn, by zero, is only answered after that.
             await self._server.call("browser_mouse_wheel", {"deltaX": 0, "deltaY": 0})

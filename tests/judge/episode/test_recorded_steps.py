@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
 from judge.browser.session import ToolResult
 from shared.models import Action, Page
@@ -38,3 +40,20 @@ def test_a_step_says_that_its_element_was_found_again(tmp_path: Path) -> None:
     first, last = play_episode(tmp_path, Rebuilding(), Action(tool="browser_click")).steps
     assert first.flags == ("element_found_again",)
     assert last.flags == ()
+
+
+class Boxed(ScriptedBrowser):
+    """Its snapshot has a bounding box."""
+
+    async def observe(self) -> Page:
+        return (await super().observe()).model_copy(update={"snapshot": '- button "Go" [ref=e1] [box=1,2,3,4]'})
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_boxes_are_recorded_and_sent_only_on_request(tmp_path: Path, is_sent: bool) -> None:
+    told: list[str] = []
+    end = play_episode(tmp_path, Boxed(), told=told, snapshot_boxes=is_sent)
+    assert end.steps[0].snapshot is not None
+    recorded = next(tmp_path.rglob(Path(end.steps[0].snapshot).name)).read_text()
+    assert "[box=1,2,3,4]" in recorded
+    assert ("[box=1,2,3,4]" in told[0]) == is_sent
