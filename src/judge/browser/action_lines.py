@@ -29,9 +29,12 @@ _INVISIBLE = re.compile(
 )
 
 
-def action_line(checked: CheckedAction, snapshot: Snapshot | None) -> str:
-    """The line for an action that was carried out. `snapshot` is the one that the action was checked against."""
-    subject, verb, value = _facts(checked.tool, checked.params, snapshot)
+def action_line(checked: CheckedAction, snapshot: Snapshot | None, hit: points.Hits | None = None) -> str:
+    """The line for an action that was carried out. `snapshot` is the one that the action was checked against.
+
+    `hit` is what the browser found at the points that the action names.
+    """
+    subject, verb, value = _facts(checked.tool, checked.params, snapshot, hit)
     at = " to ".join(map(points.written, points.points_of(checked.params)))
     return f"<{subject}> -> {verb}" + (f": {value}" if value else "") + (f" {at}" if at else "")
 
@@ -54,11 +57,13 @@ _PLAIN: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-def _facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tuple[str, str, str]:
+def _facts(
+    tool: str, params: dict[str, Any], snapshot: Snapshot | None, hit: points.Hits | None
+) -> tuple[str, str, str]:
     """Subject, verb and value of a line."""
     if tool in _PLAIN:
         return *_PLAIN[tool], ""
-    facts = _element_facts(tool, params, snapshot) or _point_facts(tool, params, snapshot)
+    facts = _element_facts(tool, params, snapshot) or _point_facts(tool, params, snapshot, hit)
     return facts or _page_facts(tool, params, snapshot)
 
 
@@ -86,9 +91,14 @@ def _element_facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None)
     return None
 
 
-def _point_facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tuple[str, str, str] | None:
+def _point_facts(
+    tool: str, params: dict[str, Any], snapshot: Snapshot | None, hit: points.Hits | None
+) -> tuple[str, str, str] | None:
     """The facts of a tool that acts on points."""
-    under = [points.element_at(snapshot, point) if snapshot else None for point in points.points_of(params)]
+    named = points.points_of(params)
+    under = [
+        points.element_at(snapshot or Snapshot(), *at) for at in zip(named, hit or [None] * len(named), strict=True)
+    ]
     subject, *ends = [_named(node, snapshot, "page") for node in under] or ["page"]
     match tool:
         case "browser_mouse_click_xy":

@@ -19,11 +19,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
-from judge.browser import lost_refs, processes, responses
+from judge.browser import lost_refs, points, processes, responses
 from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings
 from judge.browser.guard import Guard, guarding
 from judge.browser.navigations import NavigationLog
-from judge.browser.points import typing_code
 from judge.browser.session import Hop, ToolResult
 from judge.browser.tools import offered_tools
 from judge.sites import NetworkPolicy
@@ -339,6 +338,8 @@ class PlaywrightBrowser:
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""
+        named = points.points_of(params)
+        looked = await self._server.call("browser_run_code_unsafe", {"code": points.hit_code(named)}) if named else None
         answer, is_found_again = await lost_refs.call_again(
             self._call, self._snapshot, tool, params, seen=self._seen, url=self._url
         )
@@ -351,6 +352,7 @@ class PlaywrightBrowser:
             refused=self._refused(),
             downloads=self._server.take_downloads(),
             found_again=is_found_again,
+            hit=points.read_hits(looked.text) if looked and looked.ok else None,
         )
 
     async def _call(self, tool: str, params: dict[str, Any]) -> Answer:
@@ -361,7 +363,7 @@ class PlaywrightBrowser:
                 return await self._wheel(**params)
             case "browser_type" if "target" not in params:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
-                code = typing_code(**params, limit_ms=limit_ms)
+                code = points.typing_code(**params, limit_ms=limit_ms)
                 return await self._server.call("browser_run_code_unsafe", {"code": code})
         return await self._server.call(tool, params)
 

@@ -1,15 +1,19 @@
 """Points of the screenshot: which element lies under one, and what has the focus. Pure.
 
-Participants that act by coordinates name nothing. What they acted on is told by the boxes of the judge's own snapshot.
+Participants that act by coordinates name nothing. What they acted on is told by the boxes of the judge's own snapshot,
+and by the boxes of what the browser itself finds at the point: boxes alone do not tell what covers what.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shared.snapshot import FIELDS, Node, Snapshot
 
 Viewport = tuple[int, int]
+Box = tuple[float, float, float, float]
+# For each point the boxes of the elements that it hits, from the innermost outwards.
+Hits = tuple[tuple[Box, ...], ...]
 _POINTS = (("x", "y"), ("startX", "startY"), ("endX", "endY"))
 # What a click on anything inside activates.
 _CONTROLS = FIELDS | {
@@ -18,6 +22,37 @@ _CONTROLS = FIELDS | {
 }
 # What is shown above the rest of the page, so that nothing else is hit there.
 _LAYERS = frozenset({"alertdialog", "dialog", "listbox", "menu"})
+# How far a box may be off by rounding.
+_TOLERANCE_PX = 1.0
+# Returns hits. A label counts as what it labels. Elements in a frame are shifted by the frame's box, like those of a
+# snapshot.
+_HIT = """async page => {
+  const boxes = async ([x, y]) => {
+    let frame = page.mainFrame(), left = 0, top = 0;
+    for (;;) {
+      const handle = await frame.evaluateHandle(([x, y]) => {
+        let hit = document.elementFromPoint(x, y);
+        for (let inner; (inner = hit?.shadowRoot?.elementFromPoint(x, y)) && inner !== hit;) hit = inner;
+        return hit;
+      }, [x, y]);
+      const element = handle.asElement(), inside = await element?.contentFrame();
+      if (!inside)
+        return element ? element.evaluate((hit, [left, top]) => {
+          const found = [], labelled = hit.closest("a, button, input, label, select, textarea")?.control;
+          for (let e = hit; e; e = e.assignedSlot || e.parentElement || e.getRootNode().host) found.push(e);
+          return (labelled ? [labelled, ...found] : found).slice(0, 100).map(e => e.getBoundingClientRect())
+            .map(r => [r.x + left, r.y + top, r.width, r.height]);
+        }, [left, top]) : [];
+      const at = await element.evaluate(e => {
+        const box = e.getBoundingClientRect(), style = getComputedStyle(e);
+        return {box: [box.x, box.y], in: [box.x + e.clientLeft + parseFloat(style.paddingLeft),
+                                          box.y + e.clientTop + parseFloat(style.paddingTop)]};
+      });
+      [left, top, x, y, frame] = [left + at.box[0], top + at.box[1], x - at.in[0], y - at.in[1], inside];
+    }
+  };
+  return Promise.race([Promise.all(%s.map(boxes)), new Promise(done => setTimeout(done, 2000, null))]);
+}"""
 _TYPE = """async page => {
   const {text, submit, slowly, limit_ms} = JSON.parse(%s);
   if (!slowly) {
@@ -42,6 +77,20 @@ def typing_code(text: str, *, submit: bool = False, slowly: bool = False, limit_
     return _TYPE % json.dumps(json.dumps(given))
 
 
+def hit_code(points: Sequence[tuple[float, float]]) -> str:
+    """Code for the server that looks what the points hit; see `read_hits`."""
+    return _HIT % json.dumps(points)
+
+
+def read_hits(text: str) -> Hits | None:
+    """What `hit_code` found; `None` where the page gave no answer."""
+    try:
+        found = json.loads(text.removeprefix("### Result\n").partition("\n")[0])
+        return tuple(tuple((float(x), float(y), float(w), float(h)) for x, y, w, h in boxes) for boxes in found)
+    except (ValueError, TypeError):
+        return None
+
+
 def points_of(params: Mapping[str, Any]) -> list[tuple[float, float]]:
     """The points that a tool's parameters name, in order."""
     return [(params[x], params[y]) for x, y in _POINTS if x in params and y in params]
@@ -59,26 +108,41 @@ def point_outside(params: Mapping[str, Any], viewport: Viewport) -> str | None:
     return next(map(written, outside), None)
 
 
-def element_at(snapshot: Snapshot, point: tuple[float, float]) -> Node | None:
-    """The element that a click on the point goes to, as far as boxes tell; `None` where there is only the page.
+def element_at(snapshot: Snapshot, point: tuple[float, float], hit: Sequence[Box] | None = None) -> Node | None:
+    """The element that a click on the point goes to; `None` where there is only the page.
 
-    The smallest one there or, if that is inside a control (the text in a link), the control. In an open dialog or menu
-    only what is inside it counts.
+    `hit` are the boxes of what the browser found there, innermost first. Without them it is the smallest element there,
+    as far as the recorded boxes tell. In a control (the text in a link) it is the control.
     """
-    there = [node for node in snapshot.nodes if node.box and _is_over(snapshot, node, point)]
-    layer = next((node for node in reversed(there) if node.role in _LAYERS), None)
-    if layer is not None:
-        inside = {node.position for node in snapshot.subtree(layer)}
-        there = [node for node in there if node.position in inside]
-    if not there:
+    innermost = _smallest_at(snapshot, point) if hit is None else _first_of(snapshot, hit)
+    if innermost is None:
         return None
-    # Of several of the same size the last one is the innermost.
-    innermost = min(reversed(there), key=_area)
     for node in (innermost, *snapshot.parents(innermost)):
         if node.role in _CONTROLS or node.states.get("cursor") == "pointer":
             return node
     # Anything else without words of its own is a part of the page that only holds others.
     return innermost if innermost.name or snapshot.value_of(innermost) else None
+
+
+def _first_of(snapshot: Snapshot, boxes: Iterable[Box]) -> Node | None:
+    """The element of the first box that any element has."""
+    for box in boxes:
+        # Of several in the same place the last one is the innermost.
+        for node in reversed(snapshot.nodes):
+            own = snapshot.boxes[node.position]
+            if node.box and own and all(abs(a - b) <= _TOLERANCE_PX for a, b in zip(own, box, strict=True)):
+                return node
+    return None
+
+
+def _smallest_at(snapshot: Snapshot, point: tuple[float, float]) -> Node | None:
+    """The smallest element whose box contains the point. In an open dialog or menu only what is inside it counts."""
+    there = [node for node in snapshot.nodes if node.box and _is_over(snapshot, node, point)]
+    layer = next((node for node in reversed(there) if node.role in _LAYERS), None)
+    if layer is not None:
+        inside = {node.position for node in snapshot.subtree(layer)}
+        there = [node for node in there if node.position in inside]
+    return min(reversed(there), key=_area, default=None)
 
 
 def _is_over(snapshot: Snapshot, node: Node, point: tuple[float, float]) -> bool:
@@ -89,7 +153,7 @@ def _is_over(snapshot: Snapshot, node: Node, point: tuple[float, float]) -> bool
     return all(_contains(snapshot.boxes[frame.position], point) for frame in frames)
 
 
-def _contains(box: tuple[float, float, float, float] | None, point: tuple[float, float]) -> bool:
+def _contains(box: Box | None, point: tuple[float, float]) -> bool:
     if box is None:
         return False
     x, y, width, height = box

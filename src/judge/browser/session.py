@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from judge.browser.points import Hits
 from shared.models import Page, Record, ToolSpec
 
 
@@ -15,7 +16,8 @@ class ToolResult(Record):
 
     `refused` are network addresses requested in the meantime to which the guard refused the connection; `downloads` are
     the names of files that the page began to download, which the browser refuses. `found_again`: the page had rebuilt
-    the element, and the action went to the one in its place (`judge.browser.lost_refs`).
+    the element, and the action went to the one in its place (`judge.browser.lost_refs`). `hit` is what was, right
+    before it, at the points that the action named.
     """
 
     ok: bool
@@ -23,6 +25,7 @@ class ToolResult(Record):
     refused: tuple[str, ...] = ()
     downloads: tuple[str, ...] = ()
     found_again: bool = False
+    hit: Hits | None = None
 
 
 class Hop(Record):

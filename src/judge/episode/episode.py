@@ -376,10 +376,11 @@ class Episode:
         self, text: str, page: Page, browser: Browser, limit: Clock, record: dict[str, Any]
     ) -> StopReason | None:
         """Execute what a reply asks for; `record` gets every fact as soon as it is known."""
+        snapshot = parse_snapshot(page.snapshot)
         understood = understand(
             text,
             browser.tools,
-            parse_snapshot(page.snapshot),
+            snapshot,
             open_tabs=max(1, len(page.tabs)),
             viewport=record["viewport"],
         )
@@ -398,7 +399,8 @@ class Episode:
         result = await self._execute(checked, browser, limit, record)
         # The text of these tools is their result; the effect of any other action shows on the next page.
         self._feedback = result.text if not result.ok or checked.tool in _ANSWERING_TOOLS else None
-        record["outcome"] = Outcome(ok=result.ok, message=result.text, line=understood.line if result.ok else None)
+        line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
+        record["outcome"] = Outcome(ok=result.ok, message=result.text, line=line if result.ok else None)
         record["downloads"] += result.downloads
         if result.found_again:
             record["flags"] += (FOUND_AGAIN,)

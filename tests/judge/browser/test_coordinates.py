@@ -41,9 +41,23 @@ INNER = """<style>* { margin: 0; position: absolute; border: 0 }</style>
   oninput="parent.postMessage('noted ' + this.value, '*')">"""
 
 
+COVERED = """<title>Covered</title><style>* { margin: 0; position: absolute; border: 0 }</style>
+<button style="left:20px;top:20px;width:100px;height:30px" onclick="said.textContent += ', ordered'">Order</button>
+<div style="left:0;top:0;width:300px;height:60px" onclick="said.textContent += ', covered'"></div>
+<div style="left:20px;top:100px;width:300px;height:50px;overflow:hidden">
+  <button style="left:0;top:60px;width:100px;height:30px">Cut off</button></div>
+<label style="left:20px;top:200px;width:300px;height:30px"><span>By express</span>
+  <input type=checkbox style="left:200px" onchange="said.textContent += ', express'"></label>
+<p id=said role=status style="left:20px;top:250px">start</p>"""
+SHADOW = """<title>Shadow</title><x-shop></x-shop><script>
+const root = document.querySelector('x-shop').attachShadow({mode: 'open'});
+root.innerHTML = '<button style="position:absolute;left:20px;top:20px;width:90px;height:30px"><b>Pay</b></button>';
+</script>"""
+
+
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    with hostile_site({"/": DESK, "/inner": INNER}) as made:
+    with hostile_site({"/": DESK, "/inner": INNER, "/covered": COVERED, "/shadow": SHADOW}) as made:
         yield made
 
 
@@ -63,7 +77,7 @@ class Pointer:
         result = await self._browser.act(checked.tool, checked.params)
         assert result.ok, result.text
         self.page = await self._browser.observe()
-        return action_line(checked, snapshot)
+        return action_line(checked, snapshot, result.hit)
 
     @property
     def said(self) -> str:
@@ -74,9 +88,9 @@ class Pointer:
 
 
 @asynccontextmanager
-async def pointing(site: Site) -> AsyncIterator[Pointer]:
+async def pointing(site: Site, path: str = "") -> AsyncIterator[Pointer]:
     async with a_browser(actions="coordinates") as browser:
-        await browser.open(site.url)
+        await browser.open(f"{site.url}{path}")
         yield Pointer(browser, await browser.observe())
 
 
@@ -148,3 +162,23 @@ async def test_typing_key_by_key_ends_at_the_time_limit_of_an_action(site: Site)
     assert not result.ok
     assert "Timeout 200ms exceeded" in result.text
     assert after.title == "Desk"
+
+
+async def test_a_line_names_what_was_really_hit(site: Site) -> None:
+    async with pointing(site, "covered") as pointer:
+        lines = [
+            await pointer.does("browser_mouse_click_xy", x=70, y=35),
+            await pointer.does("browser_mouse_click_xy", x=70, y=170),
+            await pointer.does("browser_mouse_click_xy", x=30, y=210),
+        ]
+        assert pointer.said == "start, covered, express"
+    assert lines == [
+        "<page> -> CLICK (70, 35)",
+        "<page> -> CLICK (70, 170)",
+        "<By express checkbox> -> CLICK (30, 210)",
+    ]
+
+
+async def test_an_element_in_a_shadow_tree_is_named(site: Site) -> None:
+    async with pointing(site, "shadow") as pointer:
+        assert await pointer.does("browser_mouse_click_xy", x=60, y=35) == "<Pay button> -> CLICK (60, 35)"

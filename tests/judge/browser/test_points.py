@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.browser.action_lines import action_line
-from judge.browser.points import element_at, focused, typing_code
+from judge.browser.points import Box, element_at, focused, read_hits, typing_code
 from judge.browser.tools import CheckedAction
 from shared.snapshot import Snapshot, parse_snapshot
 from shared.text import split_line
@@ -70,6 +70,37 @@ def test_an_open_dialog_is_above_the_rest_of_the_page(point: tuple[float, float]
     node = element_at(parse_snapshot(PAGE + DIALOG), point)
     assert node is not None
     assert node.ref == ref
+
+
+BUY = (700.2, 99.8, 79.9, 30)
+
+
+@pytest.mark.parametrize(
+    ("hit", "ref"),
+    [
+        ([(701, 101, 20, 20), BUY, (640, -100, 640, 400)], "e10"),
+        # Something covers the button.
+        ([(650, 50, 500, 500), (0, 0, 1280, 2000)], None),
+        ([(0, 100, 640, 40), (0, -100, 640, 400)], "e6"),
+        ([(5, 5, 1, 1)], None),
+        ([], None),
+        (None, "e10"),
+    ],
+)
+def test_what_the_browser_finds_at_a_point_counts_more_than_boxes(hit: list[Box] | None, ref: str | None) -> None:
+    node = element_at(parse_snapshot(PAGE), (710, 110), hit)
+    assert (node.ref if node else None) == ref
+
+
+@pytest.mark.parametrize(
+    "text", ["", "### Result\nnull", "### Result\n[[[1, 2, 3]]]", "### Result\n[[[1, 2, 3, null]]]"]
+)
+def test_an_unusable_answer_of_the_page_is_none(text: str) -> None:
+    assert read_hits(text) is None
+
+
+def test_hits_are_read_for_each_point() -> None:
+    assert read_hits("### Result\n[[[1,2,3,4.5]],[]]\n### Page\n- …") == (((1, 2, 3, 4.5),), ())
 
 
 def test_nothing_is_under_a_point_of_a_snapshot_without_boxes() -> None:
