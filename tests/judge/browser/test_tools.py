@@ -354,7 +354,22 @@ def test_the_participants_action_is_not_modified() -> None:
 
 
 keys = st.sampled_from(
-    ["target", "ref", "text", "url", "key", "fields", "action", "index", "time", "values", "direction"]
+    [
+        "target",
+        "ref",
+        "text",
+        "url",
+        "key",
+        "fields",
+        "action",
+        "index",
+        "time",
+        "values",
+        "direction",
+        "x",
+        "y",
+        "deltaY",
+    ]
 )
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20) | st.just("e12")
 values = st.recursive(
@@ -362,14 +377,17 @@ values = st.recursive(
 )
 
 
+BOTH = offered_tools(SERVER_TOOLS, "both")
+
+
 @given(
-    st.sampled_from([spec.name for spec in TOOLS]) | st.text(max_size=80),
+    st.sampled_from([spec.name for spec in BOTH]) | st.text(max_size=80),
     st.dictionaries(keys | st.text(max_size=5), values, max_size=5),
 )
 def test_any_request_is_an_action_or_one_bounded_line(name: str, given_params: Any) -> None:
-    result = check_action(Action(tool=name, params=given_params), TOOLS, SNAPSHOT)
+    result = check_action(Action(tool=name, params=given_params), BOTH, SNAPSHOT, viewport=VIEWPORT)
     if isinstance(result, Complaint):
         assert len(result.text) < 700
         assert len(result.text.splitlines()) == 1
     else:
-        assert check_action(Action(tool=name, params=result.params), TOOLS, SNAPSHOT) == result
+        assert check_action(Action(tool=name, params=result.params), BOTH, SNAPSHOT, viewport=VIEWPORT) == result
