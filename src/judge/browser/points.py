@@ -4,7 +4,9 @@ Participants that act by coordinates name nothing. What they acted on is told by
 and by the boxes of what the browser itself finds at the point: boxes alone do not tell what covers what.
 """
 
+import itertools
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +24,7 @@ _CONTROLS = FIELDS | {
 }
 # What is shown above the rest of the page, so that nothing else is hit there.
 _LAYERS = frozenset({"alertdialog", "dialog", "listbox", "menu"})
-# How far a box may be off by rounding.
+# How far a size may be off by rounding.
 _TOLERANCE_PX = 1.0
 # Returns hits. A label counts as what it labels. Elements in a frame are shifted by the frame's box, like those of a
 # snapshot.
@@ -86,9 +88,11 @@ def read_hits(text: str) -> Hits | None:
     """What `hit_code` found; `None` where the page gave no answer."""
     try:
         found = json.loads(text.removeprefix("### Result\n").partition("\n")[0])
-        return tuple(tuple((float(x), float(y), float(w), float(h)) for x, y, w, h in boxes) for boxes in found)
+        hits = tuple(tuple((float(x), float(y), float(w), float(h)) for x, y, w, h in boxes) for boxes in found)
     except (ValueError, TypeError):
         return None
+    # A page can replace the functions that are asked for its boxes.
+    return hits if all(math.isfinite(each) for boxes in hits for box in boxes for each in box) else None
 
 
 def points_of(params: Mapping[str, Any]) -> list[tuple[float, float]]:
@@ -126,12 +130,21 @@ def element_at(snapshot: Snapshot, point: tuple[float, float], hit: Sequence[Box
 
 def _first_of(snapshot: Snapshot, boxes: Iterable[Box]) -> Node | None:
     """The element of the first box that any element has."""
-    for box in boxes:
-        # Of several in the same place the last one is the innermost.
-        for node in reversed(snapshot.nodes):
-            own = snapshot.boxes[node.position]
-            if node.box and own and all(abs(a - b) <= _TOLERANCE_PX for a, b in zip(own, box, strict=True)):
-                return node
+    # By their corners: a page may have tens of thousands of elements.
+    corners: dict[tuple[int, int], list[Node]] = {}
+    for node in snapshot.nodes:
+        if node.box and (box := snapshot.boxes[node.position]):
+            corners.setdefault((round(box[0]), round(box[1])), []).append(node)
+    for x, y, width, height in boxes:
+        near = [(round(x) + across, round(y) + down) for across in (-1, 0, 1) for down in (-1, 0, 1)]
+        found = [
+            node
+            for node in itertools.chain.from_iterable(corners.get(corner, ()) for corner in near)
+            if node.box and abs(node.box[2] - width) <= _TOLERANCE_PX and abs(node.box[3] - height) <= _TOLERANCE_PX
+        ]
+        if found:
+            # Of several in the same place the last one is the innermost.
+            return max(found, key=lambda node: node.position)
     return None
 
 

@@ -6,9 +6,9 @@ Left out on purpose, besides everything that runs code, reads or writes files or
 busy for ever and so turn a lost task into a fault that does not count.
 
 Elements are named by references of the judge's own snapshot, or by points of the screenshot (`config.actions`), so that
-the record can say what was acted on. The older
-names (`ref`, `startRef`, `endRef`) and unambiguous spellings (`"1"` for 1, one value for a list of one) are understood.
-Every refusal is one sentence that says what was wrong and what to send instead, with foreign text quoted and bounded.
+the record can say what was acted on. The older names (`ref`, `startRef`, `endRef`) and unambiguous spellings (`"1"` for
+1, one value for a list of one) are understood. Every refusal is one sentence that says what was wrong and what to send
+instead, with foreign text quoted and bounded.
 """
 
 import re

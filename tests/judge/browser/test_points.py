@@ -93,7 +93,14 @@ def test_what_the_browser_finds_at_a_point_counts_more_than_boxes(hit: list[Box]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "### Result\nnull", "### Result\n[[[1, 2, 3]]]", "### Result\n[[[1, 2, 3, null]]]"]
+    "text",
+    [
+        "",
+        "### Result\nnull",
+        "### Result\n[[[1, 2, 3]]]",
+        "### Result\n[[[1, 2, 3, null]]]",
+        '### Result\n[[["nan", 2, 3, 4]]]',
+    ],
 )
 def test_an_unusable_answer_of_the_page_is_none(text: str) -> None:
     assert read_hits(text) is None
