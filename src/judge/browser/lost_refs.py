@@ -13,14 +13,19 @@ from typing import Any, Protocol, TypeVar
 from judge.browser import responses
 from shared.snapshot import Node, Snapshot, parse_snapshot
 
-MAX_TRIES = 3
+MAX_TRIES = 5
 _TARGETS = ("target", "startTarget", "endTarget")
 # The server's own words, before it does anything.
 _NOT_FOUND = re.compile(r'### Error\nError: (?:Ref ((?:f\d+)?e\d+) not found in|"(.*)" does not match any elements\.)')
-# Locators that the server generates for what is there now: unlike references they survive the next rebuild.
-_LOCATE = """async page => Promise.all(%s.map(
-  async ref => String(await page.locator("aria-ref=" + ref).normalize())
-))"""
+# Locators that the server generates for what is there now: unlike references they survive the next rebuild. One that is
+# generated while its element goes away may match another, so each has to find the element of its reference.
+_LOCATE = """async page => Promise.all(%s.map(async ref => {
+  const element = page.locator("aria-ref=" + ref), locator = await element.normalize();
+  const [[there], [found, ...others]] = await Promise.all([element.elementHandles(), locator.elementHandles()]);
+  if (!there || !found || others.length || !await there.evaluate((e, other) => e === other && e.isConnected, found))
+    throw new Error("gone");
+  return String(locator);
+}))"""
 
 
 class Answered(Protocol):
