@@ -9,6 +9,8 @@ from pydantic import AfterValidator, FailFast, Field, ValidationInfo, field_vali
 from judge.sites import is_site, origin_of
 from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, shown
 
+# How participants name what they act on: by an element's reference, by a point of the screenshot, or either.
+Actions = Literal["refs", "coordinates", "both"]
 JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomous", "agenttrek", "rubric"]
 # `result.json` of an attempt of this many steps, each as large as `judge.store` lets it be, can still be read.
 MAX_STEPS = 1000
@@ -51,6 +53,8 @@ class RunConfig(Table):
     action_timeout_s: float = Field(default=5.0, gt=0)
     settle: Literal["auto", "page-time", "real-time"] = "auto"
 
+    actions: Actions = "refs"
+    snapshot_boxes: bool = False
     max_snapshot_chars: int = Field(default=40_000, ge=1000, le=2_000_000)
     max_reply_bytes: int = Field(default=1_000_000, ge=1000, le=64_000_000)
     viewport_width: int = Field(default=1280, ge=200, le=4096)

@@ -60,9 +60,15 @@ MAX_VALUES = 20_000
 TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 # No page has a reference `<ref>`, so a participant that echoes the example does nothing with it.
 REPLY_EXAMPLE = '<json>{"thought": "…", "tool": "browser_click", "params": {"target": "<ref>"}}</json>'
+_FORMS = "one tool call, {}, or three lines THOUGHT: …, ACTION: <tool>, PARAMS: <JSON object>. "
+_ENDING = f"{FINISH} ends the task with your answer."
 REPLY_FORMAT = (
-    f"one tool call, {REPLY_EXAMPLE}, or three lines THOUGHT: …, ACTION: <tool>, PARAMS: <JSON object>. "
-    f"<ref> stands for an element's ref, which the snapshot gives as [ref=…]. {FINISH} ends the task with your answer."
+    _FORMS.format(REPLY_EXAMPLE) + "<ref> stands for an element's ref, which the snapshot gives as [ref=…]. " + _ENDING
+)
+# Where no tool takes references (`actions = "coordinates"`).
+POINT_EXAMPLE = '<json>{"thought": "…", "tool": "browser_mouse_click_xy", "params": {"x": "<x>", "y": "<y>"}}</json>'
+POINT_REPLY_FORMAT = (
+    _FORMS.format(POINT_EXAMPLE) + f"<x> and <y> stand for a point of the screenshot, in pixels. {_ENDING}"
 )
 
 # --- Observations ---
@@ -91,7 +97,7 @@ def render_observation(observation: Observation) -> str:
         _render_value("Feedback", observation.feedback, MAX_FEEDBACK_CHARS),
         "Tools:",
         render_tools(observation.tools) or None,
-        f"Reply format: {REPLY_FORMAT}",
+        f"Reply format: {_reply_format(observation.tools)}",
         _render_value("Page", page.url, MAX_URL_CHARS),
         _render_value("Title", page.title, MAX_TITLE_CHARS),
         _render_value("Dialog", page.dialog, MAX_DIALOG_CHARS),
@@ -101,6 +107,12 @@ def render_observation(observation: Observation) -> str:
         without_surrogates(page.snapshot),
     ]
     return "\n".join(line for line in lines if line is not None)
+
+
+def _reply_format(tools: Sequence[ToolSpec]) -> str:
+    """With an example of the first tool that clicks."""
+    clicking = next((tool.name for tool in tools if tool.name in ("browser_click", "browser_mouse_click_xy")), None)
+    return POINT_REPLY_FORMAT if clicking == "browser_mouse_click_xy" else REPLY_FORMAT
 
 
 def parse_observation(text: str, screenshot: bytes | None = None, media_type: str = "image/jpeg") -> Observation:

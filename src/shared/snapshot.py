@@ -115,6 +115,24 @@ class Snapshot:
         texts += [inner.text for inner in self.subtree(node) if inner.parent == node.position and inner.role == "text"]
         return " ".join(texts)
 
+    @cached_property
+    def boxes(self) -> tuple[tuple[float, float, float, float] | None, ...]:
+        """Where each node is in the viewport of the whole page, by its position: x, y, width, height.
+
+        Boxes in a frame are shifted by the frame's place; a piece of text is where its element is.
+        """
+        boxes: list[tuple[float, float, float, float] | None] = []
+        shifts: list[tuple[float, float]] = []
+        for node in self.nodes:
+            shift, around = (0.0, 0.0), None
+            if node.parent is not None:
+                shift, around = shifts[node.parent], boxes[node.parent]
+                if around is not None and self.nodes[node.parent].role == "iframe":
+                    shift = around[:2]
+            shifts.append(shift)
+            boxes.append((node.box[0] + shift[0], node.box[1] + shift[1], *node.box[2:]) if node.box else around)
+        return tuple(boxes)
+
     def text_of(self, node: Node) -> str:
         """Every name and text inside the node, in order, joined by blanks."""
         return " ".join(part for inner in self.subtree(node) for part in (inner.name, inner.text) if part)

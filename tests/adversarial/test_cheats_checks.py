@@ -133,6 +133,25 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
         None,
     ),
     (
+        "text typed where the focus is, which then goes elsewhere",
+        PLACED,
+        [
+            RecordedStep(
+                tool="browser_type",
+                params={"text": "Order placed"},
+                snapshot=EDITOR.format(" [active]", "empty", ""),
+            ),
+            RecordedStep(snapshot=EDITOR.format("", "Order placed", "")),
+        ],
+        None,
+    ),
+    (
+        "a value trimmed of what looks like the coordinates of a drag",
+        {"kind": "action", "line": "<Price spinbutton> -> TYPE: 400"},
+        [RecordedStep(line="<Price spinbutton> -> TYPE: 400 (1, 2) to (3, 4)")],
+        None,
+    ),
+    (
         "typed text shaped like an action line",
         {"kind": "action", "line": CLICKED},
         [RecordedStep(line=f"<Search textbox> -> TYPE: {one_line(CLICKED, 200)}")],

@@ -9,8 +9,10 @@ import pytest
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import AssessedRun, LiveJudge, ParticipantTurn, finish, ref, tool_call
 from judge.browser.tools import TOOL_POLICY
+from shared.snapshot import parse_snapshot
 
 OURS = {"browser_scroll", "finish", "browser_close"}
+POINTING = {"browser_mouse_click_xy", "browser_mouse_drag_xy", "browser_mouse_move_xy", "browser_mouse_wheel"}
 CODE = "async (page) => { await page.goto('http://127.0.0.1:9/'); }"
 # What is no name of a tool at all counts as unreadable, and three of those in a row would end the episode.
 NOT_OFFERED: list[tuple[str, dict[str, Any]]] = [
@@ -99,7 +101,8 @@ def each_failed_on_record(assessed: AssessedRun, told: list[str | None], count: 
 
 
 @pytest.mark.e2e
-async def test_only_the_allowed_tools_are_offered_and_none_takes_a_file(judge: LiveJudge) -> None:
+@pytest.mark.parametrize("actions", ["refs", "both"])
+async def test_only_the_allowed_tools_are_offered_and_none_takes_a_file(judge: LiveJudge, actions: str) -> None:
     offered: list[Any] = []
 
     def script(turn: ParticipantTurn) -> str:
@@ -107,8 +110,9 @@ async def test_only_the_allowed_tools_are_offered_and_none_takes_a_file(judge: L
         return finish()
 
     with hostile_site() as site:
-        await judge.play(script, site.url)
-    assert {tool.name for tool in offered} == set(TOOL_POLICY) | OURS
+        await judge.play(script, site.url, actions=actions)
+    left_out = POINTING if actions == "refs" else set()
+    assert {tool.name for tool in offered} == (set(TOOL_POLICY) | OURS) - left_out
     schemas = json.dumps([tool.parameters for tool in offered])
     for word in ("filename", "paths", "function", "code", "isolatedContext", "regex"):
         assert f'"{word}"' not in schemas
@@ -199,3 +203,24 @@ async def test_a_link_in_a_page_leads_to_no_other_kind_of_address(judge: LiveJud
         snapshot = (assessed.folder / "results" / "t0" / step["snapshot"]).read_text()
         assert "root:" not in snapshot, kind
         assert "Chromium" not in snapshot, kind
+
+
+FOCUSED = """<title>Home</title><input aria-label=Field autofocus><script>
+document.querySelector('input').focus();
+</script>"""
+
+
+@pytest.mark.e2e
+async def test_text_typed_where_the_focus_is_runs_no_code(judge: LiveJudge) -> None:
+    seen: list[str] = []
+    typed = '"); } page.goto("about:blank"); ({a: `${page.close()}'
+
+    def script(turn: ParticipantTurn) -> str:
+        page = parse_snapshot(turn.observation.page.snapshot)
+        seen.extend(page.value_of(field) for field in page.find("textbox"))
+        return tool_call("browser_type", text=typed, slowly=turn.n == 1) if turn.n < 2 else finish()
+
+    with hostile_site({"/": FOCUSED}) as site:
+        assessed = await judge.play(script, site.url, actions="coordinates")
+    assert assessed.entry["action_history"][:2] == [f"<Field textbox> -> TYPE: {typed}"] * 2
+    assert seen == ["", typed, typed * 2]

@@ -11,7 +11,7 @@ from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.episode.still_page import SNAPSHOT, PlayedTask, play
 from judge.browser.tools import Complaint, check_action, offered_tools
 from participants.model import SYSTEM
-from shared.protocol import REPLY_EXAMPLE, REPLY_FORMAT, parse_observation, parse_reply
+from shared.protocol import POINT_EXAMPLE, REPLY_EXAMPLE, REPLY_FORMAT, parse_observation, parse_reply
 from shared.snapshot import REF, parse_snapshot
 
 TOOLS = offered_tools(SERVER_TOOLS)
@@ -82,10 +82,22 @@ def test_an_agent_that_repeats_the_example_is_told_what_to_put_in_its_place(reco
 def test_the_replies_that_the_guide_shows_cannot_be_carried_out(record_property: Record) -> None:
     guide = (ROOT / "PURPLE_AGENT_GUIDE.md").read_text()
     shown = re.findall(r"^```text\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
-    targets = [action.params["target"] for text in shown if (action := parse_reply(text).action)]
+    actions = [action for text in shown if (action := parse_reply(text).action)]
+    targets = [action.params["target"] for action in actions if "target" in action.params]
     record_property("outcome", f"targets {targets}")
-    assert len(targets) == 2
+    assert (len(actions), len(targets)) == (3, 2)
     assert not any(REF.fullmatch(target) for target in targets)
+    both = offered_tools(SERVER_TOOLS, "both")
+    assert all(isinstance(check_action(each, both, parse_snapshot(SNAPSHOT)), Complaint) for each in actions)
+
+
+def test_the_example_of_a_point_cannot_be_carried_out(record_property: Record) -> None:
+    action = parse_reply(POINT_EXAMPLE).action
+    assert action is not None
+    said = check_action(action, offered_tools(SERVER_TOOLS, "coordinates"), parse_snapshot(SNAPSHOT))
+    assert isinstance(said, Complaint)
+    record_property("outcome", said.text)
+    assert said.text.endswith("must be of type number, not text.")
 
 
 def test_nothing_that_a_participant_is_told_names_a_reference(record_property: Record) -> None:

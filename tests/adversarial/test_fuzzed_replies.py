@@ -65,6 +65,8 @@ KEYS += [
     "promptText",
     "startRef",
     "endRef",
+    "x",
+    "y",
     "filename",
     "__init__",
 ]
@@ -108,6 +110,8 @@ def a_reply(dice: random.Random) -> str:
             "action": ["list", "new"],
             "values": [["One"]],
             "accept": [True],
+            **{key: [0, 5.25, "7", -1, 1e308] for key in ("x", "y", "startX", "startY", "endX", "endY")},
+            "deltaY": [-300, "5", 1.5],
         }
         params = {
             key: dice.choice(plausible.get(key, NASTY)) for key in TOOL_POLICY[tool].params if dice.random() < 0.8
@@ -139,7 +143,7 @@ def mangled(text: str, dice: random.Random) -> str:
 
 def test_a_thousand_fuzzed_replies_are_read_checked_and_told_without_a_crash(record_property: Any) -> None:
     dice, counts = random.Random(20_260), Counter[str]()
-    tools, snapshot = offered_tools(SERVER_TOOLS), parse_snapshot(SNAPSHOT)
+    tools, snapshot = offered_tools(SERVER_TOOLS, "both"), parse_snapshot(SNAPSHOT)
     for _ in range(REPLIES):
         reply = parse_reply(a_reply(dice))
         if reply.action is None:
@@ -148,7 +152,7 @@ def test_a_thousand_fuzzed_replies_are_read_checked_and_told_without_a_crash(rec
             assert "\n" not in reply.complaint
             counts["unreadable"] += 1
             continue
-        checked = check_action(reply.action, tools, snapshot, open_tabs=1)
+        checked = check_action(reply.action, tools, snapshot, open_tabs=1, viewport=(1280, 720))
         if isinstance(checked, Complaint):
             assert len(checked.text) < 1_500
             assert "\n" not in checked.text

@@ -12,6 +12,7 @@ from shared.protocol import (
     MAX_FEEDBACK_CHARS,
     MAX_TABS,
     MAX_TITLE_CHARS,
+    POINT_EXAMPLE,
     REPLY_EXAMPLE,
     REPLY_FORMAT,
     parse_observation,
@@ -247,6 +248,18 @@ def test_the_reply_format_and_its_example_are_themselves_readable() -> None:
     assert action is not None
     assert action.tool == "browser_click"
     assert REPLY_EXAMPLE in REPLY_FORMAT
+
+
+def test_without_references_the_example_is_a_point_that_nobody_can_click() -> None:
+    clicking = ToolSpec(name="browser_mouse_click_xy", description="Click", parameters={"properties": {}})
+    page = Page(url="about:blank", title="", snapshot="")
+    message = render_observation(Observation(page=page, tools=(clicking,)))
+    action = parse_reply(POINT_EXAMPLE).action
+    assert action is not None
+    assert (action.tool, action.params) == (clicking.name, {"x": "<x>", "y": "<y>"})
+    assert POINT_EXAMPLE in message
+    assert "<ref>" not in message
+    assert parse_observation(message).tools == (clicking,)
 
 
 def test_two_tools_end_an_attempt() -> None:

@@ -3,7 +3,7 @@
 The form is Mind2Web's (Deng et al., 2023). The element's role and name come from the judge's snapshot. What a page or a
 participant wrote (names, typed text, addresses) is bounded, kept to the line and stripped of angle brackets, so a line
 always reads back as one subject, one verb and one value (`shared.text.split_line`), and no text can pass for a second
-action.
+action. Coordinates come last: `<Search textbox> -> CLICK (412, 88)`.
 """
 
 import re
@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from judge.browser import points
 from judge.browser.tools import CheckedAction
-from shared.snapshot import Snapshot
+from shared.snapshot import Node, Snapshot
 from shared.text import clip
 
 MAX_NAME_CHARS = 100
@@ -28,10 +29,14 @@ _INVISIBLE = re.compile(
 )
 
 
-def action_line(checked: CheckedAction, snapshot: Snapshot | None) -> str:
-    """The line for an action that was carried out. `snapshot` is the one that the action was checked against."""
-    subject, verb, value = _facts(checked.tool, checked.params, snapshot)
-    return f"<{subject}> -> {verb}" + (f": {value}" if value else "")
+def action_line(checked: CheckedAction, snapshot: Snapshot | None, hit: points.Hits | None = None) -> str:
+    """The line for an action that was carried out. `snapshot` is the one that the action was checked against.
+
+    `hit` is what the browser found at the points that the action names.
+    """
+    subject, verb, value = _facts(checked.tool, checked.params, snapshot, hit)
+    at = " to ".join(map(points.written, points.points_of(checked.params)))
+    return f"<{subject}> -> {verb}" + (f": {value}" if value else "") + (f" {at}" if at else "")
 
 
 def one_line(text: str, limit: int) -> str:
@@ -41,6 +46,7 @@ def one_line(text: str, limit: int) -> str:
     return clip(" ".join(_INVISIBLE.sub("", short).translate(_BRACKETS).split()), limit)
 
 
+_CLICKS = MappingProxyType({1: "CLICK", 2: "DOUBLE CLICK", 3: "TRIPLE CLICK"})
 # Subject and verb of the tools whose line depends on no parameter.
 _PLAIN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -51,16 +57,21 @@ _PLAIN: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-def _facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tuple[str, str, str]:
+def _facts(
+    tool: str, params: dict[str, Any], snapshot: Snapshot | None, hit: points.Hits | None
+) -> tuple[str, str, str]:
     """Subject, verb and value of a line."""
     if tool in _PLAIN:
         return *_PLAIN[tool], ""
-    return _element_facts(tool, params, snapshot) or _page_facts(tool, params, snapshot)
+    facts = _element_facts(tool, params, snapshot) or _point_facts(tool, params, snapshot, hit)
+    return facts or _page_facts(tool, params, snapshot)
 
 
 def _element_facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tuple[str, str, str] | None:
     """The facts of a tool that acts on an element, or on the page where it names none."""
     subject = _element(params["target"], snapshot) if "target" in params else "page"
+    if tool == "browser_type" and "target" not in params:
+        subject = _named(points.focused(snapshot) if snapshot else None, snapshot, "page")
     match tool:
         case "browser_click":
             return subject, *_click(params)
@@ -77,6 +88,27 @@ def _element_facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None)
             return subject, "SNAPSHOT", ""
         case "browser_scroll":
             return subject, "SCROLL", f"{params['direction']} {params['amount']}"
+    return None
+
+
+def _point_facts(
+    tool: str, params: dict[str, Any], snapshot: Snapshot | None, hit: points.Hits | None
+) -> tuple[str, str, str] | None:
+    """The facts of a tool that acts on points."""
+    named = points.points_of(params)
+    under = [
+        points.element_at(snapshot or Snapshot(), *at) for at in zip(named, hit or [None] * len(named), strict=True)
+    ]
+    subject, *ends = [_named(node, snapshot, "page") for node in under] or ["page"]
+    match tool:
+        case "browser_mouse_click_xy":
+            return subject, *_click(params)
+        case "browser_mouse_move_xy":
+            return subject, "HOVER", ""
+        case "browser_mouse_drag_xy":
+            return subject, "DRAG", f"to {ends[0]}"
+        case "browser_mouse_wheel":
+            return subject, "SCROLL", _wheel(params)
     return None
 
 
@@ -101,20 +133,30 @@ def _page_facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) ->
 
 
 def _element(ref: str, snapshot: Snapshot | None) -> str:
-    node = snapshot.by_ref(ref) if snapshot else None
+    return _named(snapshot.by_ref(ref) if snapshot else None, snapshot, "element")
+
+
+def _named(node: Node | None, snapshot: Snapshot | None, missing: str) -> str:
     if node is None or snapshot is None:
-        return "element"
+        return missing
     name = one_line(snapshot.name_of(node), MAX_NAME_CHARS)
     role = one_line(node.role, 40)
     return f"{name} {role}" if name else role
 
 
 def _click(params: dict[str, Any]) -> tuple[str, str]:
-    verb = "DOUBLE CLICK" if params.get("doubleClick") else "CLICK"
+    verb = _CLICKS[2 if params.get("doubleClick") else params.get("clickCount", 1)]
     if params.get("button", "left") != "left":
         verb = f"{params['button'].upper()} {verb}"
     held = sorted(set(params.get("modifiers") or ()))
     return verb, f"holding {'+'.join(held)}" if held else ""
+
+
+def _wheel(params: dict[str, Any]) -> str:
+    """`down 300, right 20`."""
+    turns = (("deltaY", "up", "down"), ("deltaX", "left", "right"))
+    moved = [(params.get(key, 0), back, forward) for key, back, forward in turns]
+    return ", ".join(f"{forward if delta > 0 else back} {abs(delta)}" for delta, back, forward in moved if delta)
 
 
 def _fields(fields: list[dict[str, Any]], snapshot: Snapshot | None) -> str:

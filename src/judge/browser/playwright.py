@@ -19,13 +19,13 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
-from judge.browser import processes, responses
+from judge.browser import lost_refs, points, processes, responses
 from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings
 from judge.browser.guard import Guard, guarding
 from judge.browser.navigations import NavigationLog
 from judge.browser.session import Hop, ToolResult
 from judge.browser.settle import SettleMode, begin_code, read_report, settle_code
-from judge.browser.tools import SCROLL, offered_tools
+from judge.browser.tools import offered_tools
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault, SiteFault
 from shared.models import Page, Settled, ToolSpec
@@ -80,7 +80,7 @@ async def open_browser(settings: BrowserSettings, policy: NetworkPolicy | None) 
         server = McpServer(settings, folder.path, guard.url if guard else None)
         stack.push_async_callback(_despite_cancellation, server.end)
         tools = await server.start()
-        yield PlaywrightBrowser(server, offered_tools(tools), guard)
+        yield PlaywrightBrowser(server, offered_tools(tools, settings.config.actions), guard)
 
 
 class McpServer:
@@ -233,6 +233,7 @@ class PlaywrightBrowser:
         self._tab_count = 1
         self._url = _BLANK
         self._title = ""
+        self._seen = ""
 
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """See `judge.browser.session.Browser`."""
@@ -253,6 +254,7 @@ class PlaywrightBrowser:
         waits: list[Settled] = []
         vanished: list[str] = []
         page = await self._observed(waits, vanished)
+        self._seen = page.snapshot
         settled = Settled(
             real_s=sum(wait.real_s for wait in waits),
             page_s=sum(wait.page_s for wait in waits),
@@ -354,8 +356,12 @@ class PlaywrightBrowser:
         return Page(url=url, title=self._title, snapshot="", tabs=tabs, dialog=responses.dialog_text(state))
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
-        """See `judge.browser.session.Browser`. `browser_scroll` turns the mouse wheel; the others are the server's."""
-        answer = await (self._scroll(**params) if tool == SCROLL else self._server.call(tool, params))
+        """See `judge.browser.session.Browser`."""
+        named = points.points_of(params)
+        looked = await self._run(points.hit_code(named)) if named else None
+        answer, is_found_again = await lost_refs.call_again(
+            self._call, self._snapshot, tool, params, seen=self._seen, url=self._url
+        )
         if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
             # The page may open another one before it is observed.
             self._tab_count -= 1
@@ -367,7 +373,21 @@ class PlaywrightBrowser:
             # Reported with the action that led there: after the last action of an episode no page is observed any more.
             refused=self._refused(),
             downloads=self._server.take_downloads(),
+            found_again=is_found_again,
+            hit=points.read_hits(looked.text) if looked and looked.ok else None,
         )
+
+    async def _call(self, tool: str, params: dict[str, Any]) -> Answer:
+        match tool:
+            case "browser_scroll":
+                return await self._scroll(**params)
+            case "browser_mouse_wheel":
+                return await self._wheel(**params)
+            case "browser_type" if "target" not in params:
+                limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
+                code = points.typing_code(**params, limit_ms=limit_ms)
+                return await self._run(code)
+        return await self._server.call(tool, params)
 
     def take_hops(self) -> tuple[Hop, ...]:
         """See `judge.browser.session.Browser`."""
@@ -384,7 +404,15 @@ class PlaywrightBrowser:
         if not placed.ok:
             return placed
         across, down = _WHEEL[direction]
-        return await self._server.call("browser_mouse_wheel", {"deltaX": across * amount, "deltaY": down * amount})
+        return await self._wheel(across * amount, down * amount)
+
+    async def _wheel(self, deltaX: int = 0, deltaY: int = 0, **point: float) -> Answer:
+        """Turn the wheel over a point, or where the mouse is."""
+        if point:
+            placed = await self._server.call("browser_mouse_move_xy", point)
+            if not placed.ok:
+                return placed
+        return await self._server.call("browser_mouse_wheel", {"deltaX": deltaX, "deltaY": deltaY})
 
     def _refused(self) -> tuple[str, ...]:
         return self._guard.take_refusals() if self._guard else ()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
 from shared.models import Page, Record, ToolSpec
 
@@ -15,13 +16,17 @@ class ToolResult(Record):
     """What the browser's server answered to one tool call: `text` is bounded, and `ok` is false on an error.
 
     `refused` are network addresses requested in the meantime to which the guard refused the connection; `downloads` are
-    the names of files that the page began to download, which the browser refuses.
+    the names of files that the page began to download, which the browser refuses. `found_again`: the page had rebuilt
+    the element, and the action went to the one in its place (`judge.browser.lost_refs`). `hit` is what was, right
+    before it, at the points that the action named.
     """
 
     ok: bool
     text: str
     refused: tuple[str, ...] = ()
     downloads: tuple[str, ...] = ()
+    found_again: bool = False
+    hit: Hits | None = None
 
 
 class Hop(Record):

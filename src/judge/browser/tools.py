@@ -5,9 +5,10 @@ Left out on purpose, besides everything that runs code, reads or writes files or
 `filename` and `isolatedContext` everywhere, and `regex` of `browser_find`, because one expression can keep the server
 busy for ever and so turn a lost task into a fault that does not count.
 
-Elements are named by references of the judge's own snapshot, so that the record can say what was acted on. The older
-names (`ref`, `startRef`, `endRef`) and unambiguous spellings (`"1"` for 1, one value for a list of one) are understood.
-Every refusal is one sentence that says what was wrong and what to send instead, with foreign text quoted and bounded.
+Elements are named by references of the judge's own snapshot, or by points of the screenshot (`config.actions`), so that
+the record can say what was acted on. The older names (`ref`, `startRef`, `endRef`) and unambiguous spellings (`"1"` for
+1, one value for a list of one) are understood. Every refusal is one sentence that says what was wrong and what to send
+instead, with foreign text quoted and bounded.
 """
 
 import re
@@ -20,6 +21,8 @@ from urllib.parse import urlsplit
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import ValidationError, best_match  # type: ignore[import-untyped]
 
+from judge.browser.points import Viewport, point_outside
+from judge.config import Actions
 from shared.models import Action, Record, ToolSpec
 from shared.protocol import CLOSE, FINISH, MAX_URL_CHARS
 from shared.snapshot import REF, Snapshot
@@ -35,6 +38,7 @@ MAX_PARAM_CHARS = 2_000
 MAX_ELEMENT_CHARS = 200
 MAX_ITEMS = 50
 MAX_OPEN_TABS = 20
+MAX_CLICKS = 3
 
 _KEPT_KEYWORDS = ("type", "enum", "items", "minimum", "maximum")
 _OLDER_NAMES = {"ref": "target", "startRef": "startTarget", "endRef": "endTarget"}
@@ -57,12 +61,14 @@ _TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false",
 class ToolPolicy:
     """How one server tool is offered: each allowed parameter with its description, or with changes to its schema.
 
-    Descriptions are short: they are sent with every message.
+    `ours` are schemas of further parameters, which the judge itself understands. Descriptions are short: they are sent
+    with every message.
     """
 
     description: str
     params: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    ours: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
@@ -76,6 +82,8 @@ def _integer(low: int, high: int | None = None) -> dict[str, Any]:
 
 _TARGET = {"type": "string", "description": "Element's ref, given in the snapshot as [ref=…]"}
 _ELEMENT = "The element in words"
+_OUR_ELEMENT = {"type": "string", "description": _ELEMENT}
+_X, _Y = "CSS pixels from the left edge of the screenshot", "CSS pixels from its top"
 _FORM_FIELD = {
     "target": _TARGET,
     "name": {"type": "string", "description": "The field in words"},
@@ -131,11 +139,41 @@ TOOL_POLICY: Mapping[str, ToolPolicy] = MappingProxyType(
             {"text": {}, "maxResults": _integer(1, 100)},
             required=("text",),
         ),
+        "browser_mouse_click_xy": ToolPolicy(
+            "Click a point",
+            {"x": _X, "y": _Y, "button": {}, "clickCount": _integer(1, MAX_CLICKS)},
+            ours={"element": _OUR_ELEMENT},
+        ),
+        "browser_mouse_move_xy": ToolPolicy(
+            "Move the mouse to a point", {"x": _X, "y": _Y}, ours={"element": _OUR_ELEMENT}
+        ),
+        "browser_mouse_drag_xy": ToolPolicy(
+            "Drag from one point to another",
+            {"startX": _X, "startY": _Y, "endX": {}, "endY": {}},
+            ours={"startElement": _OUR_ELEMENT, "endElement": _OUR_ELEMENT},
+        ),
+        "browser_mouse_wheel": ToolPolicy(
+            "Turn the mouse wheel, at a point or where the mouse is",
+            {
+                "deltaX": {**_integer(-MAX_SCROLL_PX, MAX_SCROLL_PX), "description": "Pixels to the right"},
+                "deltaY": {**_integer(-MAX_SCROLL_PX, MAX_SCROLL_PX), "description": "Pixels down"},
+            },
+            ours={"x": {"type": "number"}, "y": {"type": "number"}, "element": _OUR_ELEMENT},
+        ),
     }
 )
+_REF_TOOLS = frozenset({"browser_click", "browser_drag", "browser_fill_form", "browser_hover", "browser_select_option"})
+_POINT_TOOLS = frozenset(name for name in TOOL_POLICY if name.startswith("browser_mouse_"))
+_LEFT_OUT: Mapping[Actions, frozenset[str]] = MappingProxyType(
+    {"refs": _POINT_TOOLS, "coordinates": _REF_TOOLS, "both": frozenset()}
+)
+# Without a target, `browser_type` writes where the focus is.
+_TYPE = "browser_type"
+_TYPE_AT_FOCUS = "Type text into the focused field, at the caret"
+_TYPE_ANYWHERE = f"{TOOL_POLICY[_TYPE].description}; without target at the caret of the focused field"
 
 
-def offered_tools(server_tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
+def offered_tools(server_tools: Sequence[ToolSpec], actions: Actions = "refs") -> tuple[ToolSpec, ...]:
     """The server's tools as participants see them, with our own: `browser_scroll`, `finish`, `browser_close`.
 
     A tool that the policy does not name is left out, and so is one that requires a parameter the policy does not allow.
@@ -144,14 +182,30 @@ def offered_tools(server_tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
         "direction": {"type": "string", "enum": ["up", "down", "left", "right"]},
         "amount": {**_integer(1, MAX_SCROLL_PX), "description": f"Pixels, {DEFAULT_SCROLL_PX} if left out"},
         "target": {**_TARGET, "description": "Ref of what to scroll, the page if left out"},
+        "element": _OUR_ELEMENT,
     }
     answer = {"answer": {"type": "string", "description": "What the task asks for, or what was done"}}
-    return (
+    tools = (
         *_allowed(server_tools),
         ToolSpec(name=SCROLL, description="Scroll", parameters=_object(scroll, "direction")),
         ToolSpec(name=FINISH, description="End the task", parameters=_object(answer)),
         ToolSpec(name=CLOSE, description="End the task without an answer", parameters=_object({})),
     )
+    return tuple(_adapted(tool, actions) for tool in tools if tool.name not in _LEFT_OUT[actions])
+
+
+def _adapted(tool: ToolSpec, actions: Actions) -> ToolSpec:
+    """The tool as it is offered to participants that name what they act on in this way."""
+    schema, description = tool.parameters, tool.description
+    if actions == "refs":
+        return tool
+    if tool.name == _TYPE:
+        schema = {**schema, "required": [name for name in schema["required"] if name != "target"]}
+        description = _TYPE_ANYWHERE if actions == "both" else _TYPE_AT_FOCUS
+    if actions == "coordinates" and "target" in schema["properties"]:
+        kept = {key: value for key, value in schema["properties"].items() if key != "target"}
+        schema = {**schema, "properties": kept}
+    return ToolSpec(name=tool.name, description=description, parameters=schema)
 
 
 def _allowed(server_tools: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
@@ -162,8 +216,9 @@ def _allowed(server_tools: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
             continue
         known = schema.get("properties", {})
         properties = {key: _property(known[key], changes) for key, changes in policy.params.items() if key in known}
-        required = {*schema.get("required", ()), *policy.required}
-        parameters = _object(properties, *(key for key in properties if key in required))
+        # The server requires some that have a default.
+        required = {*policy.required, *(key for key in schema.get("required", ()) if "default" not in known[key])}
+        parameters = _object({**properties, **policy.ours}, *(key for key in properties if key in required))
         yield ToolSpec(name=name, description=policy.description, parameters=parameters)
 
 
@@ -190,16 +245,23 @@ class _Refused(ValueError):
 
 
 def check_action(
-    action: Action, tools: Sequence[ToolSpec], snapshot: Snapshot | None, *, open_tabs: int | None = None
+    action: Action,
+    tools: Sequence[ToolSpec],
+    snapshot: Snapshot | None,
+    *,
+    open_tabs: int | None = None,
+    viewport: Viewport | None = None,
 ) -> CheckedAction | Complaint:
     """The action normalised for the browser, or why it is refused.
 
     `tools` are the offered ones; `snapshot` is the judge's own of the current page, `None` when there is none. With
-    `open_tabs` given, closing the only tab is refused: an episode without a page would look like a browser fault.
+    `open_tabs` given, closing the only tab is refused: an episode without a page would look like a browser fault. With
+    `viewport` given (width and height), points outside it are refused.
     """
     try:
         params = _checked(action, tools, snapshot)
         _check_meaning(action.tool, params)
+        _check_pointer(action.tool, params, viewport)
         if open_tabs is not None and action.tool == "browser_tabs":
             _check_tabs(params["action"], open_tabs)
     except _Refused as refused:
@@ -351,6 +413,21 @@ def _check_meaning(tool: str, params: dict[str, Any]) -> None:
             params.setdefault("amount", DEFAULT_SCROLL_PX)
     if "url" in params:
         params["url"] = _address(tool, params["url"])
+
+
+def _check_pointer(tool: str, params: dict[str, Any], viewport: Viewport | None) -> None:
+    if tool in _POINT_TOOLS or tool == SCROLL or (tool == _TYPE and "target" not in params):
+        # The server does not know descriptions here, and nothing depends on them.
+        for key in _DESCRIPTIONS:
+            params.pop(key, None)
+    if tool == "browser_mouse_wheel":
+        if ("x" in params) != ("y" in params):
+            raise _Refused(f'{tool}: send both "x" and "y", or neither.')
+        if not (params.get("deltaX") or params.get("deltaY")):
+            raise _Refused(f'{tool}: send "deltaX" or "deltaY", other than 0.')
+    if viewport is not None and (point := point_outside(params, viewport)):
+        size = f"{viewport[0]} by {viewport[1]} pixels"
+        raise _Refused(f"{tool}: the point {point} is outside the viewport, which is {size}.")
 
 
 def _check_tabs(action: str, open_tabs: int) -> None:

@@ -16,8 +16,8 @@ from shared.models import Navigation, Page
 Party = Literal["participant", "site"]
 _PAGE_TOOLS = frozenset(
     {
-        "browser_click", "browser_drag", "browser_fill_form", "browser_handle_dialog", "browser_press_key",
-        "browser_select_option", "browser_type",
+        "browser_click", "browser_drag", "browser_fill_form", "browser_handle_dialog", "browser_mouse_click_xy",
+        "browser_mouse_drag_xy", "browser_press_key", "browser_select_option", "browser_type",
     }
 )  # fmt: skip
 _BACK = "browser_navigate_back"

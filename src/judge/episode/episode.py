@@ -15,6 +15,7 @@ from uuid import uuid4
 from pydantic import Field
 
 from judge.browser.action_lines import action_line
+from judge.browser.points import Viewport
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
 from judge.browser.tools import CheckedAction, Complaint, check_action
@@ -43,6 +44,7 @@ from shared.snapshot import Snapshot, cut_snapshot, parse_snapshot, without_boxe
 from shared.text import without_surrogates
 
 BLOCKED = "blocked_address"
+FOUND_AGAIN = "element_found_again"
 MAX_UNREADABLE = 3
 _ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
 _KEPT_TABS = 8
@@ -111,7 +113,12 @@ class Understood(Record):
 
 
 def understand(
-    text: str, tools: Sequence[ToolSpec], snapshot: Snapshot | None, *, open_tabs: int | None = None
+    text: str,
+    tools: Sequence[ToolSpec],
+    snapshot: Snapshot | None,
+    *,
+    open_tabs: int | None = None,
+    viewport: Viewport | None = None,
 ) -> Understood:
     """The action that a reply asks for, or the complaint about it. Parameters as in `check_action`. Pure.
 
@@ -119,7 +126,7 @@ def understand(
     text that breaks this code is an unreadable reply, not an internal error.
     """
     try:
-        return _understand(text, tools, snapshot, open_tabs)
+        return _understand(text, tools, snapshot, open_tabs, viewport)
     except MemoryError:  # not the text's fault
         raise
     except Exception as error:  # noqa: BLE001
@@ -128,13 +135,19 @@ def understand(
         return Understood(complaint=why)
 
 
-def _understand(text: str, tools: Sequence[ToolSpec], snapshot: Snapshot | None, open_tabs: int | None) -> Understood:
+def _understand(
+    text: str,
+    tools: Sequence[ToolSpec],
+    snapshot: Snapshot | None,
+    open_tabs: int | None,
+    viewport: Viewport | None,
+) -> Understood:
     reply = parse_reply(text)
     if reply.action is None:
         return Understood(complaint=reply.complaint or "")
     # An action that cannot be recorded fails here, before it is executed.
     json.dumps(reply.action.model_dump(mode="json"), allow_nan=False, ensure_ascii=False).encode()
-    checked = check_action(reply.action, tools, snapshot, open_tabs=open_tabs)
+    checked = check_action(reply.action, tools, snapshot, open_tabs=open_tabs, viewport=viewport)
     if isinstance(checked, Complaint):
         return Understood(action=reply.action, complaint=checked.text)
     # The answer is a parameter of an ending tool; it is recorded on its own and not in the line.
@@ -364,7 +377,8 @@ class Episode:
         }
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
-        snapshot = cut_snapshot(without_boxes(page.snapshot), self._config.max_snapshot_chars)
+        shown = page.snapshot if self._config.snapshot_boxes else without_boxes(page.snapshot)
+        snapshot = cut_snapshot(shown, self._config.max_snapshot_chars)
         return Observation(
             page=page.model_copy(update={"snapshot": snapshot}),
             tools=browser.tools,
@@ -377,7 +391,14 @@ class Episode:
         self, text: str, page: Page, browser: Browser, limit: Clock, record: dict[str, Any]
     ) -> StopReason | None:
         """Execute what a reply asks for; `record` gets every fact as soon as it is known."""
-        understood = understand(text, browser.tools, parse_snapshot(page.snapshot), open_tabs=max(1, len(page.tabs)))
+        snapshot = parse_snapshot(page.snapshot)
+        understood = understand(
+            text,
+            browser.tools,
+            snapshot,
+            open_tabs=max(1, len(page.tabs)),
+            viewport=record["viewport"],
+        )
         self._unreadable = self._unreadable + 1 if understood.action is None else 0
         record["action"] = understood.action
         checked = understood.checked
@@ -393,8 +414,11 @@ class Episode:
         result = await self._execute(checked, browser, limit, record)
         # The text of these tools is their result; the effect of any other action shows on the next page.
         self._feedback = result.text if not result.ok or checked.tool in _ANSWERING_TOOLS else None
-        record["outcome"] = Outcome(ok=result.ok, message=result.text, line=understood.line if result.ok else None)
+        line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
+        record["outcome"] = Outcome(ok=result.ok, message=result.text, line=line if result.ok else None)
         record["downloads"] += result.downloads
+        if result.found_again:
+            record["flags"] += (FOUND_AGAIN,)
         if result.refused:
             record["refused"] += result.refused
             record["flags"] += (BLOCKED,)

@@ -33,8 +33,9 @@ from shared.text import clip, excerpt, split_line
 _MAX_SHOWN = 5
 _COMMON_KEYS = ("at", "on", "within", "in_view", "count")
 _POINTER_VERBS = ("CLICK", "HOVER", "DRAG", "SCROLL")
-# As in `CLICK: at (12, 34)` and `CLICK [12, 34]`.
-_COORDINATES = re.compile(r":?(?: ?at)? ?[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]$")
+_POINT = r"[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]"
+# As in `CLICK (12, 34)`, `CLICK: at (12, 34)` and `DRAG: to page (12, 34) to (56, 78)`.
+_COORDINATES = re.compile(rf":?(?: ?at)? ?{_POINT}(?: to {_POINT})?$")
 
 
 class Found(NamedTuple):
@@ -332,7 +333,7 @@ def _acted(check: ActionCheck, actions: Sequence[tuple[int, str]]) -> tuple[Foun
     if check.pattern is not None:
         pattern = Pattern(check.pattern)
         for step, line in actions:
-            if _says(pattern, line):
+            if _says(pattern, line) or _says(pattern, _line_key(line)):
                 return Found(True, line), step
         missing, wanted = "no such action", check.pattern
     else:

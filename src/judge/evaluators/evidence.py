@@ -77,7 +77,7 @@ class Look:
         """
         if self.step.viewport is None:
             raise MissingEvidence(f"the size of the viewport at step {self.step.index + 1} was not recorded")
-        box = self._box(node)
+        box = self.snapshot.boxes[node.position] if self.snapshot else None
         if box is None:
             return False
         x, y, width, height = box
@@ -87,16 +87,6 @@ class Look:
         if across <= 0 or down <= 0:
             return False
         return across * down >= _VIEW_SHARE * min(width * height, wide * high)
-
-    def _box(self, node: Node) -> tuple[float, float, float, float] | None:
-        around = [node, *self.snapshot.parents(node)] if self.snapshot else []
-        box = None
-        for each in around:
-            if box is None:
-                box = each.box
-            elif each.role == "iframe" and each.box is not None:
-                box = (box[0] + each.box[0], box[1] + each.box[1], *box[2:])
-        return box
 
 
 @dataclass(frozen=True)
@@ -144,15 +134,18 @@ def _types(step: Step) -> bool:
 def _typed_into(before: Look, after: Look) -> Iterator[tuple[str, str]]:
     """Reference and role of elements that were written into, though their role is not that of a field.
 
-    The element that an action named, and the one that has the focus afterwards: an element that is named by its content
-    gets another reference with another content.
+    The element that an action named, or where it named none the one that had the focus, and the one that has the focus
+    afterwards: an element that is named by its content gets another reference with another content.
     """
-    params = before.step.action.params if before.step.action else {}
+    action = before.step.action
+    params = action.params if action else {}
     fields = params.get("fields")
     entries = [params, *(entry for entry in (fields if isinstance(fields, list) else ()) if isinstance(entry, dict))]
     refs = {entry.get(key) for entry in entries for key in ("target", "ref") if isinstance(entry.get(key), str)}
+    is_typed_at_focus = action is not None and action.tool == "browser_type" and not refs
     for look in (before, after):
+        is_at_focus = look is after or is_typed_at_focus
         for node in look.snapshot.nodes if look.snapshot else ():
-            is_target = node.ref in refs or (look is after and "active" in node.states and node.parent is not None)
+            is_target = node.ref in refs or (is_at_focus and "active" in node.states and node.parent is not None)
             if is_target and node.ref and node.role not in FIELDS and node.role not in _PRESSED:
                 yield node.ref, node.role

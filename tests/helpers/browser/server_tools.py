@@ -36,8 +36,8 @@ FORBIDDEN = (
     "browser_emulate_media",
     "browser_evaluate",
     "browser_file_upload",
-    "browser_mouse_click_xy",
-    "browser_mouse_wheel",
+    "browser_mouse_down",
+    "browser_mouse_up",
     "browser_network_request",
     "browser_network_requests",
     "browser_resize",
@@ -45,7 +45,32 @@ FORBIDDEN = (
     "browser_take_screenshot",
 )
 
+POINT_TOOLS = (
+    tool(
+        "browser_mouse_click_xy",
+        {
+            "x": NUMBER,
+            "y": NUMBER,
+            "button": {"type": "string", "enum": ["left", "right", "middle"]},
+            "clickCount": NUMBER,
+            "delay": NUMBER,
+        },
+        ("x", "y"),
+    ),
+    tool("browser_mouse_move_xy", {"x": NUMBER, "y": NUMBER}, ("x", "y")),
+    tool(
+        "browser_mouse_drag_xy",
+        {"startX": NUMBER, "startY": NUMBER, "endX": NUMBER, "endY": NUMBER},
+        ("startX", "startY", "endX", "endY"),
+    ),
+    tool(
+        "browser_mouse_wheel",
+        {"deltaX": {**NUMBER, "default": 0}, "deltaY": {**NUMBER, "default": 0}},
+        ("deltaX", "deltaY"),
+    ),
+)
 SERVER_TOOLS = (
+    *POINT_TOOLS,
     *(tool(name, {"filename": STRING}) for name in FORBIDDEN),
     tool("browser_close", {}),
     tool("browser_navigate", {"url": STRING}, ("url",)),

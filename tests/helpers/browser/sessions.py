@@ -72,7 +72,7 @@ def website() -> Iterator[str]:
         server.socket.close()
 
 
-def a_browser(found: FoundBrowser | None = None, **changes: float) -> AbstractAsyncContextManager[PlaywrightBrowser]:
+def a_browser(found: FoundBrowser | None = None, **changes: Any) -> AbstractAsyncContextManager[PlaywrightBrowser]:
     """A browser without a guard; `changes` are those of its configuration."""
     config = RunConfig(action_timeout_s=3, navigation_timeout_s=5, call_timeout_s=20)
     settings = BrowserSettings.from_config(config, Settings.from_environ())

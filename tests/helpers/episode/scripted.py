@@ -59,7 +59,7 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 class ScriptedBrowser:
     """Shows one page. `does` is called with each action, and may move it by `goes`, take its time or break."""
 
-    tools = TOOLS
+    tools: tuple[ToolSpec, ...] = TOOLS
     versions: dict[str, str] = {}  # noqa: RUF012
 
     def __init__(self, does: Callable[["ScriptedBrowser", str, dict[str, Any]], Awaitable[None]] | None = None) -> None:
@@ -90,12 +90,17 @@ class ScriptedBrowser:
 
 
 class ScriptedParticipant:
-    """Sends its actions one by one, then `finish`. A function is called for one; `None` is a reply that never comes."""
+    """Sends its actions one by one, then `finish`. A function is called for one; `None` is a reply that never comes.
+
+    `told` are the judge's messages.
+    """
 
     def __init__(self, *actions: Acts) -> None:
         self._actions = iter(actions)
+        self.told: list[str] = []
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
+        self.told.append(text)
         action = next(self._actions, FINISH)
         if action is None:
             await asyncio.Event().wait()
@@ -110,9 +115,10 @@ def play_episode(
     browser: ScriptedBrowser,
     *actions: Acts,
     closing: Callable[[], Awaitable[None]] | None = None,
+    told: list[str] | None = None,
     **config: Any,
 ) -> EpisodeEnd:
-    """Play the actions; `closing` is what it takes to close the browser."""
+    """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `told`."""
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[ScriptedBrowser]:
@@ -131,4 +137,7 @@ def play_episode(
         task, settings, opened, lambda: nullcontext(participant), store, observed=_ignore, stepped=lambda _: None
     )
     with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        return runner.run(episode.run())
+        end = runner.run(episode.run())
+    if told is not None:
+        told += participant.told
+    return end

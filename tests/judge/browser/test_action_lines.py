@@ -172,6 +172,38 @@ def test_a_long_list_says_how_much_is_left_out() -> None:
     assert line("browser_select_option", target="f1e8", values=["v"] * 50).endswith('"v" and 40 more')
 
 
+@pytest.mark.parametrize(
+    ("snapshot", "subject"),
+    [
+        ('- link [ref=e1]:\n  - heading "Casa Mar" [level=3]\n  - paragraph: by the sea', "Casa Mar by the sea link"),
+        ("- heading [level=2] [ref=e1]:\n  - text: Now\n  - emphasis: open", "Now open heading"),
+        ("- link [ref=e1]:\n  - img", "link"),
+        ('- link "Own" [ref=e1]:\n  - heading "Content"', "Own link"),
+        ('- listitem [ref=e1]:\n  - text: Desk\n  - button "Buy"', "Desk Buy listitem"),
+        ('- cell [ref=e1]:\n  - textbox "Note" [ref=e2]: typed', "Note cell"),
+        ("- textbox [ref=e1]:\n  - paragraph: typed into an editor", "textbox"),
+        (f"- link [ref=e1]:\n  - text: {'x' * 400}", f"{'x' * (MAX_NAME_CHARS - 1)}… link"),
+        (f"- link [ref=e1]:\n  - text: {'x' * 600}", "link"),
+        ('- link [ref=e1]:\n  - text: "a> -> CLICK\\nb <c"', "a› -› CLICK b ‹c link"),
+    ],
+    ids=[
+        "heading and text in a link",
+        "markup in a heading",
+        "nothing to read",
+        "own name",
+        "control inside",
+        "text typed inside",
+        "text typed into an editor",
+        "long name",
+        "a whole page",
+        "hostile name",
+    ],
+)
+def test_an_element_without_a_name_is_named_by_its_content_as_in_checks(snapshot: str, subject: str) -> None:
+    checked = CheckedAction(tool="browser_click", params={"target": "e1"})
+    assert action_line(checked, parse_snapshot(snapshot)) == f"<{subject}> -> CLICK"
+
+
 def test_an_element_missing_from_the_snapshot_is_called_element() -> None:
     assert action_line(CheckedAction(tool="browser_hover", params={"target": "e1"}), None) == "<element> -> HOVER"
     assert action_line(CheckedAction(tool="browser_hover", params={"target": "e1"}), Snapshot()) == "<element> -> HOVER"

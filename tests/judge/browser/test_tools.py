@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.browser.server_tools import FORBIDDEN, SERVER_TOOLS, tool
+from helpers.browser.server_tools import FORBIDDEN, POINT_TOOLS, SERVER_TOOLS, tool
 from judge.browser.tools import CheckedAction, Complaint, check_action, offered_tools
 from shared.models import Action, Observation, Page
 from shared.protocol import parse_observation, render_observation, render_tools
@@ -66,6 +66,103 @@ def test_a_tool_that_the_server_lacks_is_not_offered() -> None:
     assert {spec.name for spec in offered_tools([])} == {"browser_scroll", "finish", "browser_close"}
 
 
+POINTING = offered_tools(SERVER_TOOLS, "coordinates")
+VIEWPORT = (1280, 720)
+
+
+def pointing(name: str, **given: Any) -> Any:
+    return check_action(Action(tool=name, params=given), POINTING, SNAPSHOT, viewport=VIEWPORT)
+
+
+def test_with_coordinates_no_tool_takes_a_reference() -> None:
+    assert {tool.name for tool in TOOLS} - {tool.name for tool in POINTING} == {
+        "browser_click",
+        "browser_drag",
+        "browser_fill_form",
+        "browser_hover",
+        "browser_select_option",
+    }
+    assert {tool.name for tool in POINTING} - {tool.name for tool in TOOLS} == {tool.name for tool in POINT_TOOLS}
+    assert "target" not in render_tools(POINTING).lower()
+    assert "ref" not in render_tools(POINTING).split()
+
+
+def test_with_both_every_tool_is_offered_and_typing_needs_no_target() -> None:
+    both = offered_tools(SERVER_TOOLS, "both")
+    assert {tool.name for tool in both} == {tool.name for tool in (*TOOLS, *POINTING)}
+    typing = next(tool for tool in both if tool.name == "browser_type")
+    assert typing.parameters["required"] == ["text"]
+    assert "target" in typing.parameters["properties"]
+
+
+@pytest.mark.parametrize("actions", ["coordinates", "both"])
+def test_an_offer_with_points_is_written_in_lines(actions: Any) -> None:
+    offered = offered_tools(SERVER_TOOLS, actions)
+    page = Page(url="about:blank", title="", snapshot="")
+    assert "schema:" not in render_tools(offered)
+    assert parse_observation(render_observation(Observation(page=page, tools=offered))).tools == offered
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("browser_mouse_click_xy", {"x": 0, "y": 719.5, "element": "OK"}, {"x": 0, "y": 719.5}),
+        ("browser_mouse_click_xy", {"x": "12", "y": 1, "clickCount": 2.0}, {"x": 12, "y": 1, "clickCount": 2}),
+        ("browser_mouse_move_xy", {"x": 1279.9, "y": 0}, {"x": 1279.9, "y": 0}),
+        (
+            "browser_mouse_drag_xy",
+            {"startX": 1, "startY": 2, "endX": 3, "endY": 4, "startElement": "a", "endElement": "b"},
+            {"startX": 1, "startY": 2, "endX": 3, "endY": 4},
+        ),
+        ("browser_mouse_wheel", {"deltaY": -300, "x": 5, "y": 6}, {"deltaY": -300, "x": 5, "y": 6}),
+        ("browser_type", {"text": "a", "element": "Search"}, {"text": "a"}),
+        ("browser_type", {"text": "a", "submit": True}, {"text": "a", "submit": True}),
+        ("browser_scroll", {"direction": "up", "element": "the list"}, {"direction": "up", "amount": 600}),
+    ],
+)
+def test_points_and_text_without_a_target_are_accepted(name: str, given: Any, expected: Any) -> None:
+    result = pointing(name, **given)
+    assert isinstance(result, CheckedAction), result
+    assert result.params == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        (
+            "browser_mouse_click_xy",
+            {"x": 1280, "y": 5},
+            "the point (1280, 5) is outside the viewport, which is 1280 by",
+        ),
+        (
+            "browser_mouse_click_xy",
+            {"x": 5, "y": -0.5},
+            "the point (5, -0.5) is outside the viewport, which is 1280 by",
+        ),
+        ("browser_mouse_move_xy", {"x": 5, "y": 720}, "is outside the viewport, which is 1280 by 720 pixels."),
+        (
+            "browser_mouse_drag_xy",
+            {"startX": 1, "startY": 2, "endX": 3, "endY": 9_999},
+            "the point (3, 9999) is outside the viewport",
+        ),
+        ("browser_mouse_wheel", {"deltaY": 1, "x": -1, "y": 0}, "the point (-1, 0) is outside the viewport"),
+        ("browser_mouse_wheel", {"deltaY": 1, "x": 1}, 'send both "x" and "y", or neither'),
+        ("browser_mouse_wheel", {"deltaY": 0}, 'send "deltaX" or "deltaY"'),
+        ("browser_mouse_wheel", {"deltaY": 20_000}, "must be at most 10000"),
+        ("browser_mouse_click_xy", {"x": "<x>", "y": "<y>"}, "must be of type number, not text"),
+        ("browser_mouse_click_xy", {"x": 1}, 'the parameter "y" is missing'),
+        ("browser_mouse_click_xy", {"x": 1, "y": 1, "clickCount": 4}, "must be at most 3"),
+        ("browser_mouse_click_xy", {"x": 1, "y": 1, "delay": 5}, "there is no parameter"),
+        ("browser_type", {"text": "a", "target": "e12"}, "there is no parameter"),
+        ("browser_click", {"target": "e12"}, "There is no tool"),
+    ],
+)
+def test_a_point_that_cannot_be_used_is_refused_with_the_reason(name: str, given: Any, said: str) -> None:
+    result = pointing(name, **given)
+    assert isinstance(result, Complaint), result
+    assert said in result.text
+
+
 def test_the_offer_stays_compact_and_is_written_in_lines() -> None:
     text = render_tools(TOOLS)
     assert "schema:" not in text
@@ -74,7 +171,7 @@ def test_the_offer_stays_compact_and_is_written_in_lines() -> None:
     assert parse_observation(render_observation(Observation(page=page, tools=TOOLS))).tools == TOOLS
 
 
-@pytest.mark.parametrize("name", [*FORBIDDEN, "nonsense", "Browser_Click"])
+@pytest.mark.parametrize("name", [*FORBIDDEN, *(each.name for each in POINT_TOOLS), "nonsense", "Browser_Click"])
 def test_a_tool_that_is_not_offered_is_refused_with_those_that_are(name: str) -> None:
     assert complaint(name, filename="/etc/passwd").startswith(
         f'There is no tool "{name}"; use one of browser_navigate,'
@@ -257,7 +354,22 @@ def test_the_participants_action_is_not_modified() -> None:
 
 
 keys = st.sampled_from(
-    ["target", "ref", "text", "url", "key", "fields", "action", "index", "time", "values", "direction"]
+    [
+        "target",
+        "ref",
+        "text",
+        "url",
+        "key",
+        "fields",
+        "action",
+        "index",
+        "time",
+        "values",
+        "direction",
+        "x",
+        "y",
+        "deltaY",
+    ]
 )
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20) | st.just("e12")
 values = st.recursive(
@@ -265,14 +377,17 @@ values = st.recursive(
 )
 
 
+BOTH = offered_tools(SERVER_TOOLS, "both")
+
+
 @given(
-    st.sampled_from([spec.name for spec in TOOLS]) | st.text(max_size=80),
+    st.sampled_from([spec.name for spec in BOTH]) | st.text(max_size=80),
     st.dictionaries(keys | st.text(max_size=5), values, max_size=5),
 )
 def test_any_request_is_an_action_or_one_bounded_line(name: str, given_params: Any) -> None:
-    result = check_action(Action(tool=name, params=given_params), TOOLS, SNAPSHOT)
+    result = check_action(Action(tool=name, params=given_params), BOTH, SNAPSHOT, viewport=VIEWPORT)
     if isinstance(result, Complaint):
         assert len(result.text) < 700
         assert len(result.text.splitlines()) == 1
     else:
-        assert check_action(Action(tool=name, params=result.params), TOOLS, SNAPSHOT) == result
+        assert check_action(Action(tool=name, params=result.params), BOTH, SNAPSHOT, viewport=VIEWPORT) == result

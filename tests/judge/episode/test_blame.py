@@ -61,6 +61,24 @@ def test_going_back_to_a_redirect_behind_a_typed_address_counts_against_the_part
     assert route.is_astray
 
 
+@pytest.mark.parametrize("tool", ["browser_mouse_click_xy", "browser_mouse_drag_xy"])
+def test_after_a_typed_address_a_click_on_a_point_is_an_action_on_the_page(tool: str) -> None:
+    route = Route(HOME)
+    route.acts("browser_navigate", {"url": f"{HOME}a"})
+    route.acts(tool, {})
+    (navigation,) = route.went([Hop(url=OTHER)])
+    assert navigation.by == "site"
+
+
+@pytest.mark.parametrize("tool", ["browser_mouse_move_xy", "browser_mouse_wheel"])
+def test_after_a_typed_address_looking_around_excuses_nothing(tool: str) -> None:
+    route = Route(HOME)
+    route.acts("browser_navigate", {"url": f"{HOME}a"})
+    route.acts(tool, {})
+    (navigation,) = route.went([Hop(url=OTHER)])
+    assert navigation.by == "participant"
+
+
 def test_the_target_of_the_websites_own_redirect_is_the_tasks_site() -> None:
     route = Route("https://oldname.example/")
     route.landed(seen(HOME))

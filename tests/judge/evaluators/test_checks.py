@@ -115,6 +115,12 @@ CLICKED = [
     RecordedStep(path="/product", line="<Buy button> -> CLICK: at (12, 34)"),
     RecordedStep(path="/cart", line="<Name textbox> -> TYPE: Ada (1, 2)"),
 ]
+POINTED = [
+    RecordedStep(line="<Oak checkbox> -> CLICK (12, 34.5)"),
+    RecordedStep(line="<Oak checkbox> -> DRAG: to Cart region (1, 2) to (3, 4)"),
+    RecordedStep(line="<page> -> SCROLL: down 300 (12, 34)"),
+    RecordedStep(line="<Name textbox> -> TYPE: (12, 34)"),
+]
 ACTION: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"line": "<Oak checkbox> -> CLICK"}, CLICKED, True),
     ({"line": "<Buy button> -> CLICK"}, CLICKED, True),
@@ -128,6 +134,16 @@ ACTION: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"line": "<Name textbox> -> TYPE: Ada"}, CLICKED, False),
     ({"pattern": "Ada"}, CLICKED, False),
     ({"line": "<Oak checkbox> -> CLICK"}, [RecordedStep(line="<Oak checkbox> -> CLICK", is_ok=False)], False),
+    ({"line": "<Oak checkbox> -> CLICK"}, POINTED, True),
+    ({"pattern": "^<Oak checkbox> -> CLICK$"}, POINTED, True),
+    ({"pattern": r"CLICK \(12, "}, POINTED, True),
+    ({"line": "<Oak checkbox> -> DRAG: to Cart region"}, POINTED, True),
+    ({"line": "<page> -> SCROLL: down 300"}, POINTED, True),
+    ({"line": "<Name textbox> -> TYPE: (12, 34)"}, POINTED, True),
+    ({"line": "<Oak checkbox> -> DOUBLE CLICK"}, POINTED, False),
+    ({"line": "<Oak checkbox> -> DRAG: to Cart"}, POINTED, False),
+    ({"line": "<Name textbox> -> TYPE"}, POINTED, False),
+    ({"pattern": r"\(12, 34\)$"}, [POINTED[3]], False),
 ]
 ANSWER: list[tuple[dict[str, Any], str | None, bool]] = [
     ({"contains": "harvest desk"}, "It is the Harvest  Desk.", True),

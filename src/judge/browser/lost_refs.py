@@ -1,0 +1,153 @@
+"""Elements that a page has rebuilt since the participant saw them, found again by role, name and place.
+
+A page may rebuild a list several times a second, with the same content and new elements. The references of the snapshot
+that the participant saw are then gone before its reply arrives.
+"""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from copy import deepcopy
+from typing import Any, Protocol, TypeVar
+
+from judge.browser import responses
+from shared.snapshot import Node, Snapshot, parse_snapshot
+
+MAX_TRIES = 5
+_TARGETS = ("target", "startTarget", "endTarget")
+# The server's own words, before it does anything.
+_NOT_FOUND = re.compile(r'### Error\nError: (?:Ref ((?:f\d+)?e\d+) not found in|"(.*)" does not match any elements\.)')
+# Locators that the server generates for what is there now: unlike references they survive the next rebuild. One that is
+# generated while its element goes away may match another, so each has to find the element of its reference.
+_LOCATE = """async page => Promise.all(%s.map(async ref => {
+  const element = page.locator("aria-ref=" + ref), locator = await element.normalize();
+  const [[there], [found, ...others]] = await Promise.all([element.elementHandles(), locator.elementHandles()]);
+  if (!there || !found || others.length || !await there.evaluate((e, other) => e === other && e.isConnected, found))
+    throw new Error("gone");
+  return String(locator);
+}))"""
+
+
+class Answered(Protocol):
+    """A tool's answer: the server's text, and whether it succeeded."""
+
+    @property
+    def ok(self) -> bool: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+_Answer = TypeVar("_Answer", bound=Answered)
+
+
+def counterpart(seen: Snapshot, ref: str, now: Snapshot) -> str | None:
+    """The reference that the element `ref` of the snapshot `seen` has in a newer snapshot.
+
+    The element with the same role and name. Of several ones, the one at the same place among them, if there are as many
+    as before and the one there still stands beside the same texts. `None` where there is no such element.
+    """
+    node = seen.by_ref(ref)
+    if node is None:
+        return None
+    before, after = (_equals(page, node.role, seen.name_of(node)) for page in (seen, now))
+    if len(before) != len(after):
+        return None
+    place = before.index(node)
+    if len(before) > 1 and _surroundings(seen, before, place) != _surroundings(now, after, place):
+        return None
+    return after[place].ref
+
+
+def _equals(page: Snapshot, role: str, name: str) -> list[Node]:
+    return [node for node in page.nodes if node.role == role and node.ref and page.name_of(node) == name]
+
+
+def _surroundings(page: Snapshot, equals: list[Node], place: int) -> list[str]:
+    """The texts that tell one of several equal elements from the others: those of its row, or of its neighbours."""
+    taken = {node.position for node in equals if node is not equals[place]}
+    row = equals[place]
+    for outer in page.parents(row):
+        if taken.intersection(node.position for node in page.subtree(outer)):
+            break
+        row = outer
+    rows = [row]
+    if row is equals[place]:
+        siblings = [node for node in page.nodes if node.parent == row.parent]
+        at = siblings.index(row)
+        beside = siblings[max(0, at - 1) : at + 2]
+        rows = [each for each in beside if not taken.intersection(node.position for node in page.subtree(each))]
+    return [page.text_of(each) for each in rows]
+
+
+async def call_again(
+    call: Callable[[str, dict[str, Any]], Awaitable[_Answer]],
+    look: Callable[[], Awaitable[Answered]],
+    tool: str,
+    params: dict[str, Any],
+    *,
+    seen: str,
+    url: str,
+) -> tuple[_Answer, bool]:
+    """Call a tool; while the server refuses it because an element is gone, find the element again and repeat the call.
+
+    `look` takes a new snapshot; `seen` and `url` are those of the page that the participant saw. An action that may
+    have begun is never repeated. Returns the last answer, and whether it is that of an element found again.
+    """
+    answer, sent = await call(tool, params), params
+    for _ in range(MAX_TRIES):
+        if answer.ok or not _was_refused(tool, sent, answer.text):
+            break
+        found = await _found_again(call, look, params, parse_snapshot(seen), url)
+        if found is not None:
+            answer, sent = await call(tool, found), found
+    return answer, sent is not params
+
+
+def _was_refused(tool: str, params: dict[str, Any], text: str) -> bool:
+    """Whether the server did nothing at all, because it did not find an element."""
+    match = _NOT_FOUND.match(text)
+    if match is None:
+        return False
+    missing, targets = match[1] or match[2], [part[key] for part, key in _places(params)]
+    if tool == "browser_fill_form":
+        # Field by field: only the first one is looked for before anything happens.
+        return targets[0] == missing and missing not in targets[1:]
+    return missing in targets
+
+
+def _places(params: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Each parameter that names an element, with the object that holds it."""
+    for part in (params, *params.get("fields", ())):
+        yield from ((part, key) for key in _TARGETS if key in part)
+
+
+async def _found_again(
+    call: Callable[[str, dict[str, Any]], Awaitable[Answered]],
+    look: Callable[[], Awaitable[Answered]],
+    params: dict[str, Any],
+    seen: Snapshot,
+    url: str,
+) -> dict[str, Any] | None:
+    """The parameters with a locator for each reference; `None` where an element is missing or ambiguous."""
+    looked = await look()
+    try:
+        page = responses.parse_page(looked.text)
+    except responses.UnreadableResponse:
+        return None
+    if page.url != url:
+        # Another page may well have an element of the same name.
+        return None
+    now = parse_snapshot(page.snapshot)
+    found = deepcopy(params)
+    refs = [counterpart(seen, part[key], now) for part, key in _places(found)]
+    if None in refs:
+        return None
+    located = await call("browser_run_code_unsafe", {"code": _LOCATE % json.dumps(refs)})
+    if not located.ok:
+        # Gone already.
+        return None
+    locators = json.loads(located.text.removeprefix("### Result\n").partition("\n")[0])
+    for (part, key), locator in zip(_places(found), locators, strict=True):
+        part[key] = locator
+    return found

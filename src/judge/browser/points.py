@@ -1,0 +1,187 @@
+"""Points of the screenshot: which element lies under one, and what has the focus. Pure.
+
+Participants that act by coordinates name nothing. What they acted on is told by the boxes of the judge's own snapshot,
+and by the boxes of what the browser itself finds at the point: boxes alone do not tell what covers what.
+"""
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from shared.snapshot import FIELDS, Node, Snapshot
+
+Viewport = tuple[int, int]
+Box = tuple[float, float, float, float]
+# For each point the boxes of the elements that it hits, from the innermost outwards.
+Hits = tuple[tuple[Box, ...], ...]
+_POINTS = (("x", "y"), ("startX", "startY"), ("endX", "endY"))
+# What a click on anything inside activates.
+_CONTROLS = FIELDS | {
+    *("button", "checkbox", "link", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "radio", "switch"),
+    *("tab", "treeitem"),
+}
+# What is shown above the rest of the page, so that nothing else is hit there.
+_LAYERS = frozenset({"alertdialog", "dialog", "listbox", "menu"})
+# How far a size may be off by rounding.
+_TOLERANCE_PX = 1.0
+# Returns hits. A label counts as what it labels. Elements in a frame are shifted by the frame's box, like those of a
+# snapshot.
+_HIT = """async page => {
+  const boxes = async ([x, y]) => {
+    let frame = page.mainFrame(), left = 0, top = 0;
+    for (;;) {
+      const handle = await frame.evaluateHandle(([x, y]) => {
+        let hit = document.elementFromPoint(x, y);
+        for (let inner; (inner = hit?.shadowRoot?.elementFromPoint(x, y)) && inner !== hit;) hit = inner;
+        return hit;
+      }, [x, y]);
+      const element = handle.asElement(), inside = await element?.contentFrame();
+      if (!inside)
+        return element ? element.evaluate((hit, [left, top]) => {
+          const found = [], labelled = hit.closest("a, button, input, label, select, textarea")?.control;
+          for (let e = hit; e; e = e.assignedSlot || e.parentElement || e.getRootNode().host) found.push(e);
+          return (labelled ? [labelled, ...found] : found).slice(0, 100).map(e => e.getBoundingClientRect())
+            .map(r => [r.x + left, r.y + top, r.width, r.height]);
+        }, [left, top]) : [];
+      const at = await element.evaluate(e => {
+        const box = e.getBoundingClientRect(), style = getComputedStyle(e);
+        return {box: [box.x, box.y], in: [box.x + e.clientLeft + parseFloat(style.paddingLeft),
+                                          box.y + e.clientTop + parseFloat(style.paddingTop)]};
+      });
+      [left, top, x, y, frame] = [left + at.box[0], top + at.box[1], x - at.in[0], y - at.in[1], inside];
+    }
+  };
+  return Promise.race([Promise.all(%s.map(boxes)), new Promise(done => setTimeout(done, 2000, null))]);
+}"""
+_TYPE = """async page => {
+  const {text, submit, slowly, limit_ms} = JSON.parse(%s);
+  if (!slowly) {
+    await page.keyboard.insertText(text);
+  } else {
+    const end = Date.now() + limit_ms;
+    for (const [typed, key] of [...text].entries()) {
+      if (Date.now() > end)
+        throw new Error(`Timeout ${limit_ms}ms exceeded: ${typed} characters were typed`);
+      await page.keyboard.type(key);
+    }
+  }
+  if (submit)
+    await page.keyboard.press("Enter");
+}"""
+
+
+def typing_code(text: str, *, submit: bool = False, slowly: bool = False, limit_ms: int) -> str:
+    """Code for the server that types where the focus is. The text is in it as data only."""
+    given = {"text": text, "submit": submit, "slowly": slowly, "limit_ms": limit_ms}
+    # Twice: the JSON text as a string literal, in ASCII.
+    return _TYPE % json.dumps(json.dumps(given))
+
+
+def hit_code(points: Sequence[tuple[float, float]]) -> str:
+    """Code for the server that looks what the points hit; see `read_hits`."""
+    return _HIT % json.dumps(points)
+
+
+def read_hits(text: str) -> Hits | None:
+    """What `hit_code` found; `None` where the page gave no answer."""
+    try:
+        found = json.loads(text.removeprefix("### Result\n").partition("\n")[0])
+        hits = tuple(tuple((float(x), float(y), float(w), float(h)) for x, y, w, h in boxes) for boxes in found)
+    except (ValueError, TypeError):
+        return None
+    # A page can replace the functions that are asked for its boxes.
+    return hits if all(math.isfinite(each) for boxes in hits for box in boxes for each in box) else None
+
+
+def points_of(params: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """The points that a tool's parameters name, in order."""
+    return [(params[x], params[y]) for x, y in _POINTS if x in params and y in params]
+
+
+def written(point: tuple[float, float]) -> str:
+    """`(412, 88)`, to a tenth of a pixel."""
+    return f"({round(point[0], 1):g}, {round(point[1], 1):g})"
+
+
+def point_outside(params: Mapping[str, Any], viewport: Viewport) -> str | None:
+    """The first point outside the viewport, in writing."""
+    width, height = viewport
+    outside = (point for point in points_of(params) if not (0 <= point[0] < width and 0 <= point[1] < height))
+    return next(map(written, outside), None)
+
+
+def element_at(snapshot: Snapshot, point: tuple[float, float], hit: Sequence[Box] | None = None) -> Node | None:
+    """The element that a click on the point goes to; `None` where there is only the page.
+
+    `hit` are the boxes of what the browser found there, innermost first. Without them it is the smallest element there,
+    as far as the recorded boxes tell. In a control (the text in a link) it is the control.
+    """
+    innermost = _smallest_at(snapshot, point) if hit is None else _first_of(snapshot, hit)
+    if innermost is None:
+        return None
+    for node in (innermost, *snapshot.parents(innermost)):
+        if node.role in _CONTROLS or node.states.get("cursor") == "pointer":
+            return node
+    # Anything else without words of its own is a part of the page that only holds others.
+    return innermost if innermost.name or snapshot.value_of(innermost) else None
+
+
+def _first_of(snapshot: Snapshot, boxes: Iterable[Box]) -> Node | None:
+    """The element of the first box that any element has."""
+    # By their corners: a page may have tens of thousands of elements.
+    corners: dict[tuple[int, int], list[Node]] = {}
+    for node in snapshot.nodes:
+        if node.box and (box := snapshot.boxes[node.position]):
+            corners.setdefault((round(box[0]), round(box[1])), []).append(node)
+    for x, y, width, height in boxes:
+        near = [(round(x) + across, round(y) + down) for across in (-1, 0, 1) for down in (-1, 0, 1)]
+        found = [
+            node
+            for node in itertools.chain.from_iterable(corners.get(corner, ()) for corner in near)
+            if node.box and abs(node.box[2] - width) <= _TOLERANCE_PX and abs(node.box[3] - height) <= _TOLERANCE_PX
+        ]
+        if found:
+            # Of several in the same place the last one is the innermost.
+            return max(found, key=lambda node: node.position)
+    return None
+
+
+def _smallest_at(snapshot: Snapshot, point: tuple[float, float]) -> Node | None:
+    """The smallest element whose box contains the point. In an open dialog or menu only what is inside it counts."""
+    there = [node for node in snapshot.nodes if node.box and _is_over(snapshot, node, point)]
+    layer = next((node for node in reversed(there) if node.role in _LAYERS), None)
+    if layer is not None:
+        inside = {node.position for node in snapshot.subtree(layer)}
+        there = [node for node in there if node.position in inside]
+    return min(reversed(there), key=_area, default=None)
+
+
+def _is_over(snapshot: Snapshot, node: Node, point: tuple[float, float]) -> bool:
+    """Whether the point is in the element's box, and in the part of it that the frames around it show."""
+    if not _contains(snapshot.boxes[node.position], point):
+        return False
+    frames = (outer for outer in snapshot.parents(node) if outer.role == "iframe")
+    return all(_contains(snapshot.boxes[frame.position], point) for frame in frames)
+
+
+def _contains(box: Box | None, point: tuple[float, float]) -> bool:
+    if box is None:
+        return False
+    x, y, width, height = box
+    return x <= point[0] < x + width and y <= point[1] < y + height
+
+
+def _area(node: Node) -> float:
+    return node.box[2] * node.box[3] if node.box else 0.0
+
+
+def focused(snapshot: Snapshot) -> Node | None:
+    """The element that has the focus; `None` where it is only the page or a frame."""
+    node = next((node for node in reversed(snapshot.nodes) if "active" in node.states), None)
+    if node is None or node.role == "iframe":
+        return None
+    # The document's own body has the focus when nothing else has.
+    is_root = node.parent is None or snapshot.nodes[node.parent].role == "iframe"
+    return None if is_root and node.role == "generic" else node

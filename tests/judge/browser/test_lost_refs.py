@@ -1,0 +1,264 @@
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.browser.hostile_site import Site, hostile_site
+from helpers.browser.sessions import a_browser, ref_of
+from judge.browser.lost_refs import MAX_TRIES, call_again, counterpart
+from judge.browser.playwright import Answer, PlaywrightBrowser
+from shared.models import Page
+from shared.snapshot import parse_snapshot
+
+REBUILT = """<title>Rebuilt</title><div id=place></div><p id=said role=status>nothing</p><script>
+const lamps = ['Arc', 'Beam', 'Cone'];
+const draw = () => {
+  place.innerHTML = '<ul></ul>';
+  for (const lamp of lamps) {
+    const row = document.createElement('li');
+    row.innerHTML = `<a href="#${lamp}"><h3>${lamp}</h3><span>a lamp</span></a> <button>Buy</button>`;
+    row.querySelector('button').onclick = () => said.textContent += `, bought ${lamp}`;
+    place.querySelector('ul').append(row);
+  }
+};
+draw();
+setInterval(() => { if (location.search === '?growing') lamps.unshift('New'); draw(); },
+  location.search === '?hectic' ? 25 : 150);
+</script>"""
+FORM = """<title>Form</title><div id=place></div><button onclick="draw()">Rebuild</button><script>
+const draw = () => place.innerHTML = '<label>From<input></label><label>To<input></label>';
+draw();
+</script>"""
+names = st.sampled_from(["Buy", "Sell", "", 'a "b"', "Casa: Mar"])
+pages = st.lists(st.tuples(st.sampled_from(["button", "link", "generic"]), names, names), min_size=1, max_size=8)
+
+
+def written(rows: Sequence[tuple[str, str, str]], first: int = 1) -> str:
+    """Each row is an item with a text and an element in it; references count up from `first`."""
+    lines = []
+    for number, (role, name, text) in enumerate(rows):
+        quoted = ' "' + name.replace('"', '\\"') + '"' if name else ""
+        lines.append(f"- listitem [ref=e{first + 2 * number}]:")
+        lines.append(f"  - text: t{text}")
+        lines.append(f"  - {role}{quoted} [ref=e{first + 2 * number + 1}]")
+    return "\n".join(lines)
+
+
+@given(pages, st.integers(0, 1_000), st.data())
+def test_in_a_page_rebuilt_as_it_was_every_element_is_found_at_its_own_place(
+    rows: list[tuple[str, str, str]], first: int, data: Any
+) -> None:
+    seen, now = parse_snapshot(written(rows)), parse_snapshot(written(rows, first))
+    node = data.draw(st.sampled_from(seen.nodes).filter(lambda node: node.ref is not None))
+    assert counterpart(seen, node.ref, now) == now.nodes[node.position].ref
+
+
+@given(pages, pages, st.data())
+def test_what_is_found_is_an_element_of_the_same_role_and_name_among_as_many(
+    rows: list[tuple[str, str, str]], later: list[tuple[str, str, str]], data: Any
+) -> None:
+    seen, now = parse_snapshot(written(rows)), parse_snapshot(written(later, 100))
+    node = data.draw(st.sampled_from(seen.nodes).filter(lambda node: node.ref is not None))
+    found = counterpart(seen, node.ref, now)
+    if found is None:
+        return
+    other = now.by_ref(found)
+    assert other is not None
+    assert (other.role, now.name_of(other)) == (node.role, seen.name_of(node))
+    count = sum((each.role, seen.name_of(each)) == (node.role, seen.name_of(node)) for each in seen.nodes)
+    assert count == sum((each.role, now.name_of(each)) == (node.role, seen.name_of(node)) for each in now.nodes)
+
+
+BUY = ("button", "Buy")
+SHOP = [(*BUY, "Arc"), (*BUY, "Beam"), ("link", "Help", "")]
+BESIDE = "- text: Arc\n- button [ref=e1]\n- text: Beam\n- button [ref=e2]"
+
+
+@pytest.mark.parametrize(
+    ("before", "ref", "after", "expected"),
+    [
+        # e4 is the second "Buy".
+        (written(SHOP), "e4", written(SHOP, 51), "e54"),
+        (written(SHOP), "e6", written([(*BUY, "Arc"), ("link", "Help", "new text")], 51), "e54"),
+        (written(SHOP), "e4", written([SHOP[1], SHOP[0], SHOP[2]], 51), None),
+        (written(SHOP), "e4", written([*SHOP, (*BUY, "Cone")], 51), None),
+        (written(SHOP), "e4", written([SHOP[1]], 51), None),
+        (written(SHOP), "e4", written([("link", "Buy", "Arc"), ("link", "Buy", "Beam")], 51), None),
+        (written(SHOP), "e99", written(SHOP, 51), None),
+        (written(SHOP), "e4", "", None),
+        (BESIDE, "e2", BESIDE.replace("ref=e", "ref=e5"), "e52"),
+        (BESIDE, "e2", "- text: Beam\n- button [ref=e51]\n- text: Arc\n- button [ref=e52]", None),
+        (
+            '- link [ref=e1]:\n  - heading "Casa Mar" [ref=e2]\n- link "Help" [ref=e3]',
+            "e1",
+            '- link "Help" [ref=e13]\n- link [ref=e11]:\n  - heading "Casa Mar" [ref=e12]',
+            "e11",
+        ),
+    ],
+    ids=[
+        "same page",
+        "only one of that name",
+        "other order",
+        "one more",
+        "one less",
+        "other role",
+        "never seen",
+        "empty page",
+        "texts beside it",
+        "other texts beside it",
+        "named by its content",
+    ],
+)
+def test_an_element_is_found_only_where_it_is_not_ambiguous(
+    before: str, ref: str, after: str, expected: str | None
+) -> None:
+    assert counterpart(parse_snapshot(before), ref, parse_snapshot(after)) == expected
+
+
+URL = "http://a.test/"
+GONE = "### Error\nError: Ref {} not found in the current page snapshot. Try capturing new snapshot."
+
+
+class Server:
+    """Answers with what the test says, one text for each call of a tool; an empty one means success."""
+
+    def __init__(self, *answers: str, page: str = URL) -> None:
+        self.answers = list(answers)
+        self.page = f"### Page\n- Page URL: {page}\n### Snapshot\n```yaml\n{written(SHOP, 51)}\n```"
+        self.calls: list[dict[str, Any]] = []
+
+    async def call(self, tool: str, params: dict[str, Any]) -> Answer:
+        if tool == "browser_run_code_unsafe":
+            located = [f"locator of {ref}" for ref in re.findall(r'"(e\d+)"', params["code"])]
+            return Answer(ok=True, text=f"### Result\n{json.dumps(located)}")
+        self.calls.append(params)
+        text = self.answers.pop(0)
+        return Answer(ok=not text, text=text)
+
+    async def look(self) -> Answer:
+        return Answer(ok=True, text=self.page)
+
+    async def asked(self, tool: str, **params: Any) -> tuple[Answer, bool]:
+        return await call_again(self.call, self.look, tool, params, seen=written(SHOP), url=URL)
+
+
+async def test_an_action_is_repeated_with_a_locator_of_the_element_found_again() -> None:
+    server = Server(GONE.format("e4"), "")
+    answer, is_found_again = await server.asked("browser_click", target="e4", button="right")
+    assert (answer.ok, is_found_again) == (True, True)
+    assert server.calls[1:] == [{"target": "locator of e54", "button": "right"}]
+
+
+async def test_all_elements_of_a_drag_are_found_again() -> None:
+    server = Server(GONE.format("e4"), "")
+    await server.asked("browser_drag", startTarget="e2", endTarget="e4")
+    assert server.calls[1:] == [{"startTarget": "locator of e52", "endTarget": "locator of e54"}]
+
+
+async def test_all_fields_of_a_form_are_found_again_if_the_first_was_gone() -> None:
+    server = Server(GONE.format("e2"), "")
+    await server.asked("browser_fill_form", fields=[{"target": "e2", "value": "a"}, {"target": "e4", "value": "b"}])
+    assert [field["target"] for field in server.calls[1]["fields"]] == ["locator of e52", "locator of e54"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "text"),
+    [
+        ("browser_fill_form", {"fields": [{"target": "e2"}, {"target": "e4"}]}, GONE.format("e4")),
+        ("browser_fill_form", {"fields": [{"target": "e2"}, {"target": "e2"}]}, GONE.format("e2")),
+        ("browser_click", {"target": "e4"}, "### Error\nTimeoutError: locator.click: Timeout 5000ms exceeded."),
+        ("browser_click", {"target": "e4"}, "### Error\nError: " + GONE.format("e4")),
+        ("browser_click", {"target": "e4"}, GONE.format("e6")),
+        ("browser_press_key", {"key": GONE.format("e4")}, GONE.format("e4")),
+    ],
+    ids=["second field", "same field twice", "may have begun", "words of a page", "another element", "no element"],
+)
+async def test_an_action_that_may_have_begun_is_not_repeated(tool: str, params: dict[str, Any], text: str) -> None:
+    server = Server(text)
+    answer, is_found_again = await server.asked(tool, **params)
+    assert (answer.text, is_found_again, len(server.calls)) == (text, False, 1)
+
+
+async def test_an_element_that_keeps_going_is_given_up_after_some_tries() -> None:
+    missing = '### Error\nError: "locator of e54" does not match any elements.'
+    server = Server(GONE.format("e4"), *[missing] * MAX_TRIES)
+    answer, _ = await server.asked("browser_click", target="e4")
+    assert (answer.text, len(server.calls)) == (missing, 1 + MAX_TRIES)
+
+
+async def test_an_element_of_the_same_name_on_another_page_is_left_alone() -> None:
+    server = Server(GONE.format("e4"), page="http://a.test/other")
+    answer, is_found_again = await server.asked("browser_click", target="e4")
+    assert (answer.ok, is_found_again, len(server.calls)) == (False, False, 1)
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with hostile_site({"/": REBUILT, "/form": FORM}) as made:
+        yield made
+
+
+async def once_rebuilt(browser: PlaywrightBrowser, url: str) -> Page:
+    """A page of which every reference is gone by now."""
+    await browser.open(url)
+    page = await browser.observe()
+    await browser.act("browser_wait_for", {"time": 0.3})
+    return page
+
+
+@pytest.mark.e2e
+async def test_every_action_reaches_a_page_that_is_rebuilt_several_times_a_second(site: Site) -> None:
+    async with a_browser() as browser:
+        seen = (await once_rebuilt(browser, site.url)).snapshot
+        buy = [line.partition("[ref=")[2].partition("]")[0] for line in seen.splitlines() if 'button "Buy"' in line]
+        results = [
+            await browser.act("browser_click", {"target": buy[1], "element": "the second"}),
+            await browser.act("browser_drag", {"startTarget": buy[0], "endTarget": buy[2]}),
+            await browser.act("browser_scroll", {"direction": "down", "amount": 10, "target": buy[0]}),
+            await browser.act("browser_click", {"target": ref_of(seen, "link [ref")}),
+        ]
+        after = await browser.observe()
+    assert [(result.ok, result.found_again) for result in results] == [(True, True)] * len(results)
+    assert ": nothing, bought Beam" in after.snapshot
+    assert after.url.endswith("#Arc")
+
+
+@pytest.mark.e2e
+async def test_a_form_that_was_rebuilt_is_filled(site: Site) -> None:
+    async with a_browser() as browser:
+        await browser.open(f"{site.url}form")
+        seen = (await browser.observe()).snapshot
+        await browser.act("browser_click", {"target": ref_of(seen, "Rebuild")})
+        fields = [
+            {"target": ref_of(seen, f'textbox "{name}"'), "name": "", "type": "textbox", "value": f"{name} it"}
+            for name in ("From", "To")
+        ]
+        result = await browser.act("browser_fill_form", {"fields": fields})
+        after = parse_snapshot((await browser.observe()).snapshot)
+    assert (result.ok, result.found_again) == (True, True)
+    assert [after.value_of(field) for field in after.find("textbox")] == ["From it", "To it"]
+
+
+@pytest.mark.e2e
+async def test_in_a_list_that_grows_meanwhile_nothing_is_clicked(site: Site) -> None:
+    async with a_browser() as browser:
+        page = await once_rebuilt(browser, f"{site.url}?growing")
+        result = await browser.act("browser_click", {"target": ref_of(page.snapshot, 'button "Buy"')})
+        after = await browser.observe()
+    assert (result.ok, result.found_again) == (False, False)
+    assert "not found in the current page snapshot" in result.text
+    assert "bought" not in after.snapshot
+
+
+@pytest.mark.e2e
+async def test_in_a_list_that_is_rebuilt_all_the_time_nothing_else_is_clicked(site: Site) -> None:
+    async with a_browser(action_timeout_s=0.5) as browser:
+        page = await once_rebuilt(browser, f"{site.url}?hectic")
+        first = ref_of(page.snapshot, 'button "Buy"')
+        results = [await browser.act("browser_click", {"target": first}) for _ in range(5)]
+        after = await browser.observe()
+    assert re.findall(r"bought (\w+)", after.snapshot) == ["Arc"] * sum(result.ok for result in results)
