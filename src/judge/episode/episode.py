@@ -144,12 +144,14 @@ def _understand(text: str, tools: Sequence[ToolSpec], snapshot: Snapshot | None,
 class EpisodeEnd(Record):
     """How an attempt ended. `blame` and `error` name the cause unless the participant ended it.
 
-    `participant_s` is how much of `task_timeout_s` the participant used. `navigations` are those after the last
-    recorded step: a page that breaks the browser on the way leaves no step. `is_astray` says whether the participant
-    itself had led the browser off the task's website without returning.
+    `final_look` is the page after the end, if no step shows it. `participant_s` is how much of `task_timeout_s` the
+    participant used. `navigations` are those after the last recorded step or final look: a page that breaks the browser
+    on the way leaves no step. `is_astray` says whether the participant itself had led the browser off the task's
+    website without returning.
     """
 
     steps: tuple[Step, ...] = ()
+    final_look: Step | None = None
     stop_reason: StopReason
     final_answer: str | None = None
     error: str | None = None
@@ -202,6 +204,8 @@ class Episode:
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
         self._content: object = None
+        self._ended: StopReason | ParticipantError | None = None
+        self._final_look: Step | None = None
         out_of_time = OutOfTime(f"used all of its {config.task_timeout_s:g} s (task_timeout_s)")
         self._clock = Clock(config.task_timeout_s, out_of_time)
 
@@ -212,23 +216,28 @@ class Episode:
         error: WabeError | None = None
         try:
             async with asyncio.timeout(self._config.attempt_limit_s) as limit:
-                stop = await self._play()
+                await self._play()
         except TimeoutError:
             if not limit.expired():
                 raise
-            # A fault that happened first is the cause, even if closing the browser took until the limit.
-            error = self._fault or OutOfTime(
-                f"the attempt did not end within {self._config.attempt_limit_s:g} s (attempt_timeout_s)"
-            )
+            # What happened first is the cause, even if the final look or closing the browser took until the limit.
+            if self._ended is None:
+                error = self._fault or OutOfTime(
+                    f"the attempt did not end within {self._config.attempt_limit_s:g} s (attempt_timeout_s)"
+                )
         except (ParticipantError, EnvironmentFault) as caught:
             error = caught
         # Isolation boundary: an internal error fails only this attempt.
         except Exception as caught:  # noqa: BLE001
             error = WabeError(f"judge fault: {type(caught).__name__}: {str(caught)[:500]}")
-        if isinstance(error, ParticipantError):
-            stop = "task_timeout" if isinstance(error, OutOfTime) else "participant_error"
+        ended = error or self._ended
+        if isinstance(ended, ParticipantError):
+            error, stop = ended, "task_timeout" if isinstance(ended, OutOfTime) else "participant_error"
+        elif isinstance(ended, str):
+            stop = ended
         return EpisodeEnd(
             steps=tuple(self._steps),
+            final_look=self._final_look,
             stop_reason=stop,
             final_answer=self._answer,
             error=error.message if error else None,
@@ -242,23 +251,28 @@ class Episode:
             is_astray=self._route.is_astray,
         )
 
-    async def _play(self) -> StopReason:
+    async def _play(self) -> None:
         async with self._connect() as participant, self._browsers() as browser:
             self._versions = browser.versions
             try:
                 await browser.open(self._task.website)
-                for index in range(self._config.max_steps):
-                    if index and self._config.step_delay:
-                        await asyncio.sleep(self._config.step_delay)
-                    if stop := await self._step(participant, browser, index):
-                        if stop == "finished":
-                            await self._look_finally(browser, index + 1)
-                        return stop
+                try:
+                    self._ended = await self._take_steps(participant, browser)
+                except ParticipantError as error:
+                    self._ended = error
+                await self._look_finally(browser)
             except EnvironmentFault as fault:
                 self._fault = fault
                 raise
             finally:
                 self._navigations = shortened(self._route.went(browser.take_hops()))
+
+    async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:
+        for index in range(self._config.max_steps):
+            if index and self._config.step_delay:
+                await asyncio.sleep(self._config.step_delay)
+            if stop := await self._step(participant, browser, index):
+                return stop
         return "max_steps"
 
     async def _step(self, participant: Participant, browser: Browser, index: int) -> StopReason | None:
@@ -269,7 +283,7 @@ class Episode:
         with _timed(times, "observe_s"):
             async with self._browser_time(limit):
                 page = await browser.observe()
-                record = self._record_page(index, page, browser)
+                record = self._record_page(index, page, browser, self._store.write_page(index, page))
                 self._content = _content(page)
         try:
             await self._observed(Step(**record))
@@ -290,18 +304,20 @@ class Episode:
         self._stepped(step)
         return stop
 
-    async def _look_finally(self, browser: Browser, index: int) -> None:
-        """Record what the page became while the participant was replying, if it changed: checks judge the last look."""
+    async def _look_finally(self, browser: Browser) -> None:
+        """Record the page once more if no step shows it: its last action, or the page itself, changed it since.
+
+        Checks judge it and reports show it; no model sees it.
+        """
         limit = Clock(self._config.step_timeout_s, BrowserFault("the final look took too long"))
         # The attempt has ended: whatever breaks now, it is judged on what is recorded already.
         with suppress(WabeError):
-            async with self._browser_time(limit):
+            # Not the participant's time, which may be used up.
+            async with limit.running():
                 page = await browser.observe()
-                if _content(page) == self._content:
-                    return
-                step = Step(**self._record_page(index, page, browser))
-            await self._observed(step)
-            self._steps.append(self._store.append_step(step))
+            if _content(page) != self._content:
+                files = self._store.write_final_page(page)
+                self._final_look = Step(**self._record_page(len(self._steps), page, browser, files))
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -323,9 +339,8 @@ class Episode:
             )
         return without_surrogates(text)
 
-    def _record_page(self, index: int, page: Page, browser: Browser) -> dict[str, Any]:
+    def _record_page(self, index: int, page: Page, browser: Browser, files: dict[str, str | None]) -> dict[str, Any]:
         """The observation's fields of the step's record; the rest of the step adds to them."""
-        files = self._store.write_page(index, page)
         hops = browser.take_hops()
         if index == 0:
             self._route.landed(page)
@@ -393,6 +408,8 @@ class Episode:
         seen = len(record["navigations"])
         record["navigations"] += self._route.went(browser.take_hops())
         self._route.acts(checked.tool, checked.params)
+        # Its effect has to be seen, whatever it is.
+        self._content = None
         # A requested wait does not count against the browser's timeout, only against the participant's.
         is_wait = checked.tool == "browser_wait_for"
         async with self._clock.running() if is_wait else self._browser_time(limit):

@@ -115,7 +115,7 @@ class Recording:
         site = Site(home, (*allowed_sites, *task.allowed_sites))
         looks: list[Look] = []
         typed: frozenset[tuple[str, str]] = frozenset()
-        for step in trajectory.steps:
+        for step in trajectory.observations:
             path = trajectory.folder / step.snapshot if step.snapshot else None
             look = Look(step, path, site.holds(step.url), site.is_home(step.url))
             if looks and looks[-1].is_own and _types(looks[-1].step):
