@@ -4,7 +4,7 @@ A judge's message in order (the first three lines where they apply)::
 
     Task: …             once, in the first message of an attempt
     Website: …
-    Feedback: …         if the last reply failed
+    Feedback: …         if the last reply failed; or `Result: …`, what it gave beyond the page
     Tools:
     - browser_click: …
     Reply format: …
@@ -44,6 +44,9 @@ from shared.text import clip, escape_line, excerpt, unescape_line, without_surro
 FINISH = "finish"
 CLOSE = "browser_close"
 ENDING_TOOLS = frozenset({FINISH, CLOSE})
+
+# Begins the feedback on an action that succeeded, such as what `browser_find` found.
+RESULT = "Result: "
 
 MAX_URL_CHARS = 2_048
 MAX_TITLE_CHARS = 300
@@ -98,6 +101,11 @@ def render_observation(observation: Observation) -> str:
         without_surrogates(page.snapshot),
     ]
     return "\n".join(line for line in lines if line is not None)
+
+
+def is_result(feedback: str) -> bool:
+    """Whether feedback reports what an action gave, and no failure."""
+    return feedback.startswith(RESULT)
 
 
 def parse_observation(text: str, screenshot: bytes | None = None, media_type: str = "image/jpeg") -> Observation:

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from judge.browser.action_lines import action_line
+from judge.browser.action_lines import MAX_DOWNLOADS, action_line, with_downloads
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.tools import CheckedAction, Complaint, check_action
 from judge.config import RunConfig
@@ -37,13 +37,15 @@ from shared.models import (
     Timings,
     ToolSpec,
 )
-from shared.protocol import ENDING_TOOLS, FINISH, REPLY_EXAMPLE, parse_reply, render_observation
+from shared.protocol import ENDING_TOOLS, FINISH, REPLY_EXAMPLE, RESULT, parse_reply, render_observation
 from shared.snapshot import Snapshot, cut_snapshot, parse_snapshot, without_boxes
-from shared.text import without_surrogates
+from shared.text import excerpt, without_surrogates
 
 BLOCKED = "blocked_address"
 MAX_UNREADABLE = 3
 _ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
+# How the browser's server begins an answer.
+_RESULT_HEADING = "### Result\n"
 _KEPT_TABS = 8
 
 _log = logging.getLogger(__name__)
@@ -197,6 +199,7 @@ class Episode:
         self._context_id = uuid4().hex
         self._steps: list[Step] = []
         self._feedback: str | None = None
+        self._downloads: tuple[str, ...] = ()
         self._answer: str | None = None
         self._unreadable = 0
         self._versions: dict[str, str] = {}
@@ -283,6 +286,8 @@ class Episode:
         with _timed(times, "observe_s"):
             async with self._browser_time(limit):
                 page = await browser.observe()
+                self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
+                self._downloads = ()
                 record = self._record_page(index, page, browser, self._store.write_page(index, page))
                 self._content = _content(page)
         try:
@@ -316,6 +321,7 @@ class Episode:
             async with limit.running():
                 page = await browser.observe()
             if _content(page) != self._content:
+                self._feedback = None
                 files = self._store.write_final_page(page)
                 self._final_look = Step(**self._record_page(len(self._steps), page, browser, files))
 
@@ -391,10 +397,16 @@ class Episode:
             record["outcome"] = Outcome(ok=True, line=understood.line)
             return "finished"
         result = await self._execute(checked, browser, limit, record)
-        # The text of these tools is their result; the effect of any other action shows on the next page.
-        self._feedback = result.text if not result.ok or checked.tool in _ANSWERING_TOOLS else None
-        record["outcome"] = Outcome(ok=result.ok, message=result.text, line=understood.line if result.ok else None)
+        if not result.ok:
+            self._feedback = result.text
+        else:
+            # The text of these tools is their result; the effect of any other action shows on the next page.
+            answers = checked.tool in _ANSWERING_TOOLS
+            self._feedback = RESULT + result.text.removeprefix(_RESULT_HEADING) if answers else None
+        line = with_downloads(understood.line, result.downloads) if result.ok else None
+        record["outcome"] = Outcome(ok=result.ok, message=result.text, line=line)
         record["downloads"] += result.downloads
+        self._downloads = result.downloads
         if result.refused:
             record["refused"] += result.refused
             record["flags"] += (BLOCKED,)
@@ -432,6 +444,16 @@ def _timed(times: dict[str, float], name: str) -> Iterator[None]:
 
 def _content(page: Page) -> object:
     return page.url, page.title, page.snapshot, page.dialog
+
+
+def _with_downloads(feedback: str | None, names: Sequence[str]) -> str | None:
+    """The feedback with the files that the page began to download since the last observation."""
+    if not names:
+        return feedback
+    more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
+    shown = ", ".join(excerpt(name, 100) for name in names[:MAX_DOWNLOADS]) + more
+    said = f"the page offered {shown} for download; files cannot be downloaded here"
+    return RESULT + said if feedback is None else f"{feedback} Also, {said}."
 
 
 def _shortened_tabs(tabs: tuple[Tab, ...]) -> tuple[Tab, ...]:

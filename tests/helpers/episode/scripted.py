@@ -58,7 +58,7 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 class ScriptedBrowser:
     """Shows one page. `does` is called with each action, and may move it by `goes`, take its time or break."""
 
-    tools = TOOLS
+    tools: tuple[ToolSpec, ...] = TOOLS
     versions: dict[str, str] = {}  # noqa: RUF012
 
     def __init__(self, does: Callable[["ScriptedBrowser", str, dict[str, Any]], Awaitable[None]] | None = None) -> None:

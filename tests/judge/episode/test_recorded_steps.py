@@ -5,7 +5,8 @@ from typing import Any
 
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
 from judge.browser.session import ToolResult
-from shared.models import Action, Page
+from shared.models import Action, Page, ToolSpec
+from shared.protocol import is_result
 
 
 class Downloading(ScriptedBrowser):
@@ -25,3 +26,45 @@ def test_a_step_records_downloads_tabs_and_viewport(tmp_path: Path) -> None:
     assert last.downloads == ("while observed.csv",)
     assert [(tab.url, tab.current) for tab in first.tabs] == [(HOME, True)]
     assert first.viewport == (1000, 500)
+
+
+def test_downloads_are_in_the_action_line_and_in_the_feedback(tmp_path: Path) -> None:
+    end = play_episode(tmp_path, Downloading(), Action(tool="browser_click"))
+    first, last = end.steps
+    assert first.outcome is not None
+    assert first.outcome.line == "<page> -> CLICK (download: with the action.pdf)"
+    names = '"with the action.pdf", "while observed.csv"'
+    assert last.feedback == f"Result: the page offered {names} for download; files cannot be downloaded here"
+
+
+def test_a_download_is_reported_once(tmp_path: Path) -> None:
+    class DownloadingOnce(ScriptedBrowser):
+        async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+            return ToolResult(ok=True, text="", downloads=("a.pdf",))
+
+    unknown = Action(tool="browser_unknown")
+    end = play_episode(tmp_path, DownloadingOnce(), Action(tool="browser_click"), unknown)
+    assert [bool(step.feedback and "a.pdf" in step.feedback) for step in end.steps] == [False, True, False]
+
+
+def test_a_failed_action_with_a_download_stays_a_complaint(tmp_path: Path) -> None:
+    class Failing(ScriptedBrowser):
+        async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+            return ToolResult(ok=False, text="It is covered.", downloads=('a"\n.pdf',))
+
+    end = play_episode(tmp_path, Failing(), Action(tool="browser_click"))
+    said = end.steps[1].feedback or ""
+    assert said == ('It is covered. Also, the page offered "a\'\\n.pdf" for download; files cannot be downloaded here.')
+    assert not is_result(said)
+
+
+def test_what_an_informational_tool_found_is_a_result(tmp_path: Path) -> None:
+    class Finding(ScriptedBrowser):
+        tools = (*ScriptedBrowser.tools, ToolSpec(name="browser_find", description="", parameters={"properties": {}}))
+
+        async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+            return ToolResult(ok=True, text="### Result\n3 matches")
+
+    find = Action(tool="browser_find", params={"text": "lamp"})
+    end = play_episode(tmp_path, Finding(), find)
+    assert end.steps[1].feedback == "Result: 3 matches"

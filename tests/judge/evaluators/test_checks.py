@@ -128,6 +128,9 @@ ACTION: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"line": "<Name textbox> -> TYPE: Ada"}, CLICKED, False),
     ({"pattern": "Ada"}, CLICKED, False),
     ({"line": "<Oak checkbox> -> CLICK"}, [RecordedStep(line="<Oak checkbox> -> CLICK", is_ok=False)], False),
+    ({"line": "<List link> -> CLICK"}, [RecordedStep(line="<List link> -> CLICK (download: a.pdf)")], True),
+    ({"pattern": "CLICK$"}, [RecordedStep(line="<List link> -> CLICK (download: a.pdf)")], True),
+    ({"line": "<List link> -> HOVER"}, [RecordedStep(line="<List link> -> CLICK (download: a.pdf)")], False),
 ]
 ANSWER: list[tuple[dict[str, Any], str | None, bool]] = [
     ({"contains": "harvest desk"}, "It is the Harvest  Desk.", True),
