@@ -86,7 +86,7 @@ def open_computer_model(name: str, settings: Settings, *, purpose: str, timeout_
         return adapter(name.partition(":")[2], **_options(name, settings, timeout_s))
 
 
-def _options(name: str, settings: Settings, timeout_s: float) -> Options:
+def _options(name: str, settings: Settings, timeout_s: float) -> "Options":
     provider = provider_of(name, settings)
     # Endpoints without keys (vLLM, Ollama) still want the header to be there.
     key = provider.key.get_secret_value() if provider.key else "none"
