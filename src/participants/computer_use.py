@@ -42,6 +42,7 @@ from shared.text import clip, escape_line
 EXAMPLES = "openai:computer-use-preview or gemini:gemini-2.5-computer-use-preview-10-2025"
 CLICK, MOVE, DRAG = "browser_mouse_click_xy", "browser_mouse_move_xy", "browser_mouse_drag_xy"
 WHEEL, PRESS = "browser_mouse_wheel", "browser_press_key"
+_ENTER = (PRESS, {"key": "Enter"})
 _MAX_WAIT_S = 30
 _MAX_THOUGHT_CHARS = 2_000
 _MAX_GESTURES = 50
@@ -151,7 +152,9 @@ class ComputerAgent:
         """Queue the actions of a reply, up to the first one that cannot be carried out."""
         for gesture in turn.gestures[:_MAX_GESTURES]:
             try:
-                self._queue.extend(offer.actions(gesture))
+                for action in offer.actions(gesture):
+                    if not (self._queue and offer.joins(self._queue, action)):
+                        self._queue.append(action)
             except _Impossible as error:
                 self._notes.append(f"Not carried out, nor what you wanted after it: {error}.")
                 break
@@ -186,6 +189,17 @@ class _Offer:
                 raise _Impossible(f"{tool} is not offered")
             yield Action(tool=tool, params=params)
 
+    def joins(self, queue: deque[Action], action: Action) -> bool:
+        """Whether the action could become a part of the last one in the queue: Enter after a text. Saves a step."""
+        last = queue[-1]
+        if (action.tool, action.params) != _ENTER or last.tool != self._typing or not self._takes(last.tool, "submit"):
+            return False
+        queue[-1] = last.model_copy(update={"params": {**last.params, "submit": True}})
+        return True
+
+    def _takes(self, tool: str, name: str) -> bool:
+        return tool in self._known and name in self._known[tool].parameters.get("properties", {})
+
     def _calls(self, gesture: Gesture) -> list[tuple[str, dict[str, object]]]:
         match gesture:
             case Click(x=x, y=y, button=button, count=count):
@@ -202,8 +216,11 @@ class _Offer:
                 }
                 return [(DRAG, ends)]
             case Scroll(x=x, y=y):
+                turn: dict[str, object] = {"deltaX": gesture.right, "deltaY": gesture.down}
+                if self._takes(WHEEL, "x"):
+                    return [(WHEEL, {"x": x, "y": y, **turn})]
                 # The wheel turns where the mouse is.
-                return [(MOVE, {"x": x, "y": y}), (WHEEL, {"deltaX": gesture.right, "deltaY": gesture.down})]
+                return [(MOVE, {"x": x, "y": y}), (WHEEL, turn)]
             case Look():
                 return []
             case Unusable(why=why):

@@ -107,11 +107,10 @@ DONE = openai_response(openai_message("It costs €5."))
 
 async def test_one_action_that_needs_several_tools_is_asked_for_once() -> None:
     typed = gemini_calls(("type_text_at", {"x": 500, "y": 500, "text": "lamp"}), text="I search.")
-    actions, asked = await play([typed, gemini_answer("Found it.")], *[PAGE] * 6, model="gemini:m-1")
+    actions, asked = await play([typed, gemini_answer("Found it.")], *[PAGE] * 5, model="gemini:m-1")
     assert calls(actions) == [
         ("browser_mouse_click_xy", {"x": 500, "y": 250}),
         ("browser_press_key", {"key": "Control+a"}),
-        ("browser_press_key", {"key": "Delete"}),
         ("browser_type", {"text": "lamp"}),
         ("browser_press_key", {"key": "Enter"}),
         ("finish", {"answer": "Found it."}),
@@ -139,6 +138,22 @@ async def test_several_actions_in_one_reply_are_carried_out_in_order() -> None:
         ("browser_navigate_back", {}),
         ("browser_wait_for", {"time": 2}),
         ("finish", {"answer": "It costs €5."}),
+    ]
+
+
+async def test_tools_that_do_more_at_once_save_steps() -> None:
+    typing = tool("browser_type", "text", text="string", submit="boolean")
+    wheel = tool("browser_mouse_wheel", deltaX="integer", deltaY="integer", x="number", y="number")
+    tools = (*(one for one in POINTED if one.name != wheel.name), typing, wheel)
+    moves: list[dict[str, Any]] = [
+        {"type": "scroll", "x": 4, "y": 5, "scroll_x": 0, "scroll_y": 300},
+        {"type": "type", "text": "lamp"},
+        {"type": "keypress", "keys": ["ENTER"]},
+    ]
+    actions, _ = await play([openai_actions(*moves), DONE], *[PAGE] * 3, tools=tools)
+    assert calls(actions)[:2] == [
+        ("browser_mouse_wheel", {"x": 4, "y": 5, "deltaX": 0, "deltaY": 300}),
+        ("browser_type", {"text": "lamp", "submit": True}),
     ]
 
 

@@ -220,10 +220,12 @@ def _type(call: _Call) -> tuple[Gesture, ...]:
 
 
 def _type_at(call: _Call) -> tuple[Gesture, ...]:
-    """The older action: a click, by default clearing the field before, and Enter after the text."""
-    clear = (Press(keys=("Control", "a")), Press(keys=("Delete",))) if call.args.clear_before_typing else ()
+    """The older action: a click, by default replacing what the field holds, and Enter after the text."""
+    select = (Press(keys=("Control", "a")),) if call.args.clear_before_typing else ()
     enter = (Press(keys=("Enter",)),) if call.args.press_enter is not False else ()
-    return (*_click()(call), *clear, Type(text=call.need("text")), *enter)
+    text = call.need("text")
+    typed = Type(text=text) if text else Press(keys=("Delete",))
+    return (*_click()(call), *select, typed, *enter)
 
 
 def _press(call: _Call) -> tuple[Gesture, ...]:

@@ -198,7 +198,7 @@ async def gemini_gestures(name: str, args: dict[str, Any]) -> tuple[Gesture, ...
         return (await conversation.ask(VIEW)).gestures
 
 
-CLEAR = (Press(keys=("Control", "a")), Press(keys=("Delete",)))
+SELECT = Press(keys=("Control", "a"))
 ENTER = Press(keys=("Enter",))
 POINT = {"x": 500, "y": 500}
 
@@ -209,7 +209,8 @@ POINT = {"x": 500, "y": 500}
         ("click_at", {"x": 999, "y": 0}, [Click(x=999, y=0)]),
         ("click_at", POINT, [Click(x=500, y=250)]),
         ("hover_at", POINT, [Move(x=500, y=250)]),
-        ("type_text_at", POINT | {"text": "a"}, [Click(x=500, y=250), *CLEAR, Type(text="a"), ENTER]),
+        ("type_text_at", POINT | {"text": "a"}, [Click(x=500, y=250), SELECT, Type(text="a"), ENTER]),
+        ("type_text_at", POINT | {"text": ""}, [Click(x=500, y=250), SELECT, Press(keys=("Delete",)), ENTER]),
         (
             "type_text_at",
             POINT | {"text": "a", "press_enter": False, "clear_before_typing": False},
