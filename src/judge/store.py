@@ -1,6 +1,7 @@
 """The run folder: its layout, who may write it, and how large a record in it may become.
 
-Layout (contract): `runs/<run_id>/results/<task_id>/{result.json, trajectory/, snapshots/, steps.jsonl, verdicts/}`.
+Layout (contract): `runs/<run_id>/results/<task_id>/{result.json, trajectory/, snapshots/, steps.jsonl, verdicts/}`,
+and `final/` where a final look was recorded.
 Every step is flushed before the next begins; everything else is written atomically.
 
 What is written must stay readable, so everything that a participant, a page or a judge model wrote passes `bounded`
@@ -46,6 +47,7 @@ _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 # JSON allows these characters inside a string, but many readers of lines end a line at them.
 _LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 _ATTEMPTS = "attempts"
+_FINAL = "final"
 
 # Of a file, for what does not grow with the number of steps or tasks: the task, the answer, key points, the reason.
 _REST_BYTES = 4_000_000
@@ -121,11 +123,18 @@ class TaskStore:
         Returns the fields of the step that name them: paths relative to the task's folder, and digests of the bytes
         written. Those of the screenshot are `None` when there was none.
         """
-        snapshot = cut_snapshot(page.snapshot, _MAX_SNAPSHOT_CHARS).encode("utf-8", "backslashreplace")
-        files = {"snapshot": (f"snapshots/step_{index:03d}.yaml", snapshot)}
+        return self._write_page(page, f"trajectory/step_{index:03d}", f"snapshots/step_{index:03d}")
+
+    def write_final_page(self, page: Page) -> dict[str, str | None]:
+        """Write the final look, as `write_page` does; `trajectory/` holds only what came before an action."""
+        (self.folder / _FINAL).mkdir(exist_ok=True)
+        return self._write_page(page, f"{_FINAL}/screenshot", f"{_FINAL}/snapshot")
+
+    def _write_page(self, page: Page, screenshot: str, snapshot: str) -> dict[str, str | None]:
+        text = cut_snapshot(page.snapshot, _MAX_SNAPSHOT_CHARS).encode("utf-8", "backslashreplace")
+        files = {"snapshot": (f"{snapshot}.yaml", text)}
         if page.screenshot is not None:
-            suffix = _SUFFIXES.get(page.media_type, "jpg")
-            files["screenshot"] = (f"trajectory/step_{index:03d}.{suffix}", page.screenshot)
+            files["screenshot"] = (f"{screenshot}.{_SUFFIXES.get(page.media_type, 'jpg')}", page.screenshot)
         fields: dict[str, str | None] = {"screenshot": None, "screenshot_sha256": None}
         for kind, (name, data) in files.items():
             (self.folder / name).write_bytes(data)

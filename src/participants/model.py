@@ -7,7 +7,7 @@ not a step of the attempt.
 import asyncio
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from participants.base import Observation, Reply, per_attempt
@@ -88,6 +88,39 @@ class ModelParticipant:
         await self._model.aclose()
 
 
+class Turns:
+    """Bounds the time of a turn, and waits on the page while the model cannot be used."""
+
+    def __init__(self, model: str, *, timeout_s: float = TURN_TIMEOUT_S) -> None:
+        self._model = model
+        self._timeout_s = timeout_s
+        self._lost = 0
+
+    async def take(self, ask: Callable[[], Awaitable[Action | None]]) -> Action:
+        """The action that `ask` gives, or one that waits, for up to three turns in a row.
+
+        After that it raises the `ModelError`; a refused key raises at once.
+        """
+        action: Action | None = None
+        error: ModelError | None = None
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                action = await ask()
+        except TimeoutError:
+            error = ModelUnavailable(f"{self._model} did not answer within {self._timeout_s:g} s")
+        except ModelKeyRefused:
+            raise  # waiting does not help
+        except ModelError as caught:
+            error = caught
+        # One lost turn costs a step, an error the whole task: wait on the page until it looks permanent.
+        self._lost = 0 if action else self._lost + 1
+        if error is not None:
+            log.warning("%s", error)
+            if self._lost > MAX_LOST_TURNS:
+                raise error
+        return action or Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought="No usable idea yet.")
+
+
 @dataclass
 class _Call:
     """A tool call that was made. Its result is known when the next observation arrives."""
@@ -104,34 +137,13 @@ class ModelAgent:
 
     def __init__(self, model: Model, *, turn_timeout_s: float = TURN_TIMEOUT_S) -> None:
         self._model = model
-        self._turn_timeout_s = turn_timeout_s
+        self._turns = Turns(model.name, timeout_s=turn_timeout_s)
         self._calls: list[_Call] = []
-        self._lost_turns = 0
 
     async def __call__(self, observation: Observation) -> Action:
-        """The next action. While the model cannot be reached the agent waits on the page for up to three turns.
-
-        After that it raises the `ModelError`; a refused key raises at once.
-        """
+        """The next action. Raises a `ModelError` as `Turns.take` does."""
         self._note_result(observation)
-        action: Action | None = None
-        error: ModelError | None = None
-        try:
-            async with asyncio.timeout(self._turn_timeout_s):
-                action = await self._ask(observation)
-        except TimeoutError:
-            error = ModelUnavailable(f"{self._model.name} did not answer within {self._turn_timeout_s:g} s")
-        except ModelKeyRefused:
-            raise  # waiting does not help
-        except ModelError as caught:
-            error = caught
-        # One lost turn costs a step, an error the whole task: wait on the page until it looks permanent.
-        self._lost_turns = 0 if action else self._lost_turns + 1
-        if error is not None:
-            log.warning("%s", error)
-            if self._lost_turns > MAX_LOST_TURNS:
-                raise error
-        action = action or Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought="No usable idea yet.")
+        action = await self._turns.take(lambda: self._ask(observation))
         params = clip(json.dumps(action.params, ensure_ascii=True), _MAX_PARAMS_CHARS)
         page = observation.page
         self._calls.append(_Call(page.url, f"{action.tool} {params}", action.thought, page.snapshot))

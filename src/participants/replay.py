@@ -5,13 +5,15 @@ The script is given by `--script` or `WABE_REPLAY_SCRIPT`; several files are sep
 
 A file holds `[[scripts]]`, each with the `task` as the judge sends it (white space is normalised), an optional
 `website`, and `[[scripts.steps]]`. A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
-name an element, `role`, `name` and `nth` (from 0; negative counts from the end). `after = { role, name }` delays a step
-until such an element is there, so that the effect of an earlier step has arrived.
+name an element, `role`, `name` and `nth` (from 0; negative counts from the end). `browser_drag` takes two of them as
+`start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. `after = { role,
+name }` delays a step until such an element is there, so that the effect of an earlier step has arrived.
 """
 
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -20,10 +22,13 @@ from participants.base import Decide, Observation, ParticipantOptions, Reply, pe
 from shared.errors import ConfigError
 from shared.files import parse_toml, read_text, reason_of
 from shared.models import Action, Record
+from shared.protocol import is_result
 from shared.snapshot import Node, Snapshot, parse_snapshot
 
 MAX_WAITS = 4
 _WAIT_S = 1
+# Roles of fields that `browser_fill_form` knows under another name.
+_FIELD_TYPES = MappingProxyType({"searchbox": "textbox", "spinbutton": "textbox", "switch": "checkbox"})
 # A task and its website, normalised; no website for any.
 _Key = tuple[str, str | None]
 
@@ -63,6 +68,13 @@ class Wanted(Record):
         return f'{self.role} "{self.name}"{number}' if self.name is not None else f"{self.role}{number}"
 
 
+class FormField(Wanted):
+    """A field of `browser_fill_form`; `type` is the element's role unless given."""
+
+    value: str
+    type: str | None = None
+
+
 class ScriptStep(Record):
     """One reply. With `repeat` it is sent again until the attempt ends."""
 
@@ -72,6 +84,9 @@ class ScriptStep(Record):
     role: str | None = None
     name: str | None = None
     nth: int = 0
+    start: Wanted | None = None
+    end: Wanted | None = None
+    fields: tuple[FormField, ...] = ()
     after: Wanted | None = None
     thought: str = ""
     repeat: bool = False
@@ -80,16 +95,43 @@ class ScriptStep(Record):
     def _is_one_reply(self) -> Self:
         if (self.say is None) == (self.tool is None):
             raise ValueError("a step has either `tool` or `say`")
-        if self.say is not None and (self.params or self.role or self.name or self.thought):
-            raise ValueError("a step with `say` takes no `params`, `role`, `name` or `thought`")
+        if self.say is not None and (self.params or self.elements or self.name or self.thought):
+            raise ValueError("a step with `say` takes no `params`, `thought` or elements")
         if self.name is not None and self.role is None:
             raise ValueError("`name` needs a `role`")
+        if (self.start is None) != (self.end is None):
+            raise ValueError("`start` and `end` need each other")
         return self
 
     @property
     def element(self) -> Wanted | None:
         """The element that the step acts on."""
         return None if self.role is None else Wanted(role=self.role, name=self.name, nth=self.nth)
+
+    @property
+    def elements(self) -> tuple[Wanted, ...]:
+        """Every element that the step names."""
+        return tuple(filter(None, (self.element, self.start, self.end, *self.fields)))
+
+    def params_for(self, refs: Mapping[Wanted, str]) -> dict[str, Any]:
+        """The parameters, with the references of the elements. Descriptions are for readers of the recording."""
+        params = dict(self.params)
+        if self.element is not None:
+            params |= {"element": str(self.element), "target": refs[self.element]}
+        if self.start is not None and self.end is not None:
+            params |= {"startElement": str(self.start), "startTarget": refs[self.start]}
+            params |= {"endElement": str(self.end), "endTarget": refs[self.end]}
+        if self.fields:
+            params["fields"] = [
+                {
+                    "target": refs[field],
+                    "name": str(field),
+                    "type": field.type or _FIELD_TYPES.get(field.role, field.role),
+                    "value": field.value,
+                }
+                for field in self.fields
+            ]
+        return params
 
 
 class Script(Record):
@@ -169,11 +211,11 @@ class Player:
         self._sent = False
 
     def reply(self, snapshot: str, feedback: str | None) -> Action | str:
-        """The next reply: an action, or text that is sent unchanged. `feedback` says why the last reply failed."""
+        """The next reply: an action, or text that is sent unchanged. `feedback` is the judge's on the last reply."""
         if self._sent:
             step = self._steps[self._at]
             # An unreadable reply is meant to fail; an action is tried once more, on the new snapshot.
-            if feedback is not None and step.tool is not None:
+            if feedback is not None and not is_result(feedback) and step.tool is not None:
                 self._failures += 1
                 if self._failures > 1:
                     return _finish(f"Step {self._at + 1} failed twice: {feedback}")
@@ -186,21 +228,20 @@ class Player:
         return self._play(self._steps[self._at], snapshot)
 
     def _play(self, step: ScriptStep, snapshot: str) -> Action | str:
-        page = parse_snapshot(snapshot) if step.after is not None or step.element is not None else Snapshot()
+        page = parse_snapshot(snapshot) if step.after is not None or step.elements else Snapshot()
         if step.after is not None and _find(page, step.after) is None:
             return self._wait(step.after)
-        params = dict(step.params)
-        if step.element is not None:
-            node = _find(page, step.element)
-            if node is None:
-                return self._wait(step.element)
-            # The description is for readers of the recording; the judge acts on the reference.
-            params |= {"element": str(step.element), "target": node.ref}
+        refs: dict[Wanted, str] = {}
+        for wanted in step.elements:
+            node = _find(page, wanted)
+            if node is None or node.ref is None:
+                return self._wait(wanted)
+            refs[wanted] = node.ref
         self._sent = True
         if step.say is not None:
             return step.say
         thought = step.thought or f"Next: {step.tool}" + (f" on {step.element}." if step.element else ".")
-        return Action(tool=step.tool or "", params=params, thought=thought)
+        return Action(tool=step.tool or "", params=step.params_for(refs), thought=thought)
 
     def _wait(self, wanted: Wanted) -> Action:
         self._waits += 1

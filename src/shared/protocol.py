@@ -4,7 +4,7 @@ A judge's message in order (the first three lines where they apply)::
 
     Task: …             once, in the first message of an attempt
     Website: …
-    Feedback: …         if the last reply failed
+    Feedback: …         if the last reply failed; or `Result: …`, what it gave beyond the page
     Tools:
     - browser_click: …
     Reply format: …
@@ -45,6 +45,9 @@ from shared.text import clip, escape_line, excerpt, unescape_line, without_surro
 FINISH = "finish"
 CLOSE = "browser_close"
 ENDING_TOOLS = frozenset({FINISH, CLOSE})
+
+# Begins the feedback on an action that succeeded, such as what `browser_find` found.
+RESULT = "Result: "
 
 MAX_URL_CHARS = 2_048
 MAX_TITLE_CHARS = 300
@@ -113,6 +116,11 @@ def _reply_format(tools: Sequence[ToolSpec]) -> str:
     """With an example of the first tool that clicks."""
     clicking = next((tool.name for tool in tools if tool.name in ("browser_click", "browser_mouse_click_xy")), None)
     return POINT_REPLY_FORMAT if clicking == "browser_mouse_click_xy" else REPLY_FORMAT
+
+
+def is_result(feedback: str) -> bool:
+    """Whether feedback reports what an action gave, and no failure."""
+    return feedback.startswith(RESULT)
 
 
 def parse_observation(text: str, screenshot: bytes | None = None, media_type: str = "image/jpeg") -> Observation:

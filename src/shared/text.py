@@ -16,6 +16,8 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|([nrt\\]))")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _ACTION_LINE = re.compile(r"<([^<>]+)> -> ([A-Z]+(?: [A-Z]+)*)(?: \(-?[0-9.]{1,20}, -?[0-9.]{1,20}\))?(?:: ([^<>]*))?")
+# The note of `judge.browser.action_lines.with_downloads`, with all that comes before it.
+_DOWNLOADS = re.compile(r"(<[^<>]+> -> [A-Z]+(?: [A-Z]+)*(?: \([\d., -]*\))?) \(download: [^()<>]*\)")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 _UNNAMED = {escape[1]: character for character, escape in _NAMED.items()}
 
@@ -61,12 +63,18 @@ def without_surrogates(text: str) -> str:
 
 
 def split_line(line: str) -> tuple[str, str, str | None] | None:
-    """Subject, verb and value of an action line; `None` for any other text.
+    """Subject, verb and value of an action line, without its downloads; `None` for any other text.
 
     Coordinates belong to no part, except behind a value, which they end: `<Map img> -> DRAG: to page (1, 2) to (3, 4)`.
     """
-    match = _ACTION_LINE.fullmatch(line)
+    match = _ACTION_LINE.fullmatch(without_downloads(line))
     return None if match is None else (match[1], match[2], match[3])
+
+
+def without_downloads(line: str) -> str:
+    """An action line without the note of the files that the page began to download."""
+    match = _DOWNLOADS.match(line)
+    return line if match is None else match[1] + line[match.end() :]
 
 
 def _code_of(match: re.Match[str]) -> str:

@@ -85,6 +85,9 @@ def write_attempt(task: TaskStore, result: Attempt) -> Attempt:
         )
         steps.append(task.append_step(step.model_copy(update=task.write_page(step.index, page))))
     written = result.model_copy(update={"steps": tuple(steps)})
+    if look := result.final_look:
+        files = task.write_final_page(Page(url="", title="", snapshot="- text: the end", screenshot=JPEG + b"end"))
+        written = written.model_copy(update={"final_look": look.model_copy(update=files)})
     task.write_result(written.to_json())
     return written
 

@@ -95,6 +95,7 @@ def write_task(
     stop_reason: StopReason | None = None,
     cost_usd: float | None = 0.0125,
     seed: int = 0,
+    has_final_look: bool = False,
 ) -> Attempt:
     """Write one task with screenshots, snapshots, steps, verdict, result. `says` is the participant's text."""
     rng = random.Random(seed)
@@ -104,6 +105,10 @@ def write_task(
     for index in range(steps):
         written.append(_step(index, steps, task, place.write_page(index, _page(task, index, image)), says, rng))
         place.append_step(written[-1])
+    final_look = None
+    if has_final_look:
+        page = _page(task, steps, image)
+        final_look = Step(index=steps, url=page.url, title=page.title, **place.write_final_page(page))
     stop = stop_reason or _ENDS.get(outcome, rng.choice(("finished", "finished", "max_steps")))
     verdict = None if outcome == "aborted" else _verdict(outcome, steps, says, cost_usd, rng)
     began = BEGAN + 40 * seed
@@ -111,6 +116,7 @@ def write_task(
     result = Attempt(
         task=task,
         steps=tuple(written),
+        final_look=final_look,
         stop_reason=stop,
         max_steps=15,
         final_answer=says if stop == "finished" else None,
@@ -142,7 +148,10 @@ def write_synthetic_run(
     cost_usd: float | None = 0.0125,
     same_length: bool = True,
 ) -> RunStore:
-    """A whole run: every outcome occurs when there are at least five tasks. The same seed gives the same run."""
+    """A whole run: every outcome occurs when there are at least five tasks. The same seed gives the same run.
+
+    Only `task_001` has a final look.
+    """
     rng = random.Random(seed)
     store = RunStore(output_dir, run_id)
     store.create()
@@ -161,7 +170,15 @@ def write_synthetic_run(
         outcome = known[number] if number < 4 else rng.choices(known, (50, 40, 4, 4))[0]
         results.append(
             write_task(
-                store, task, outcome, steps=length, image=picture, says=says, cost_usd=cost_usd, seed=seed + number
+                store,
+                task,
+                outcome,
+                steps=length,
+                image=picture,
+                says=says,
+                cost_usd=cost_usd,
+                seed=seed + number,
+                has_final_look=number == 1,
             )
         )
     store.write_run(a_run_record(store, results, role))

@@ -199,6 +199,47 @@ def test_an_action_that_fails_twice_ends_the_attempt_with_the_cause() -> None:
     assert "moved again" in last.params["answer"]
 
 
+def test_the_result_of_an_action_is_not_a_failure() -> None:
+    player = play(ScriptStep(tool="browser_find", params={"text": "lamp"}), DONE)
+    player.reply(SNAPSHOT, None)
+    assert action(player.reply(SNAPSHOT, "Result: found 3 matches")).params == {"answer": "done"}
+
+
+def test_both_ends_of_a_drag_are_found_by_name() -> None:
+    drag = ScriptStep(
+        tool="browser_drag", start=Wanted(role="link", name="Lamps", nth=1), end=Wanted(role="link", name="Desk Lamps")
+    )
+    params = action(play(drag).reply(SNAPSHOT, None)).params
+    assert (params["startTarget"], params["endTarget"]) == ("e6", "e3")
+
+
+def test_the_fields_of_a_form_are_found_by_name() -> None:
+    form = '- textbox "Name" [ref=e1]\n- searchbox "Search" [ref=e2]\n- textbox "Name" [ref=e3]'
+    fields = [
+        {"role": "textbox", "name": "Name", "nth": 1, "value": "Ann"},
+        {"role": "searchbox", "value": "lamp"},
+        {"role": "textbox", "name": "Name", "type": "combobox", "value": "Bob"},
+    ]
+    step = ScriptStep.model_validate({"tool": "browser_fill_form", "fields": fields})
+    found = action(play(step).reply(form, None)).params["fields"]
+    assert [(field["target"], field["type"], field["value"]) for field in found] == [
+        ("e3", "textbox", "Ann"),
+        ("e2", "textbox", "lamp"),
+        ("e1", "combobox", "Bob"),
+    ]
+
+
+def test_a_form_with_a_missing_field_is_waited_for() -> None:
+    step = ScriptStep.model_validate({"tool": "browser_fill_form", "fields": [{"role": "textbox", "value": "Ann"}]})
+    assert action(play(step).reply(SNAPSHOT, None)).tool == "browser_wait_for"
+
+
+def test_coordinates_are_sent_as_they_are_written() -> None:
+    point = {"x": 412, "y": 88}
+    step = ScriptStep(tool="browser_mouse_click_xy", params=point)
+    assert action(play(step).reply(SNAPSHOT, None)).params == point
+
+
 def test_a_retry_that_has_to_wait_is_still_a_retry() -> None:
     player = play(CLICK, DONE)
     player.reply(SNAPSHOT, None)
@@ -248,6 +289,8 @@ def test_a_script_for_the_website_takes_precedence() -> None:
         ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', say = 'y' }]", "scripts.0.steps.0"),
         ("[[scripts]]\ntask = 't'\nsteps = [{ say = 'y', role = 'link' }]", "scripts.0.steps.0"),
         ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', name = 'y' }]", "scripts.0.steps.0"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', end = { role = 'y' } }]", "scripts.0.steps.0"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', fields = [{ role = 'y' }] }]", "scripts.0.steps.0.fields.0"),
         ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', typo = 'y' }]", "scripts.0.steps.0.typo"),
         ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', nth = 'y' }]", "scripts.0.steps.0.nth"),
         ("[[scripts", "line 1, column 10: not TOML"),

@@ -7,7 +7,7 @@ action. Coordinates come last: `<Search textbox> -> CLICK (412, 88)`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +20,10 @@ MAX_NAME_CHARS = 100
 MAX_VALUE_CHARS = 200
 MAX_SHOWN_URL_CHARS = 500
 MAX_LISTED = 10
+MAX_DOWNLOADS = 3
 
+# Subject, verb and coordinates.
+_BEFORE_VALUE = re.compile(r"<[^<>]+> -> [A-Z]+(?: [A-Z]+)*(?: \([\d., -]*\))?")
 _BRACKETS = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›"})
 # Control characters other than white space, bidirectional controls, invisible formatters, surrogates, tags.
 _INVISIBLE = re.compile(
@@ -37,6 +40,21 @@ def action_line(checked: CheckedAction, snapshot: Snapshot | None, hit: points.H
     subject, verb, value = _facts(checked.tool, checked.params, snapshot, hit)
     at = " to ".join(map(points.written, points.points_of(checked.params)))
     return f"<{subject}> -> {verb}" + (f": {value}" if value else "") + (f" {at}" if at else "")
+
+
+def with_downloads(line: str, names: Sequence[str]) -> str:
+    """The line with the names of the files that the page began to download: `<List link> -> CLICK (download: a.pdf)`.
+
+    They come before the value, which the participant may have written: it cannot pretend a download.
+    """
+    if not names:
+        return line
+    # Parentheses would end the note.
+    shown = [one_line(name, MAX_NAME_CHARS).replace("(", "[").replace(")", "]") for name in names[:MAX_DOWNLOADS]]
+    more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
+    head = _BEFORE_VALUE.match(line)
+    at = head.end() if head else len(line)
+    return f"{line[:at]} (download: {', '.join(shown)}{more}){line[at:]}"
 
 
 def one_line(text: str, limit: int) -> str:

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from judge.browser.action_lines import action_line
+from judge.browser.action_lines import MAX_DOWNLOADS, action_line, with_downloads
 from judge.browser.points import Viewport
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
@@ -39,14 +39,16 @@ from shared.models import (
     Timings,
     ToolSpec,
 )
-from shared.protocol import ENDING_TOOLS, FINISH, REPLY_EXAMPLE, parse_reply, render_observation
+from shared.protocol import ENDING_TOOLS, FINISH, REPLY_EXAMPLE, RESULT, parse_reply, render_observation
 from shared.snapshot import Snapshot, cut_snapshot, parse_snapshot, without_boxes
-from shared.text import without_surrogates
+from shared.text import excerpt, without_surrogates
 
 BLOCKED = "blocked_address"
 FOUND_AGAIN = "element_found_again"
 MAX_UNREADABLE = 3
 _ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
+# How the browser's server begins an answer.
+_RESULT_HEADING = "### Result\n"
 _KEPT_TABS = 8
 
 _log = logging.getLogger(__name__)
@@ -158,13 +160,15 @@ def _understand(
 class EpisodeEnd(Record):
     """How an attempt ended. `blame` and `error` name the cause unless the participant ended it.
 
-    `participant_s` is how much of `task_timeout_s` the participant used. `navigations` are those after the last
-    recorded step: a page that breaks the browser on the way leaves no step. `is_astray` says whether the participant
-    itself had led the browser off the task's website without returning. `settle` is how pages were waited for, and
-    `needs_real_time` says that this could not work for the site.
+    `final_look` is the page after the end, if no step shows it. `participant_s` is how much of `task_timeout_s` the
+    participant used. `navigations` are those after the last recorded step or final look: a page that breaks the browser
+    on the way leaves no step. `is_astray` says whether the participant itself had led the browser off the task's
+    website without returning. `settle` is how pages were waited for, and `needs_real_time` says that this could not
+    work for the site.
     """
 
     steps: tuple[Step, ...] = ()
+    final_look: Step | None = None
     stop_reason: StopReason
     final_answer: str | None = None
     error: str | None = None
@@ -215,6 +219,7 @@ class Episode:
         self._context_id = uuid4().hex
         self._steps: list[Step] = []
         self._feedback: str | None = None
+        self._downloads: tuple[str, ...] = ()
         self._answer: str | None = None
         self._unreadable = 0
         self._versions: dict[str, str] = {}
@@ -222,6 +227,8 @@ class Episode:
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
         self._content: object = None
+        self._ended: StopReason | ParticipantError | None = None
+        self._final_look: Step | None = None
         out_of_time = OutOfTime(f"used all of its {config.task_timeout_s:g} s (task_timeout_s)")
         self._clock = Clock(config.task_timeout_s, out_of_time)
 
@@ -232,23 +239,28 @@ class Episode:
         error: WabeError | None = None
         try:
             async with asyncio.timeout(self._config.attempt_limit_s) as limit:
-                stop = await self._play()
+                await self._play()
         except TimeoutError:
             if not limit.expired():
                 raise
-            # A fault that happened first is the cause, even if closing the browser took until the limit.
-            error = self._fault or OutOfTime(
-                f"the attempt did not end within {self._config.attempt_limit_s:g} s (attempt_timeout_s)"
-            )
+            # What happened first is the cause, even if the final look or closing the browser took until the limit.
+            if self._ended is None:
+                error = self._fault or OutOfTime(
+                    f"the attempt did not end within {self._config.attempt_limit_s:g} s (attempt_timeout_s)"
+                )
         except (ParticipantError, EnvironmentFault) as caught:
             error = caught
         # Isolation boundary: an internal error fails only this attempt.
         except Exception as caught:  # noqa: BLE001
             error = WabeError(f"judge fault: {type(caught).__name__}: {str(caught)[:500]}")
-        if isinstance(error, ParticipantError):
-            stop = "task_timeout" if isinstance(error, OutOfTime) else "participant_error"
+        ended = error or self._ended
+        if isinstance(ended, ParticipantError):
+            error, stop = ended, "task_timeout" if isinstance(ended, OutOfTime) else "participant_error"
+        elif isinstance(ended, str):
+            stop = ended
         return EpisodeEnd(
             steps=tuple(self._steps),
+            final_look=self._final_look,
             stop_reason=stop,
             final_answer=self._answer,
             error=error.message if error else None,
@@ -264,7 +276,7 @@ class Episode:
             needs_real_time=isinstance(error, ClockStalled),
         )
 
-    async def _play(self) -> StopReason:
+    async def _play(self) -> None:
         async with self._connect() as participant, self._browsers() as browser:
             self._versions = browser.versions
             try:
@@ -272,18 +284,23 @@ class Episode:
                 mode = await settle_mode(setting, self._task.website)
                 self._settle = mode
                 await browser.open(self._task.website, mode)
-                for index in range(self._config.max_steps):
-                    if index and self._config.step_delay:
-                        await asyncio.sleep(self._config.step_delay)
-                    if stop := await self._step(participant, browser, index):
-                        if stop == "finished":
-                            await self._look_finally(browser, index + 1)
-                        return stop
+                try:
+                    self._ended = await self._take_steps(participant, browser)
+                except ParticipantError as error:
+                    self._ended = error
+                await self._look_finally(browser)
             except EnvironmentFault as fault:
                 self._fault = fault
                 raise
             finally:
                 self._navigations = shortened(self._route.went(browser.take_hops()))
+
+    async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:
+        for index in range(self._config.max_steps):
+            if index and self._config.step_delay:
+                await asyncio.sleep(self._config.step_delay)
+            if stop := await self._step(participant, browser, index):
+                return stop
         return "max_steps"
 
     async def _step(self, participant: Participant, browser: Browser, index: int) -> StopReason | None:
@@ -294,7 +311,9 @@ class Episode:
         with _timed(times, "observe_s"):
             async with self._browser_time(limit):
                 page = await browser.observe()
-                record = self._record_page(index, page, browser)
+                self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
+                self._downloads = ()
+                record = self._record_page(index, page, browser, self._store.write_page(index, page))
                 self._content = _content(page)
         times |= {"settle_s": page.settled.real_s, "page_s": page.settled.page_s}
         try:
@@ -316,18 +335,21 @@ class Episode:
         self._stepped(step)
         return stop
 
-    async def _look_finally(self, browser: Browser, index: int) -> None:
-        """Record what the page became while the participant was replying, if it changed: checks judge the last look."""
+    async def _look_finally(self, browser: Browser) -> None:
+        """Record the page once more if no step shows it: its last action, or the page itself, changed it since.
+
+        Checks judge it and reports show it; no model sees it.
+        """
         limit = Clock(self._config.step_timeout_s, BrowserFault("the final look took too long"))
         # The attempt has ended: whatever breaks now, it is judged on what is recorded already.
         with suppress(WabeError):
-            async with self._browser_time(limit):
+            # Not the participant's time, which may be used up.
+            async with limit.running():
                 page = await browser.observe()
-                if _content(page) == self._content:
-                    return
-                step = Step(**self._record_page(index, page, browser))
-            await self._observed(step)
-            self._steps.append(self._store.append_step(step))
+            if _content(page) != self._content:
+                self._feedback = None
+                files = self._store.write_final_page(page)
+                self._final_look = Step(**self._record_page(len(self._steps), page, browser, files))
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -349,9 +371,8 @@ class Episode:
             )
         return without_surrogates(text)
 
-    def _record_page(self, index: int, page: Page, browser: Browser) -> dict[str, Any]:
+    def _record_page(self, index: int, page: Page, browser: Browser, files: dict[str, str | None]) -> dict[str, Any]:
         """The observation's fields of the step's record; the rest of the step adds to them."""
-        files = self._store.write_page(index, page)
         hops = browser.take_hops()
         if index == 0:
             self._route.landed(page)
@@ -412,11 +433,17 @@ class Episode:
             record["outcome"] = Outcome(ok=True, line=understood.line)
             return "finished"
         result = await self._execute(checked, browser, limit, record)
-        # The text of these tools is their result; the effect of any other action shows on the next page.
-        self._feedback = result.text if not result.ok or checked.tool in _ANSWERING_TOOLS else None
+        if not result.ok:
+            self._feedback = result.text
+        else:
+            # The text of these tools is their result; the effect of any other action shows on the next page.
+            answers = checked.tool in _ANSWERING_TOOLS
+            self._feedback = RESULT + result.text.removeprefix(_RESULT_HEADING) if answers else None
         line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
+        line = with_downloads(line, result.downloads)
         record["outcome"] = Outcome(ok=result.ok, message=result.text, line=line if result.ok else None)
         record["downloads"] += result.downloads
+        self._downloads = result.downloads
         if result.found_again:
             record["flags"] += (FOUND_AGAIN,)
         if result.refused:
@@ -432,6 +459,8 @@ class Episode:
         seen = len(record["navigations"])
         record["navigations"] += self._route.went(browser.take_hops())
         self._route.acts(checked.tool, checked.params)
+        # Its effect has to be seen, whatever it is.
+        self._content = None
         # A requested wait does not count against the browser's timeout, only against the participant's.
         is_wait = checked.tool == "browser_wait_for"
         async with self._clock.running() if is_wait else self._browser_time(limit):
@@ -454,6 +483,16 @@ def _timed(times: dict[str, float], name: str) -> Iterator[None]:
 
 def _content(page: Page) -> object:
     return page.url, page.title, page.snapshot, page.dialog
+
+
+def _with_downloads(feedback: str | None, names: Sequence[str]) -> str | None:
+    """The feedback with the files that the page began to download since the last observation."""
+    if not names:
+        return feedback
+    more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
+    shown = ", ".join(excerpt(name, 100) for name in names[:MAX_DOWNLOADS]) + more
+    said = f"the page offered {shown} for download; files cannot be downloaded here"
+    return RESULT + said if feedback is None else f"{feedback} Also, {said}."
 
 
 def _shortened_tabs(tabs: tuple[Tab, ...]) -> tuple[Tab, ...]:

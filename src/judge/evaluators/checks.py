@@ -122,7 +122,8 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> _Decision:
     if isinstance(check, AnswerCheck):
         found = _answered(check, recording.answer)
         passed = found.counts and found.passed != inverted
-        return _Decision(passed, found, recording.looks[-1].step.index if recording.looks and passed else None)
+        steps = [look.step.index for look in recording.looks if look.step.outcome is not None]
+        return _Decision(passed, found, steps[-1] if steps and passed else None)
     if not recording.looks:
         raise MissingEvidence("no steps were recorded")
     looks = [look for look in recording.looks if check.on is None or is_at(look, check.on, extra_query=True)]

@@ -14,6 +14,7 @@ from judge.trajectory.record import Trajectory
 from shared.files import read_text, reason_of
 from shared.models import Step
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
+from shared.text import without_downloads
 
 _TYPING = frozenset({"browser_type", "browser_fill_form"})
 _PASTING = ("control+v", "meta+v", "controlormeta+v", "shift+insert")
@@ -105,7 +106,7 @@ class Recording:
         site = Site(home, (*allowed_sites, *task.allowed_sites))
         looks: list[Look] = []
         typed: frozenset[tuple[str, str]] = frozenset()
-        for step in trajectory.steps:
+        for step in trajectory.observations:
             path = trajectory.folder / step.snapshot if step.snapshot else None
             look = Look(step, path, site.holds(step.url), site.is_home(step.url))
             if looks and looks[-1].is_own and _types(looks[-1].step):
@@ -114,11 +115,11 @@ class Recording:
         return cls(tuple(looks), trajectory.final_answer)
 
     def actions(self, looks: Iterable[Look]) -> Iterator[tuple[int, str]]:
-        """Step index and line of every action that was executed on the task's own site."""
+        """Step index and line, without downloads, of every action that was executed on the task's own site."""
         for look in looks:
             outcome = look.step.outcome
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
-                yield look.step.index, outcome.line
+                yield look.step.index, without_downloads(outcome.line)
 
 
 def _types(step: Step) -> bool:

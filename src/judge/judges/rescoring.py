@@ -31,7 +31,7 @@ WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
         "unreadable_replies": "the participant kept sending replies that could not be read",
     }
 )
-_PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "verdicts", "attempts", "scores")
+_PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "final", "verdicts", "attempts", "scores")
 # Deeper than any layout; bounds the search where a file system does not.
 _MAX_DEPTH = 32
 
@@ -177,7 +177,7 @@ def _why_settled(trajectory: Trajectory, off_site: str) -> str | None:
     why = WHY_ZERO.get(trajectory.stop_reason) if trajectory.stop_reason else None
     if why is not None:
         return f"{why}: {trajectory.error}" if trajectory.error else why
-    if off_site == "fail" and any(OFF_SITE in step.flags for step in trajectory.steps):
+    if off_site == "fail" and any(OFF_SITE in step.flags for step in trajectory.observations):
         return "off-site play: a page outside the task's website was visited"
     return None
 

@@ -115,10 +115,10 @@ def _write_run(
 def _place_images(store: RunStore, task: TaskView, target: Path) -> None:
     folder = target / "images" / task.row.task_id
     folder.mkdir(parents=True, exist_ok=True)
-    source = store.task(task.row.task_id).folder / "trajectory"
-    for step in task.steps:
-        if step.image:
-            place_image(source / step.image, folder / step.image)
+    source = store.task(task.row.task_id).folder
+    for step in (*task.steps, *([task.final_look] if task.final_look else [])):
+        if step.image and step.record.screenshot:
+            place_image(source / step.record.screenshot, folder / step.image)
 
 
 def place_image(source: Path, target: Path) -> None:

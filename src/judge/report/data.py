@@ -30,7 +30,7 @@ from shared.text import one_line
 RowOutcome = Literal["success", "failure", "unscored", "aborted", "unfinished"]
 OUTCOMES: tuple[RowOutcome, ...] = ("success", "failure", "unscored", "aborted", "unfinished")
 LEVELS = ("easy", "medium", "hard", "unknown")
-_IMAGE = re.compile(r"trajectory/([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
+_IMAGE = re.compile(r"(?:trajectory|final)/([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
 _IMAGE_STARTS = (b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF")
 _IMAGE_HEAD_BYTES = 65_536
 _MAX_IMAGE_SIDE = 65_535
@@ -128,6 +128,7 @@ class TaskView:
 
     row: TaskRow
     steps: tuple[StepView, ...] = ()
+    final_look: StepView | None = None
     verdicts: tuple[VerdictView, ...] = ()
     answer: str | None = None
     error: str | None = None
@@ -193,6 +194,7 @@ def read_task(store: TaskStore) -> TaskView:
     return TaskView(
         row=_row(result, scores),
         steps=tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps),
+        final_look=_step_view(store, result.final_look) if result.final_look else None,
         verdicts=verdicts,
         answer=result.final_answer,
         error=result.cause,

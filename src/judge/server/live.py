@@ -48,7 +48,7 @@ _TEXT_CHARS = 300
 _PAUSE_S = 0.2
 
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_IMAGE = re.compile(r"step_\d{3,6}\.(?:jpg|png|webp)")
+_IMAGE = re.compile(r"(?:step_\d{3,6}|(screenshot))\.(?:jpg|png|webp)")
 # Rendering the page of a long episode takes a while and much memory.
 _RENDERED_AT_ONCE = 2
 # A viewer that stops reading is disconnected.
@@ -305,7 +305,7 @@ class _Pages:
 
 def _screenshot(store: TaskStore | None, name: str) -> Response:
     # The name is checked before it becomes part of a path, and a link could lead out of the folder.
-    if store is None or not _IMAGE.fullmatch(name):
+    if store is None or not (image := _IMAGE.fullmatch(name)):
         return _MISSING
-    path = store.folder / "trajectory" / name
+    path = store.folder / ("final" if image[1] else "trajectory") / name
     return FileResponse(path, headers=_HEADERS) if path.is_file() and not path.is_symlink() else _MISSING

@@ -100,21 +100,31 @@ def read_steps(path: Path) -> tuple[Step, ...]:
 
 
 def with_digests(folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
-    """A `result.json` with the digests of its steps' files as they are now, `None` for one that is missing.
+    """A `result.json` with the digests of its pages' files as they are now, `None` for one that is missing.
 
     Raises `TrajectoryError` for a file that cannot be read.
     """
-    steps = []
-    for step in result["steps"]:
-        made = dict(step)
-        for kind in ("screenshot", "snapshot"):
-            path = folder / step[kind] if step.get(kind) else None
-            try:
-                made[f"{kind}_sha256"] = sha256_file(path) if path is not None and path.is_file() else None
-            except OSError as error:
-                raise TrajectoryError(f"{path}: {error.strerror or error}") from None
-        steps.append(made)
-    return {**result, "steps": steps}
+    made = {**result, "steps": [_with_digests(folder, step) for step in result["steps"]]}
+    if result.get("final_look"):
+        made["final_look"] = _with_digests(folder, result["final_look"])
+    return made
+
+
+def _with_digests(folder: Path, page: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(page)
+    for kind in ("screenshot", "snapshot"):
+        path = folder / page[kind] if page.get(kind) else None
+        try:
+            made[f"{kind}_sha256"] = sha256_file(path) if path is not None and path.is_file() else None
+        except OSError as error:
+            raise TrajectoryError(f"{path}: {error.strerror or error}") from None
+    return made
+
+
+def recorded_pages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The steps of a `result.json` and its final look."""
+    final_look = result.get("final_look")
+    return [*result["steps"], *([final_look] if final_look else [])]
 
 
 def evidence_problems(recorded: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
@@ -122,7 +132,7 @@ def evidence_problems(recorded: Mapping[str, Any], found: Mapping[str, Any]) -> 
 
     `recorded` is its `result.json`, `found` the same `with_digests` of the files.
     """
-    for step, now in zip(recorded["steps"], found["steps"], strict=True):
+    for step, now in zip(recorded_pages(recorded), recorded_pages(found), strict=True):
         for kind in ("screenshot", "snapshot"):
             digest = now[f"{kind}_sha256"]
             if step.get(f"{kind}_sha256") != digest:
@@ -137,9 +147,10 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
     attempt = Attempt.from_json(result, source=str(path))
     is_digested = result["schema_version"] == RESULT_SCHEMA
     screenshots = tuple(_inside(folder, step.screenshot) for step in attempt.steps if step.screenshot)
-    for step in attempt.steps:
-        if step.snapshot:
-            _inside(folder, step.snapshot)
+    final_look = attempt.final_look
+    others = [step.snapshot for step in attempt.observations] + ([final_look.screenshot] if final_look else [])
+    for name in filter(None, others):
+        _inside(folder, name)
     found = with_digests(folder, result)
     try:
         if is_digested and (problem := next(evidence_problems(result, found), None)):
@@ -154,6 +165,7 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
         thoughts=tuple(attempt.thoughts),
         screenshots=screenshots,
         steps=attempt.steps,
+        final_look=final_look,
         final_answer=attempt.final_answer,
         stop_reason=attempt.stop_reason,
         error=attempt.error,

@@ -24,7 +24,8 @@ _LATER_OF_TASK = ("checks", "allowed_sites")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 # What a verdict rests on: neither the verdict itself, nor what is derived from these keys (`action_history`,
-# `thoughts`), nor times. `network` and `probes` are not recorded yet and count as null.
+# `thoughts`), nor times. `network` and `probes` are not recorded yet and count as null. A final look counts as well,
+# where there is one: attempts without one keep the digest that they were recorded with.
 _EVIDENCE = (
     *(*_OF_TASK, "scenario_key_points", *_LATER_OF_TASK),
     *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
@@ -35,13 +36,14 @@ class Attempt(Record):
     """One attempt at a task, once it is over. Times are seconds since 1970; `judge_s` is the wait for the verdict.
 
     `number` counts the task's attempts from 1. `participant_s` is how much of `task_timeout_s` the participant used.
-    `navigations` are those after the last step. `error` and `blame` name the cause where the participant did
-    not end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded
-    none.
+    `final_look` is the page after the end, where no step shows it. `navigations` are those after the last step or
+    final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
+    `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none.
     """
 
     task: Task
     steps: tuple[Step, ...]
+    final_look: Step | None = None
     stop_reason: StopReason
     max_steps: int = Field(ge=1)
     final_answer: str | None = None
@@ -65,9 +67,14 @@ class Attempt(Record):
 
     @property
     def steps_taken(self) -> int:
-        """The participant's steps: without the final look, which has no outcome."""
+        """The participant's steps. Older versions recorded the final look as one more, without an outcome."""
         has_final_look = self.stop_reason == "finished" and bool(self.steps) and self.steps[-1].outcome is None
         return len(self.steps) - has_final_look
+
+    @property
+    def observations(self) -> tuple[Step, ...]:
+        """The steps and the final look."""
+        return self.steps if self.final_look is None else (*self.steps, self.final_look)
 
     @property
     def outcome(self) -> TaskOutcome:
@@ -110,7 +117,7 @@ class Attempt(Record):
     @property
     def flags(self) -> list[str]:
         """The flags of all steps (such as `off_site`), each once, in order."""
-        return list(dict.fromkeys(flag for step in self.steps for flag in step.flags))
+        return list(dict.fromkeys(flag for step in self.observations for flag in step.flags))
 
     def to_json(self) -> dict[str, Any]:
         """The contract's `result.json`, readable by the Online-Mind2Web evaluator (v1).
@@ -128,7 +135,7 @@ class Attempt(Record):
             "thoughts": self.thoughts,
             "final_result_response": self.final_answer or "",
             "agent_final_answer": self.final_answer,
-            **{key: fields[key] for key in ("steps", "navigations", *_OF_ATTEMPT)},
+            **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             "settle": self.settle,
             "is_aborted": self.is_aborted,
             "attempt": self.number,
@@ -167,6 +174,7 @@ class Attempt(Record):
                     "ended_at": datetime.fromisoformat(times["ended_at"]).timestamp(),
                     "judge_s": times["judge_s"],
                     # Absent in older versions.
+                    "final_look": value.get("final_look"),
                     "participant_s": times.get("participant_s", 0.0),
                     "navigations": value.get("navigations", ()),
                     "settle": value.get("settle"),
@@ -195,9 +203,9 @@ class Attempt(Record):
 class Trajectory(Record):
     """An attempt on disk, in whatever layout it was stored: what judges read.
 
-    `screenshots` are absolute paths in step order. Foreign layouts (Online-Mind2Web v1 and v2) have no step records and
-    no `attempt`: `steps` is empty there. `sha256` is the digest of the evidence as it is on disk; `is_digested` says
-    that its recorder wrote digests as well, and that they match.
+    `screenshots` are absolute paths in step order, without that of the final look, which no model sees. Foreign layouts
+    (Online-Mind2Web v1 and v2) have no step records and no `attempt`: `steps` is empty there. `sha256` is the digest of
+    the evidence as it is on disk; `is_digested` says that its recorder wrote digests as well, and that they match.
     """
 
     folder: Path
@@ -206,6 +214,7 @@ class Trajectory(Record):
     thoughts: tuple[str, ...] = ()
     screenshots: tuple[Path, ...] = ()
     steps: tuple[Step, ...] = ()
+    final_look: Step | None = None
     final_answer: str | None = None
     stop_reason: StopReason | None = None
     error: str | None = None
@@ -214,10 +223,18 @@ class Trajectory(Record):
     is_digested: bool = False
     attempt: Attempt | None = None
 
+    @property
+    def observations(self) -> tuple[Step, ...]:
+        """The steps and the final look."""
+        return self.steps if self.final_look is None else (*self.steps, self.final_look)
+
 
 def evidence_sha256(result: Mapping[str, Any]) -> str:
     """The digest of a trajectory, from its `result.json`: the steps in it carry the digests of their files."""
-    return sha256_json({key: result.get(key) for key in _EVIDENCE})
+    evidence = {key: result.get(key) for key in _EVIDENCE}
+    if (final_look := result.get("final_look")) is not None:
+        evidence["final_look"] = final_look
+    return sha256_json(evidence)
 
 
 def first_mistake(error: ValidationError) -> str:

@@ -1,4 +1,4 @@
-"""Gemini models over google-genai. The only file that imports that SDK.
+"""Gemini models over google-genai. Only this file and `gemini_computer` import that SDK.
 
 Wire format: generateContent of the Gemini API (https://ai.google.dev/api/generate-content).
 """
@@ -55,22 +55,33 @@ class GeminiModel(HTTPModel):
             seed=request.seed,
             max_output_tokens=request.max_output_tokens,
         )
-        response = await self._send(
-            lambda: self._client.aio.models.generate_content(model=self._model, contents=contents, config=config)
+        response = await self._generate([contents], config)
+        candidate = self._candidate(response)
+        parts = (candidate.content.parts if candidate.content else None) or []
+        text = "".join(part.text for part in parts if part.text and not part.thought)
+        reason, usage = _name(candidate.finish_reason), _usage(response.usage_metadata)
+        return self._finished(text, model=response.model_version, reason=reason, usage=usage)
+
+    async def _generate(
+        self, contents: list[types.Content], config: types.GenerateContentConfig
+    ) -> types.GenerateContentResponse:
+        return await self._send(
+            # A copy, because the SDK takes a list of many more types and lists are invariant.
+            lambda: self._client.aio.models.generate_content(model=self._model, contents=[*contents], config=config)
         )
+
+    def _candidate(self, response: types.GenerateContentResponse) -> types.Candidate:
+        """The answer. Raises a `ModelError` when there is none, or the provider cut it."""
         usage = _usage(response.usage_metadata)
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason:
             raise ModelBlocked(f"{self.name} refused the request: {_name(feedback.block_reason)}", usage=usage)
         if not response.candidates:
             raise self._malformed("no candidate", usage)
-        candidate = response.candidates[0]
-        reason = _name(candidate.finish_reason)
+        reason = _name(response.candidates[0].finish_reason)
         if reason in _BLOCKED:
             raise ModelBlocked(f"{self.name} cut the answer: {reason}", usage=usage)
-        parts = (candidate.content.parts if candidate.content else None) or []
-        text = "".join(part.text for part in parts if part.text and not part.thought)
-        return self._finished(text, model=response.model_version, reason=reason, usage=usage)
+        return response.candidates[0]
 
     def _refusal(self, error: errors.APIError) -> ModelError:
         # A wrong key is answered with HTTP 400.

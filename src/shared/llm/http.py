@@ -102,11 +102,15 @@ class HTTPModel(ABC):
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Ask the model. Raises a `ModelError`; no error text contains the key."""
+        return await self._bounded(lambda: self._ask(request))
+
+    async def _bounded(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """One call within the time limit. Whatever goes wrong in it is raised as a `ModelError`."""
         requests = _Requests()
         token = _requests.set(requests)
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._ask(request)
+                return await ask()
         except TimeoutError:
             why = f"{self.name} did not answer within {self._timeout_s:g} s"
             raise ModelUnavailable(why, usage=requests.usage) from None

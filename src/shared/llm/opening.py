@@ -7,11 +7,14 @@ from pydantic import SecretStr
 
 from shared.errors import ConfigError
 from shared.imports import collector_paused
+from shared.llm.computer import ComputerModel
 from shared.llm.model import BeforeRetry, Model
 from shared.settings import Settings
 
 if TYPE_CHECKING:
-    from shared.llm.http import HTTPModel
+    from shared.llm.gemini_computer import GeminiComputer
+    from shared.llm.http import HTTPModel, Options
+    from shared.llm.openai_computer import OpenAIComputer
 
 PROVIDERS = ("gemini", "openai")
 
@@ -59,7 +62,8 @@ def open_model(
 ) -> Model:
     """The model `provider:model`; `base_url` outranks the one in `settings`. Raises `ConfigError` without its SDK."""
     require_sdk(name, settings, purpose)
-    provider = provider_of(name, settings)
+    options = _options(name, settings, timeout_s)
+    options |= {"base_url": base_url or options.get("base_url"), "before_retry": before_retry}
     adapter: type[HTTPModel]
     # An SDK takes most of a second to import, a part of it only when its client is made.
     with collector_paused():
@@ -67,11 +71,23 @@ def open_model(
             from shared.llm.gemini import GeminiModel as adapter
         else:
             from shared.llm.openai import OpenAIModel as adapter
-        return adapter(
-            name.partition(":")[2],
-            # Endpoints without keys (vLLM, Ollama) still want the header to be there.
-            api_key=provider.key.get_secret_value() if provider.key else "none",
-            base_url=base_url or provider.base_url,
-            timeout_s=timeout_s,
-            before_retry=before_retry,
-        )
+        return adapter(name.partition(":")[2], **options)
+
+
+def open_computer_model(name: str, settings: Settings, *, purpose: str, timeout_s: float) -> ComputerModel:
+    """The same for a model that operates a browser by its provider's computer-use tool."""
+    require_sdk(name, settings, purpose)
+    adapter: type[GeminiComputer | OpenAIComputer]
+    with collector_paused():
+        if name.startswith("gemini:"):
+            from shared.llm.gemini_computer import GeminiComputer as adapter
+        else:
+            from shared.llm.openai_computer import OpenAIComputer as adapter
+        return adapter(name.partition(":")[2], **_options(name, settings, timeout_s))
+
+
+def _options(name: str, settings: Settings, timeout_s: float) -> "Options":
+    provider = provider_of(name, settings)
+    # Endpoints without keys (vLLM, Ollama) still want the header to be there.
+    key = provider.key.get_secret_value() if provider.key else "none"
+    return {"api_key": key, "base_url": provider.base_url, "timeout_s": timeout_s}

@@ -72,6 +72,35 @@ def openai_answer(text: str | None, *, finish: str = "stop", refusal: str | None
     )
 
 
+def gemini_calls(*calls: tuple[str, dict[str, Any]], text: str | None = None, finish: str = "STOP") -> Answer:
+    """An answer with function calls; a signature belongs to each."""
+    parts: list[dict[str, Any]] = [] if text is None else [{"text": text}]
+    parts += [
+        {"functionCall": {"name": name, "args": args, "id": f"f{number}"}, "thoughtSignature": "c2ln"}
+        for number, (name, args) in enumerate(calls)
+    ]
+    return Answer({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}]})
+
+
+def openai_response(*items: dict[str, Any], response_id: str = "r1") -> Answer:
+    """An answer of the Responses API."""
+    body = {"id": response_id, "object": "response", "status": "completed", "error": None, "output": list(items)}
+    return Answer(body)
+
+
+def computer_call(*actions: dict[str, Any], call_id: str = "c1", checks: tuple[str, ...] = ()) -> dict[str, Any]:
+    """An item of such an answer: one action as the older tool gives it, several as the newer one does."""
+    known: dict[str, Any] = {"action": actions[0]} if len(actions) == 1 else {"actions": list(actions)}
+    safety = [{"id": f"s{number}", "code": "malicious_instructions", "message": m} for number, m in enumerate(checks)]
+    call = {"type": "computer_call", "id": f"i-{call_id}", "call_id": call_id, "status": "completed"}
+    return {**call, **known, "pending_safety_checks": safety}
+
+
+def openai_message(text: str) -> dict[str, Any]:
+    """An item of such an answer: text."""
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+
+
 def openai_error(
     status: int, message: str, *, code: str | None = None, param: str | None = None, **headers: str
 ) -> Answer:

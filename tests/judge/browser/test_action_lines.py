@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.action_lines import MAX_NAME_CHARS, MAX_VALUE_CHARS, action_line, one_line
+from judge.browser.action_lines import MAX_NAME_CHARS, MAX_VALUE_CHARS, action_line, one_line, with_downloads
 from judge.browser.tools import CheckedAction, check_action, offered_tools
 from shared.models import Action
 from shared.snapshot import Snapshot, parse_snapshot
-from shared.text import split_line
+from shared.text import split_line, without_downloads
 
 SNAPSHOT = parse_snapshot(
     """
@@ -270,3 +270,38 @@ def test_text_in_a_line_is_bounded_and_stays_the_same_the_second_time(text: str,
     once = one_line(text, limit)
     assert len(once) <= limit
     assert one_line(once, limit) == once
+
+
+@pytest.mark.parametrize(
+    ("written", "noted"),
+    [
+        ("<List link> -> CLICK", "<List link> -> CLICK (download: a.pdf)"),
+        ("<List link> -> CLICK (412, 88)", "<List link> -> CLICK (412, 88) (download: a.pdf)"),
+        ("<navigation> -> GOTO: https://s.test/", "<navigation> -> GOTO (download: a.pdf): https://s.test/"),
+        (
+            "<Name textbox> -> TYPE: x (download: b.pdf)",
+            "<Name textbox> -> TYPE (download: a.pdf): x (download: b.pdf)",
+        ),
+    ],
+)
+def test_downloads_are_noted_before_what_a_participant_wrote(written: str, noted: str) -> None:
+    assert with_downloads(written, ["a.pdf"]) == noted
+    assert without_downloads(noted) == written
+
+
+def test_a_typed_note_is_part_of_the_value() -> None:
+    written = line("browser_type", target="e1", text="x (download: b.pdf)")
+    assert without_downloads(written) == written
+    assert parts_of(written)[2] == "x (download: b.pdf)"
+
+
+def test_of_many_downloads_the_first_are_named() -> None:
+    noted = with_downloads("<page> -> PRESS: Enter", [f"{number}.csv" for number in range(9)])
+    assert noted == "<page> -> PRESS (download: 0.csv, 1.csv, 2.csv and 6 more): Enter"
+
+
+@given(texts)
+def test_no_name_of_a_download_breaks_out_of_its_note(name: str) -> None:
+    noted = with_downloads("<List link> -> CLICK: holding Shift", [name + ") : <x> -> CLICK (", "b"])
+    assert without_downloads(noted) == "<List link> -> CLICK: holding Shift"
+    assert noted.splitlines() == [noted]

@@ -1,16 +1,25 @@
-"""After `finish` the page is looked at once more: checks of the end are judged on what it became."""
+"""The page is looked at once more when an attempt ends before a step has shown what became of it."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from helpers.episode.scripted import ScriptedBrowser, play_episode
+from helpers.episode.scripted import Acts, ScriptedBrowser, play_episode
+from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
+from helpers.results import a_result, a_step
+from judge.episode.episode import EpisodeEnd
+from judge.judges.rescoring import judge_stored
+from judge.judges.webjudge import WebJudge
 from judge.store import TaskStore, load_trajectory
 from judge.trajectory.record import Attempt
-from shared.errors import BrowserFault
-from shared.models import Page, Task
+from shared.errors import BrowserFault, ParticipantUnreachable
+from shared.llm.model import ImagePart
+from shared.models import Action, Page, Task
 
 SAVING, SAVED, BROKEN = "- status: Saving", "- status: Saved", ""
+CLICK = Action(tool="browser_click")
 
 
 class ChangingBrowser(ScriptedBrowser):
@@ -24,34 +33,89 @@ class ChangingBrowser(ScriptedBrowser):
         snapshot = next(self._snapshots)
         if snapshot == BROKEN:
             raise BrowserFault("gone")
-        return (await super().observe()).model_copy(update={"snapshot": snapshot})
+        picture = JPEG + snapshot.encode()
+        return (await super().observe()).model_copy(update={"snapshot": snapshot, "screenshot": picture})
+
+
+async def disconnects() -> Action:
+    raise ParticipantUnreachable("gone")
+
+
+def last_page(folder: Path, end: EpisodeEnd) -> str | None:
+    """The snapshot of the final look, if there was one."""
+    return (folder / (end.final_look.snapshot or "")).read_text() if end.final_look else None
+
+
+def stored(folder: Path, end: EpisodeEnd) -> Attempt:
+    task = Task(task_id="t", website="https://shop.example/", task="Save.")
+    facts = end.model_dump(exclude={"is_astray"})
+    result = Attempt.model_validate({"task": task, "max_steps": 9, **facts})
+    TaskStore(folder).write_result(result.to_json())
+    return result
 
 
 @pytest.mark.parametrize(
-    ("snapshots", "recorded"),
-    [((SAVING, SAVED), [SAVING, SAVED]), ((SAVING, SAVING), [SAVING]), ((SAVING, BROKEN), [SAVING])],
+    ("snapshots", "final"),
+    [((SAVING, SAVED), SAVED), ((SAVING, SAVING), None), ((SAVING, BROKEN), None)],
     ids=["changed", "unchanged", "browser gone"],
 )
-def test_a_page_that_changed_while_the_participant_replied_is_recorded(
-    tmp_path: Path, snapshots: tuple[str, ...], recorded: list[str]
+def test_a_page_that_changed_while_the_participant_finished_is_recorded(
+    tmp_path: Path, snapshots: tuple[str, ...], final: str | None
 ) -> None:
     end = play_episode(tmp_path, ChangingBrowser(*snapshots))
-    assert end.stop_reason == "finished"
-    assert [(tmp_path / (step.snapshot or "")).read_text() for step in end.steps] == recorded
+    assert (end.stop_reason, len(end.steps), last_page(tmp_path, end)) == ("finished", 1, final)
 
 
-def test_the_final_look_is_not_a_step_of_the_participant(tmp_path: Path) -> None:
-    end = play_episode(tmp_path, ChangingBrowser(SAVING, SAVED))
-    task = Task(task_id="t", website="https://shop.example/", task="Save.")
-    result = Attempt(
-        task=task,
-        steps=end.steps,
-        stop_reason=end.stop_reason,
-        max_steps=1,
-        number=1,
-        started_at=end.started_at,
-        ended_at=end.ended_at,
-    )
-    assert (len(result.steps), result.steps_taken, len(result.action_history)) == (2, 1, 1)
-    TaskStore(tmp_path).write_result(result.to_json())
-    assert [step.outcome is None for step in load_trajectory(tmp_path).steps] == [False, True]
+@pytest.mark.parametrize(
+    ("actions", "config", "stop_reason"),
+    [
+        ((CLICK,), {"max_steps": 1}, "max_steps"),
+        ((None,), {}, "task_timeout"),
+        ((disconnects,), {}, "participant_error"),
+    ],
+    ids=["over the steps", "out of time", "gone"],
+)
+def test_every_end_that_is_not_a_fault_has_its_final_look(
+    tmp_path: Path, actions: tuple[Acts, ...], config: dict[str, Any], stop_reason: str
+) -> None:
+    end = play_episode(tmp_path, ChangingBrowser(SAVING, SAVED), *actions, **config)
+    assert (end.stop_reason, len(end.steps), last_page(tmp_path, end)) == (stop_reason, 1, SAVED)
+
+
+def test_the_effect_of_the_last_action_is_recorded_even_if_the_page_reads_the_same(tmp_path: Path) -> None:
+    end = play_episode(tmp_path, ChangingBrowser(SAVING, SAVING), CLICK, max_steps=1)
+    assert last_page(tmp_path, end) == SAVING
+
+
+def test_a_final_look_that_never_ends_does_not_change_how_the_attempt_ended(tmp_path: Path) -> None:
+    class Hanging(ChangingBrowser):
+        async def observe(self) -> Page:
+            page = await super().observe()
+            if page.snapshot == SAVED:
+                await asyncio.Event().wait()
+            return page
+
+    end = play_episode(tmp_path, Hanging(SAVING, SAVED))
+    assert (end.stop_reason, end.error, end.final_look) == ("finished", None, None)
+
+
+def test_the_final_look_lies_outside_the_trajectory_and_is_no_step(tmp_path: Path) -> None:
+    result = stored(tmp_path, play_episode(tmp_path, ChangingBrowser(SAVING, SAVED)))
+    assert (len(result.steps), result.steps_taken, len(result.action_history)) == (1, 1, 1)
+    assert [path.name for path in (tmp_path / "trajectory").iterdir()] == ["step_000.jpg"]
+    trajectory = load_trajectory(tmp_path)
+    assert trajectory.screenshots == (tmp_path / "trajectory" / "step_000.jpg",)
+    assert trajectory.final_look == result.final_look
+
+
+def test_no_judge_model_sees_the_final_look(tmp_path: Path) -> None:
+    model = ScriptedModel(webjudge_script())
+    stored(tmp_path, play_episode(tmp_path, ChangingBrowser(SAVING, SAVED)))
+    asyncio.run(judge_stored(TaskStore(tmp_path), WebJudge(parts_for(model))))
+    images = [part.data for request in model.requests for part in request.parts if isinstance(part, ImagePart)]
+    assert set(images) == {JPEG + SAVING.encode()}
+
+
+def test_the_final_look_of_older_versions_is_not_a_step_of_the_participant() -> None:
+    result = a_result(steps=(a_step(0), a_step(1, outcome=None)))
+    assert (len(result.steps), result.steps_taken) == (2, 1)

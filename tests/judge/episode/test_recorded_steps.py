@@ -9,7 +9,8 @@ from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
 from judge.browser.session import ToolResult
 from judge.browser.tools import offered_tools
-from shared.models import Action, Page
+from shared.models import Action, Page, ToolSpec
+from shared.protocol import is_result
 
 
 class Downloading(ScriptedBrowser):
@@ -81,3 +82,45 @@ def test_an_action_by_coordinates_is_recorded_by_what_was_hit_or_refused_with_th
     outcomes = [step.outcome for step in steps if step.outcome]
     assert [outcome.line for outcome in outcomes] == ["<Go button> -> CLICK (5, 10)", "<page> -> CLICK (50, 10)", None]
     assert "the point (1000, 10) is outside the viewport, which is 1000 by 500 pixels" in outcomes[2].message
+
+
+def test_downloads_are_in_the_action_line_and_in_the_feedback(tmp_path: Path) -> None:
+    end = play_episode(tmp_path, Downloading(), Action(tool="browser_click"))
+    first, last = end.steps
+    assert first.outcome is not None
+    assert first.outcome.line == "<page> -> CLICK (download: with the action.pdf)"
+    names = '"with the action.pdf", "while observed.csv"'
+    assert last.feedback == f"Result: the page offered {names} for download; files cannot be downloaded here"
+
+
+def test_a_download_is_reported_once(tmp_path: Path) -> None:
+    class DownloadingOnce(ScriptedBrowser):
+        async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+            return ToolResult(ok=True, text="", downloads=("a.pdf",))
+
+    unknown = Action(tool="browser_unknown")
+    end = play_episode(tmp_path, DownloadingOnce(), Action(tool="browser_click"), unknown)
+    assert [bool(step.feedback and "a.pdf" in step.feedback) for step in end.steps] == [False, True, False]
+
+
+def test_a_failed_action_with_a_download_stays_a_complaint(tmp_path: Path) -> None:
+    class Failing(ScriptedBrowser):
+        async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+            return ToolResult(ok=False, text="It is covered.", downloads=('a"\n.pdf',))
+
+    end = play_episode(tmp_path, Failing(), Action(tool="browser_click"))
+    said = end.steps[1].feedback or ""
+    assert said == ('It is covered. Also, the page offered "a\'\\n.pdf" for download; files cannot be downloaded here.')
+    assert not is_result(said)
+
+
+def test_what_an_informational_tool_found_is_a_result(tmp_path: Path) -> None:
+    class Finding(ScriptedBrowser):
+        tools = (*ScriptedBrowser.tools, ToolSpec(name="browser_find", description="", parameters={"properties": {}}))
+
+        async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+            return ToolResult(ok=True, text="### Result\n3 matches")
+
+    find = Action(tool="browser_find", params={"text": "lamp"})
+    end = play_episode(tmp_path, Finding(), find)
+    assert end.steps[1].feedback == "Result: 3 matches"

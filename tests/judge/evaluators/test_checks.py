@@ -144,6 +144,9 @@ ACTION: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"line": "<Oak checkbox> -> DRAG: to Cart"}, POINTED, False),
     ({"line": "<Name textbox> -> TYPE"}, POINTED, False),
     ({"pattern": r"\(12, 34\)$"}, [POINTED[3]], False),
+    ({"line": "<List link> -> CLICK"}, [RecordedStep(line="<List link> -> CLICK (download: a.pdf)")], True),
+    ({"pattern": "CLICK$"}, [RecordedStep(line="<List link> -> CLICK (download: a.pdf)")], True),
+    ({"line": "<List link> -> HOVER"}, [RecordedStep(line="<List link> -> CLICK (download: a.pdf)")], False),
 ]
 ANSWER: list[tuple[dict[str, Any], str | None, bool]] = [
     ({"contains": "harvest desk"}, "It is the Harvest  Desk.", True),
@@ -280,3 +283,13 @@ def test_a_check_without_a_description_is_described_by_its_keys() -> None:
     checks = [{"kind": "text", "pattern": "€(\\d+)", "within": "list", "max": 4, "not": True, "at": "any"}]
     task = Task.model_validate({"task_id": "t", "website": "", "task": "x", "checks": checks})
     assert describe(task.checks[0]) == "not: text pattern €(\\d+), max 4, at any, within list"
+
+
+def test_the_final_look_is_the_end(tmp_path: Path) -> None:
+    checks = [{"kind": "page", "url": "/done?order=5"}, {"kind": "answer", "contains": "5"}]
+    ends = recorded_attempt(tmp_path, checks, [SHOP, END], answer="5")
+    final = ends.steps[1].model_copy(update={"outcome": None, "action": None})
+    ends = ends.model_copy(update={"steps": ends.steps[:1], "final_look": final})
+    shown, answered = CheckEvaluator().evaluate(ends)
+    # The page was seen after the only step, the answer was given in it.
+    assert (shown.passed, shown.step, answered.passed, answered.step) == (True, 1, True, 0)

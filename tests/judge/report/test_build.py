@@ -17,6 +17,7 @@ from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.models import Task
 
+TASK = Task(task_id="t1", website="https://www.lamps.example/", task="Find a lamp.")
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'><!-- {{ 7*7 }} \u202e"
 
 
@@ -51,6 +52,18 @@ def test_a_report_has_a_page_per_task_and_every_screenshot(run: RunStore, tmp_pa
     assert index == tmp_path / "report" / "index.html"
     assert len(list((tmp_path / "report" / "tasks").iterdir())) == 6
     assert len(list((tmp_path / "report" / "images").glob("*/step_*.png"))) == 18
+
+
+def test_the_final_page_is_shown_apart_from_the_steps(tmp_path: Path) -> None:
+    store = RunStore(tmp_path, "20260101-000000-test")
+    store.create()
+    write_task(store, TASK, image=a_png(), steps=2, has_final_look=True)
+    task = read_task(store.task("t1"))
+    write_report(store, tmp_path / "report")
+    html = (tmp_path / "report" / "tasks" / "t1.html").read_text()
+    assert (len(task.steps), '<section id="final">' in html) == (2, True)
+    assert "../images/t1/screenshot.png" in tags_of(html).addresses
+    assert (tmp_path / "report" / "images" / "t1" / "screenshot.png").read_bytes() == a_png()
 
 
 def test_every_address_in_a_report_lies_in_its_folder_or_is_a_link_to_the_web(run: RunStore, tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
+from helpers.results import JUDGE, a_finished_run, a_result, a_step, a_verdict
 from judge.commands.app import app
 from judge.judges.factory import code_checksum
 from judge.results.verify import verify_run
 from judge.store import RunStore
+from judge.trajectory.record import evidence_sha256
 from shared.errors import ConfigError
 
 
@@ -23,7 +24,9 @@ def store(tmp_path: Path) -> RunStore:
     judge = JUDGE.model_copy(update={"code_checksum": code, "prompt_checksum": code})
     return a_finished_run(
         tmp_path,
-        a_result("t1", verdict=a_verdict(judge=judge), versions={"browser": "Chromium 1"}),
+        a_result(
+            "t1", verdict=a_verdict(judge=judge), versions={"browser": "Chromium 1"}, final_look=a_step(2, line=None)
+        ),
         a_result("t2", "max_steps", verdict=a_verdict("failure", judge=None)),
         a_result("t3", "environment_fault", steps=(), error="gone", blame="browser"),
     )
@@ -70,6 +73,8 @@ CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "instruction": ("results/t1/result.json", lambda v: v.update(task="Another"), "task_set_checksum"),
     "action": ("results/t1/result.json", lambda v: v["steps"][0]["outcome"].update(line="<x> -> CLICK"), "step 0"),
     "steps": ("results/t1/result.json", lambda v: v["steps"].pop(), "number of steps"),
+    "final look": ("results/t1/result.json", lambda v: v["final_look"].update(url="https://x/"), "trajectory_sha256"),
+    "no final look": ("results/t1/result.json", lambda v: v.update(final_look=None), "trajectory_sha256"),
     "judge": ("results/t1/result.json", lambda v: v["judge"].update(code_checksum="0"), "judging code"),
     "prompt set": ("results/t1/result.json", lambda v: v["judge"].update(prompt_checksum="0"), "prompt set"),
     "unreadable": ("results/t1/result.json", lambda v: v.clear(), "results/t1/result.json"),
@@ -93,6 +98,8 @@ def test_a_change_is_found_and_named(store: RunStore, name: str) -> None:
     [
         "trajectory/step_000.jpg",
         "snapshots/step_001.yaml",
+        "final/screenshot.jpg",
+        "final/snapshot.yaml",
         "result.json",
         "steps.jsonl",
         "verdicts/webjudge-1.json",
@@ -101,6 +108,26 @@ def test_a_change_is_found_and_named(store: RunStore, name: str) -> None:
 def test_a_missing_file_is_found(store: RunStore, name: str) -> None:
     (store.folder / "results" / "t1" / name).unlink()
     assert mismatches(store)
+
+
+@pytest.mark.parametrize("name", ["trajectory/step_000.jpg", "snapshots/step_001.yaml", "final/screenshot.jpg"])
+def test_a_changed_file_is_found(store: RunStore, name: str) -> None:
+    path = store.folder / "results" / "t1" / name
+    path.write_bytes(path.read_bytes() + b"!")
+    assert any(name in mismatch for mismatch in mismatches(store))
+
+
+def test_a_file_beside_the_final_look_belongs_to_nothing(store: RunStore) -> None:
+    (store.folder / "results" / "t1" / "final" / "more.jpg").write_bytes(b"more")
+    assert mismatches(store) == ('results/t1/final/"more.jpg": belongs to no step',)
+
+
+def test_an_attempt_without_a_final_look_has_the_digest_of_one_from_before_there_were_any() -> None:
+    result = a_result("t1").to_json()
+    assert (
+        evidence_sha256({key: value for key, value in result.items() if key != "final_look"})
+        == (result["trajectory_sha256"])
+    )
 
 
 def test_a_run_that_is_not_finished_does_not_match(store: RunStore) -> None:

@@ -235,6 +235,8 @@ async def test_a_finished_task_has_its_page_with_its_screenshots(served: Served)
     answer = await get(served, f"/live/{RUN}/tasks/task_000.html")
     assert "Find lamp number 0" in answer.text
     assert (await get(served, f"/live/{RUN}/images/task_000/step_000.png")).status_code == 200
+    assert (await get(served, f"/live/{RUN}/images/task_000/screenshot.png")).status_code == 404
+    assert (await get(served, f"/live/{RUN}/images/task_001/screenshot.png")).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,251 @@
+"""OpenAI's computer-use tools: `computer`, and `computer_use_preview` for the model of that name.
+
+Wire format: the Responses API (https://platform.openai.com/docs/guides/tools-computer-use). The provider keeps the
+conversation; each request names the response that it follows.
+"""
+
+import base64
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from shared.errors import ModelBlocked, ModelUnavailable
+from shared.llm.computer import (
+    Button,
+    Click,
+    Drag,
+    Gesture,
+    Go,
+    Look,
+    Move,
+    Press,
+    Scroll,
+    Turn,
+    Type,
+    Unusable,
+    View,
+    Wait,
+)
+from shared.llm.openai import OpenAIModel
+from shared.text import clip, without_surrogates
+
+_PREVIEW = "computer-use-preview"
+_BUTTONS: Mapping[str, Button] = MappingProxyType({"left": "left", "right": "right", "wheel": "middle"})
+_WAIT_S = 2
+
+
+class _Point(BaseModel):
+    x: float
+    y: float
+
+
+class _Action(BaseModel):
+    """An action; which of the fields there are depends on its type."""
+
+    type: str
+    x: float | None = None
+    y: float | None = None
+    button: str = "left"
+    keys: list[str] | None = None
+    path: list[_Point] = Field(default_factory=list)
+    scroll_x: float = 0
+    scroll_y: float = 0
+    text: str | None = None
+
+    @property
+    def point(self) -> dict[str, int]:
+        """Raises `ValueError` if there is none."""
+        if self.x is None or self.y is None:
+            raise ValueError("x and y are missing")
+        return {"x": round(self.x), "y": round(self.y)}
+
+
+class _Check(BaseModel):
+    code: str | None = None
+    message: str | None = None
+
+
+class _Piece(BaseModel):
+    type: str = ""
+    text: str | None = None
+    refusal: str | None = None
+
+
+class _Item(BaseModel):
+    """One item of an answer: a call of the computer, a message, the model's reasoning, or another."""
+
+    type: str
+    call_id: str | None = None
+    action: dict[str, Any] | None = None
+    actions: list[dict[str, Any]] | None = None
+    pending_safety_checks: list[_Check] | None = None
+    content: list[_Piece] | None = None
+    summary: list[_Piece] | None = None
+
+
+class _Error(BaseModel):
+    message: str = ""
+
+
+class _Response(BaseModel):
+    id: str
+    output: list[_Item]
+    error: _Error | None = None
+
+
+class OpenAIComputer(OpenAIModel):
+    """One model with a computer-use tool."""
+
+    def converse(self, system: str, task: str) -> "_Conversation":
+        """See `shared.llm.computer.ComputerModel`."""
+        return _Conversation(self, system, task)
+
+    async def respond(self, body: dict[str, Any]) -> _Response:
+        """The answer of the Responses API. Raises a `ModelError`."""
+        return await self._bounded(lambda: self._responded({"model": self._model, "truncation": "auto", **body}))
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether the model needs the older tool."""
+        return self._model.startswith(_PREVIEW)
+
+    async def _responded(self, body: dict[str, Any]) -> _Response:
+        answer = await self._send(lambda: self._client.post("/responses", body=body, cast_to=object))
+        try:
+            response = _Response.model_validate(answer)
+        except ValidationError:
+            raise self._malformed("no response") from None
+        if response.error is not None:
+            raise ModelUnavailable(f"{self.name} answered with an error: {self._clean(response.error.message)}")
+        pieces = [piece for item in response.output for piece in item.content or ()]
+        if refusal := next((piece.refusal for piece in pieces if piece.refusal), None):
+            raise ModelBlocked(f"{self.name} refused: {self._clean(refusal)}")
+        return response
+
+
+class _Conversation:
+    """See `shared.llm.computer.Conversation`. `_calls` are those that the model awaits the result of."""
+
+    def __init__(self, model: OpenAIComputer, system: str, task: str) -> None:
+        self._model = model
+        self._system = system
+        self._task = task
+        self._previous: str | None = None
+        self._calls: list[str] = []
+
+    async def ask(self, view: View) -> Turn:
+        """See `shared.llm.computer.Conversation`."""
+        body: dict[str, Any] = {
+            "instructions": self._system,
+            "tools": [self._tool(view)],
+            "input": self._input(view),
+            **({"previous_response_id": self._previous} if self._previous else {}),
+        }
+        response = await self._model.respond(body)
+        calls = [item for item in response.output if item.type == "computer_call"]
+        self._previous = response.id
+        self._calls = [item.call_id for item in calls if item.call_id]
+        checks = [check for item in calls for check in item.pending_safety_checks or ()]
+        said = [check.message or check.code or "no reason given" for check in checks]
+        return Turn(
+            gestures=tuple(_gesture(action) for item in calls for action in _actions(item)),
+            text=without_surrogates(_text(response.output, "message") or _text(response.output, "reasoning")),
+            confirmation="; ".join(said) if checks else None,
+        )
+
+    def _tool(self, view: View) -> dict[str, Any]:
+        if not self._model.is_preview:
+            return {"type": "computer"}
+        size = {"display_width": view.width, "display_height": view.height}
+        return {"type": "computer_use_preview", **size, "environment": "browser"}
+
+    def _input(self, view: View) -> list[dict[str, Any]]:
+        data = base64.b64encode(view.screenshot).decode("ascii")
+        url = f"data:{view.media_type};base64,{data}"
+        items: list[dict[str, Any]] = [
+            {
+                "type": "computer_call_output",
+                "call_id": call,
+                "output": {"type": "computer_screenshot", "image_url": url},
+            }
+            for call in self._calls
+        ]
+        texts = [] if self._previous else [self._task]
+        texts += [view.note] if view.note else []
+        content: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in texts]
+        # The result of a call is the screenshot.
+        content += [] if self._calls else [{"type": "input_image", "image_url": url}]
+        return items + ([{"role": "user", "content": content}] if content else [])
+
+
+def _actions(item: _Item) -> list[dict[str, Any]]:
+    if item.actions is not None:
+        return item.actions
+    return [{}] if item.action is None else [item.action]
+
+
+def _text(items: list[_Item], kind: str) -> str:
+    pieces = [piece for item in items if item.type == kind for piece in (item.content or item.summary or ())]
+    return "\n".join(piece.text for piece in pieces if piece.text)
+
+
+def _gesture(written: dict[str, Any]) -> Gesture:
+    """What one action means."""
+    shown = clip(str(written.get("type")), 40)
+    try:
+        action = _Action.model_validate(written)
+        make = _GESTURES.get(action.type)
+        if make is None:
+            return Unusable(why=f"there is no action {shown!r}")
+        if action.keys and action.type != "keypress":
+            return Unusable(why=f"{shown!r} is not possible with keys held")
+        return make(action)
+    except ValueError as error:
+        # Pydantic's message has a line for each mistake.
+        return Unusable(why=f"the action {shown!r} is malformed: {clip(' '.join(str(error).split()), 200)}")
+
+
+def _click(action: _Action) -> Gesture:
+    if action.button == "back":
+        return Go(direction="back")
+    if action.button == "forward":
+        return Go(direction="forward")
+    if action.button not in _BUTTONS:
+        raise ValueError(f"unknown button {action.button[:40]!r}")
+    return Click(**action.point, button=_BUTTONS[action.button])
+
+
+def _drag(action: _Action) -> Gesture:
+    if len(action.path) < 2:
+        raise ValueError("the path has fewer than two points")
+    start, end = action.path[0], action.path[-1]
+    return Drag(x=round(start.x), y=round(start.y), to_x=round(end.x), to_y=round(end.y))
+
+
+def _type(action: _Action) -> Gesture:
+    if action.text is None:
+        raise ValueError("text is missing")
+    return Type(text=action.text)
+
+
+def _press(action: _Action) -> Gesture:
+    if not action.keys:
+        raise ValueError("keys are missing")
+    return Press(keys=tuple(action.keys))
+
+
+_GESTURES: Mapping[str, Callable[[_Action], Gesture]] = MappingProxyType(
+    {
+        "click": _click,
+        "double_click": lambda action: Click(**action.point, count=2),
+        "move": lambda action: Move(**action.point),
+        "drag": _drag,
+        "scroll": lambda action: Scroll(**action.point, right=round(action.scroll_x), down=round(action.scroll_y)),
+        "type": _type,
+        "keypress": _press,
+        "wait": lambda _: Wait(seconds=_WAIT_S),
+        "screenshot": lambda _: Look(),
+    }
+)

@@ -1,0 +1,336 @@
+"""The providers' computer-use tools over the wire: what is asked, and what the answers mean."""
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from helpers.llm.servers import (
+    Answer,
+    ModelCall,
+    computer_call,
+    gemini_answer,
+    gemini_calls,
+    openai_error,
+    openai_message,
+    openai_response,
+    serving,
+)
+from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelUnavailable
+from shared.llm.computer import (
+    Click,
+    Conversation,
+    Drag,
+    Gesture,
+    Go,
+    Look,
+    Move,
+    Press,
+    Scroll,
+    Type,
+    Unusable,
+    View,
+    Visit,
+    Wait,
+)
+from shared.llm.gemini_computer import GeminiComputer
+from shared.llm.openai_computer import OpenAIComputer
+
+VIEW = View(url="https://a.test/", screenshot=b"one", media_type="image/jpeg", width=1000, height=500)
+NEXT = VIEW.model_copy(update={"screenshot": b"two", "note": "It failed."})
+PREVIEW = "computer-use-preview"
+
+
+@asynccontextmanager
+async def talking(
+    kind: type[OpenAIComputer | GeminiComputer], *answers: Answer, model: str = "m"
+) -> AsyncIterator[tuple[Conversation, list[ModelCall]]]:
+    """A conversation with a server that gives these answers, and the requests that it received."""
+    async with serving(*answers) as server:
+        client = kind(model, api_key="secret-key", base_url=server.url, timeout_s=5, retry_delay_s=0.01)
+        try:
+            yield client.converse("Be careful.", "Task: Buy"), server.received
+        finally:
+            await client.aclose()
+
+
+# --- OpenAI ---
+
+
+async def openai_gestures(*actions: dict[str, Any]) -> tuple[Gesture, ...]:
+    async with talking(OpenAIComputer, openai_response(computer_call(*actions))) as (conversation, _):
+        return (await conversation.ask(VIEW)).gestures
+
+
+@pytest.mark.parametrize(
+    ("action", "gesture"),
+    [
+        ({"type": "click", "x": 4, "y": 5, "button": "left"}, Click(x=4, y=5)),
+        ({"type": "click", "x": 4, "y": 5, "button": "wheel", "keys": None}, Click(x=4, y=5, button="middle")),
+        ({"type": "click", "x": 4, "y": 5, "button": "back"}, Go(direction="back")),
+        ({"type": "double_click", "x": 4, "y": 5}, Click(x=4, y=5, count=2)),
+        ({"type": "move", "x": 4, "y": 5}, Move(x=4, y=5)),
+        (
+            {"type": "drag", "path": [{"x": 1, "y": 2}, {"x": 9, "y": 9}, {"x": 3, "y": 4}]},
+            Drag(x=1, y=2, to_x=3, to_y=4),
+        ),
+        ({"type": "scroll", "x": 4, "y": 5, "scroll_x": 0, "scroll_y": -300}, Scroll(x=4, y=5, down=-300)),
+        ({"type": "type", "text": "lamp"}, Type(text="lamp")),
+        ({"type": "keypress", "keys": ["CTRL", "A"]}, Press(keys=("CTRL", "A"))),
+        ({"type": "wait"}, Wait(seconds=2)),
+        ({"type": "screenshot"}, Look()),
+    ],
+)
+async def test_an_action_of_openais_is_understood(action: dict[str, Any], gesture: Gesture) -> None:
+    assert await openai_gestures(action) == (gesture,)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"type": "teleport", "x": 1, "y": 1},
+        {"type": "click"},
+        {"type": "click", "x": "far", "y": 1},
+        {"type": "click", "x": 1, "y": 1, "button": "third"},
+        {"type": "click", "x": 1, "y": 1, "keys": ["SHIFT"]},
+        {"type": "drag", "path": [{"x": 1, "y": 1}]},
+        {"type": "type"},
+        {"type": "keypress", "keys": []},
+        {"x": 1},
+    ],
+)
+async def test_an_unknown_or_malformed_action_of_openais_is_named(action: dict[str, Any]) -> None:
+    (gesture,) = await openai_gestures(action)
+    assert isinstance(gesture, Unusable)
+    assert len(gesture.why) < 300
+
+
+async def test_several_actions_and_calls_of_openais_are_one_turn() -> None:
+    items = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Search first."}]},
+        computer_call({"type": "move", "x": 1, "y": 1}, {"type": "type", "text": "a"}, call_id="c1"),
+        computer_call({"type": "wait"}, call_id="c2"),
+    ]
+    async with talking(OpenAIComputer, openai_response(*items), openai_response(openai_message("Done."))) as (
+        conversation,
+        asked,
+    ):
+        turn = await conversation.ask(VIEW)
+        last = await conversation.ask(NEXT)
+    assert turn.gestures == (Move(x=1, y=1), Type(text="a"), Wait(seconds=2))
+    assert (turn.text, turn.confirmation) == ("Search first.", None)
+    assert (last.gestures, last.text) == ((), "Done.")
+    results = [item for item in asked[1].body["input"] if item.get("type") == "computer_call_output"]
+    assert [result["call_id"] for result in results] == ["c1", "c2"]
+
+
+async def test_openai_is_asked_with_the_task_first_and_the_result_later() -> None:
+    answers = [
+        openai_response(computer_call({"type": "wait"}), response_id="r1"),
+        openai_response(openai_message("ok")),
+    ]
+    async with talking(OpenAIComputer, *answers) as (conversation, asked):
+        await conversation.ask(VIEW)
+        await conversation.ask(NEXT)
+    first, second = (request.body for request in asked)
+    assert asked[0].path.endswith("/responses")
+    assert (first["model"], first["instructions"], first["tools"]) == ("m", "Be careful.", [{"type": "computer"}])
+    text, image = first["input"][0]["content"]
+    assert text == {"type": "input_text", "text": "Task: Buy"}
+    assert base64.b64decode(image["image_url"].partition(",")[2]) == b"one"
+    assert second["previous_response_id"] == "r1"
+    result, note = second["input"]
+    assert base64.b64decode(result["output"]["image_url"].partition(",")[2]) == b"two"
+    assert "acknowledged_safety_checks" not in result
+    assert note["content"] == [{"type": "input_text", "text": "It failed."}]
+
+
+async def test_the_older_model_of_openais_gets_the_older_tool() -> None:
+    async with talking(OpenAIComputer, openai_response(openai_message("ok")), model=PREVIEW) as (conversation, asked):
+        await conversation.ask(VIEW)
+    size = {"display_width": 1000, "display_height": 500}
+    assert asked[0].body["tools"] == [{"type": "computer_use_preview", **size, "environment": "browser"}]
+    assert asked[0].body["truncation"] == "auto"
+
+
+async def test_openais_safety_checks_want_a_confirmation() -> None:
+    call = computer_call({"type": "wait"}, checks=("The page gives instructions.", "Sensitive site."))
+    async with talking(OpenAIComputer, openai_response(call)) as (conversation, _):
+        turn = await conversation.ask(VIEW)
+    assert turn.confirmation == "The page gives instructions.; Sensitive site."
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Answer(b"not json"), ModelMalformed),
+        (Answer({"id": "r", "output": "text"}), ModelMalformed),
+        (Answer({"output": []}), ModelMalformed),
+        (Answer({"id": "r", "output": [], "error": {"message": "overloaded"}}), ModelUnavailable),
+        (openai_response({"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}), ModelBlocked),
+        (openai_error(401, "bad secret-key"), ModelKeyRefused),
+    ],
+)
+async def test_an_unusable_answer_of_openais_is_a_model_error(answer: Answer, error: type[ModelError]) -> None:
+    async with talking(OpenAIComputer, answer) as (conversation, _):
+        with pytest.raises(error) as caught:
+            await conversation.ask(VIEW)
+    assert "secret-key" not in str(caught.value)
+
+
+async def test_after_an_error_the_same_is_asked_again() -> None:
+    answers = [openai_response(computer_call({"type": "wait"})), Answer(b"?"), openai_response(openai_message("ok"))]
+    async with talking(OpenAIComputer, *answers) as (conversation, asked):
+        await conversation.ask(VIEW)
+        with pytest.raises(ModelMalformed):
+            await conversation.ask(NEXT)
+        assert (await conversation.ask(NEXT)).text == "ok"
+    assert asked[1].body == asked[2].body
+
+
+# --- Gemini ---
+
+
+async def gemini_gestures(name: str, args: dict[str, Any]) -> tuple[Gesture, ...]:
+    async with talking(GeminiComputer, gemini_calls((name, args))) as (conversation, _):
+        return (await conversation.ask(VIEW)).gestures
+
+
+SELECT = Press(keys=("Control", "a"))
+ENTER = Press(keys=("Enter",))
+POINT = {"x": 500, "y": 500}
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "gestures"),
+    [
+        ("click_at", {"x": 999, "y": 0}, [Click(x=999, y=0)]),
+        ("click_at", POINT, [Click(x=500, y=250)]),
+        ("hover_at", POINT, [Move(x=500, y=250)]),
+        ("type_text_at", POINT | {"text": "a"}, [Click(x=500, y=250), SELECT, Type(text="a"), ENTER]),
+        ("type_text_at", POINT | {"text": ""}, [Click(x=500, y=250), SELECT, Press(keys=("Delete",)), ENTER]),
+        (
+            "type_text_at",
+            POINT | {"text": "a", "press_enter": False, "clear_before_typing": False},
+            [Click(x=500, y=250), Type(text="a")],
+        ),
+        ("key_combination", {"keys": "Control+A"}, [Press(keys=("Control", "A"))]),
+        ("scroll_at", POINT | {"direction": "down", "magnitude": 400}, [Scroll(x=500, y=250, down=200)]),
+        ("scroll_document", {"direction": "left"}, [Scroll(x=500, y=250, right=-800)]),
+        (
+            "drag_and_drop",
+            POINT | {"destination_x": 100, "destination_y": 100},
+            [Drag(x=500, y=250, to_x=100, to_y=50)],
+        ),
+        ("navigate", {"url": "https://a.test/x"}, [Visit(url="https://a.test/x")]),
+        ("go_back", {}, [Go(direction="back")]),
+        ("go_forward", {}, [Go(direction="forward")]),
+        ("wait_5_seconds", {}, [Wait(seconds=5)]),
+        ("open_web_browser", {}, [Look()]),
+        ("triple_click", POINT | {"intent": "select"}, [Click(x=500, y=250, count=3)]),
+        ("right_click", POINT, [Click(x=500, y=250, button="right")]),
+        ("type", {"text": "a", "press_enter": True}, [Type(text="a"), ENTER]),
+        ("press_key", {"key": "+"}, [Press(keys=("+",))]),
+        ("hotkey", {"keys": ["CTRL", "A"]}, [Press(keys=("CTRL", "A"))]),
+        ("scroll", POINT | {"direction": "up"}, [Scroll(x=500, y=250, down=-300)]),
+        (
+            "drag_and_drop",
+            {"start_x": 0, "start_y": 0, "end_x": 100, "end_y": 100},
+            [Drag(x=0, y=0, to_x=100, to_y=50)],
+        ),
+        ("wait", {"seconds": 3}, [Wait(seconds=3)]),
+    ],
+)
+async def test_an_action_of_geminis_is_understood(name: str, args: dict[str, Any], gestures: list[Gesture]) -> None:
+    assert await gemini_gestures(name, args) == tuple(gestures)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("search", {}),
+        ("mouse_down", POINT),
+        ("click_at", {"x": 1}),
+        ("click_at", {"x": "left", "y": []}),
+        ("type", {}),
+        ("scroll", POINT | {"direction": "around"}),
+        ("press_key", {}),
+    ],
+)
+async def test_an_unknown_or_malformed_action_of_geminis_is_named(name: str, args: dict[str, Any]) -> None:
+    (gesture,) = await gemini_gestures(name, args)
+    assert isinstance(gesture, Unusable)
+    assert len(gesture.why) < 300
+
+
+async def test_gemini_is_sent_the_conversation_with_a_result_for_each_call() -> None:
+    answers = [gemini_calls(("go_back", {}), ("wait_5_seconds", {}), text="I go back."), gemini_answer("Done.")]
+    async with talking(GeminiComputer, *answers) as (conversation, asked):
+        turn = await conversation.ask(VIEW)
+        last = await conversation.ask(NEXT)
+    assert (turn.gestures, turn.text) == ((Go(direction="back"), Wait(seconds=5)), "I go back.")
+    assert (last.gestures, last.text) == ((), "Done.")
+    assert asked[0].body["tools"] == [{"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}]
+    task, model, results = asked[1].body["contents"]
+    assert task["parts"][0] == {"text": "Task: Buy"}
+    # The signature must come back as it was.
+    assert [part.get("thoughtSignature") for part in model["parts"]] == [None, "c2ln", "c2ln"]
+    first, second, note = results["parts"]
+    assert [part["functionResponse"]["id"] for part in (first, second)] == ["f0", "f1"]
+    assert first["functionResponse"]["response"] == {"url": "https://a.test/"}
+    assert "parts" not in first["functionResponse"]
+    (picture,) = second["functionResponse"]["parts"]
+    # As the SDK writes it; the API takes both spellings.
+    assert base64.urlsafe_b64decode(picture["inline_data"]["data"]) == b"two"
+    assert note == {"text": "It failed."}
+
+
+async def test_gemini_is_sent_the_newest_screenshots_only() -> None:
+    async with talking(GeminiComputer, gemini_calls(("wait_5_seconds", {}))) as (conversation, asked):
+        for _ in range(6):
+            await conversation.ask(VIEW)
+    parts = [part for content in asked[-1].body["contents"] for part in content["parts"]]
+    pictured = [part for part in parts if "inlineData" in part or "parts" in part.get("functionResponse", {})]
+    assert (len(pictured), parts[0]) == (3, {"text": "Task: Buy"})
+    assert len([part for part in parts if "functionResponse" in part]) == 5
+
+
+@pytest.mark.parametrize(
+    ("decision", "confirmation"),
+    [
+        ({"decision": "require_confirmation", "explanation": "A cookie banner."}, "A cookie banner."),
+        ({"explanation": "Unclear."}, "Unclear."),
+        ("confirm", "confirm"),
+        ({"decision": "regular"}, None),
+        (None, None),
+    ],
+)
+async def test_geminis_safety_decision_wants_a_confirmation(decision: object, confirmation: str | None) -> None:
+    async with talking(GeminiComputer, gemini_calls(("go_back", {"safety_decision": decision}))) as (conversation, _):
+        assert (await conversation.ask(VIEW)).confirmation == confirmation
+
+
+async def test_an_empty_answer_of_geminis_leaves_no_trace_in_the_conversation() -> None:
+    malformed = gemini_calls(finish="MALFORMED_FUNCTION_CALL")
+    async with talking(GeminiComputer, malformed, gemini_answer("Done.")) as (conversation, asked):
+        turn = await conversation.ask(VIEW)
+        await conversation.ask(VIEW)
+    assert (turn.gestures, turn.text) == ((), "")
+    assert asked[0].body["contents"] == asked[1].body["contents"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Answer(b"not json"), ModelMalformed),
+        (Answer({"candidates": []}), ModelMalformed),
+        (gemini_calls(finish="SAFETY"), ModelBlocked),
+        (Answer({"promptFeedback": {"blockReason": "OTHER"}}), ModelBlocked),
+    ],
+)
+async def test_an_unusable_answer_of_geminis_is_a_model_error(answer: Answer, error: type[ModelError]) -> None:
+    async with talking(GeminiComputer, answer) as (conversation, _):
+        with pytest.raises(error):
+            await conversation.ask(VIEW)
