@@ -264,14 +264,14 @@ async def test_a_server_killed_while_it_starts_is_a_fault(browser_files: Path) -
     assert left_behind(browser_files) == []
 
 
-async def test_a_program_that_is_not_a_browser_is_a_fault(site: str, tmp_path: Path) -> None:
+async def test_a_program_that_is_not_a_browser_is_a_fault(tmp_path: Path) -> None:
     program = tmp_path / "no-browser"
-    program.write_text("#!/bin/sh\nexit 3\n")
+    program.write_text("#!/bin/sh\necho no display >&2\nexit 3\n")
     program.chmod(0o755)
     found = FoundBrowser(path=program, source="test", sandbox=False, sandbox_reason="test")
-    async with a_browser(found) as browser:
-        with pytest.raises(BrowserFault, match="could not open a page"):
-            await browser.open(site)
+    with pytest.raises(BrowserFault, match=r"(?s)did not start: .*no display.*exitCode=3"):
+        async with a_browser(found):
+            pytest.fail("it came up")
 
 
 async def test_closing_leaves_no_process_and_no_file(site: str, browser_files: Path) -> None:
