@@ -272,10 +272,23 @@ class BrowserSettings(Record):
         launch: dict[str, Any] = {"executablePath": str(self.found.path), "chromiumSandbox": self.found.sandbox}
         if proxy:
             launch |= {"args": _PROXY_ONLY, "proxy": {"server": proxy, "bypass": _NO_BYPASS}}
-        # Downloads are refused: nobody may fill this machine's disk.
-        context = {"acceptDownloads": False}
-        browser = {"launchOptions": launch, "contextOptions": context, "initPage": [str(RECORDER)]}
+        browser = {"launchOptions": launch, "contextOptions": self._context_options(), "initPage": [str(RECORDER)]}
         return json.dumps({"browser": browser})
+
+    def _context_options(self) -> dict[str, Any]:
+        config = self.config
+        options = {
+            # Nobody may fill this machine's disk.
+            "acceptDownloads": False,
+            "locale": config.locale,
+            "timezoneId": config.timezone,
+            "colorScheme": config.color_scheme,
+            # Whatever is not granted here is denied without asking: nobody would answer.
+            "permissions": ["geolocation"] if config.geolocation else [],
+            "geolocation": config.geolocation.model_dump() if config.geolocation else None,
+            "userAgent": config.user_agent,
+        }
+        return {name: value for name, value in options.items() if value is not None}
 
     def environ(self, folder: Path) -> dict[str, str]:
         """The server's environment: its folder is its home, so that a browser leaves nothing elsewhere."""

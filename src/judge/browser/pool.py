@@ -16,7 +16,7 @@ from shared.models import ToolSpec
 # A browser that has been used for long is slower and larger; a new one costs a second.
 TASKS_PER_BROWSER = 50
 # A page that hangs is not waited for: a new browser takes less time.
-_RENEW_LIMIT_S = 10.0
+_RENEW_LIMIT_S = 5.0
 _log = logging.getLogger(__name__)
 
 
