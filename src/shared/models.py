@@ -23,6 +23,7 @@ StopReason = Literal[
     "participant_error",  # erred, timed out, disconnected
     "unreadable_replies",  # three unreadable replies in a row
     "environment_fault",  # browser, site or judge fault: aborted
+    "site_blocked",  # a bot wall or CAPTCHA instead of the first page: aborted
     "cancelled",  # the assessment was stopped: aborted
 ]
 
@@ -68,7 +69,8 @@ class Page(Record):
     """What the browser shows at one moment. `screenshot` is the image as the browser encoded it (JPEG).
 
     `refused` are the network addresses that the guard blocked, and `downloads` the names of files that pages began to
-    download, since the last observation.
+    download, since the last observation. `http_status` is known where it is not one of success. `wall` names the bot
+    wall or CAPTCHA that stands in the place of the page.
     """
 
     url: str
@@ -80,6 +82,8 @@ class Page(Record):
     dialog: str | None = None
     refused: tuple[str, ...] = ()
     downloads: tuple[str, ...] = ()
+    http_status: int | None = None
+    wall: str = ""
 
 
 class Observation(Record):

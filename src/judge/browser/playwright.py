@@ -20,6 +20,7 @@ from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
 from judge.browser import processes, responses
+from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
 from judge.browser.navigations import NavigationLog
@@ -53,6 +54,7 @@ _STOP_LOADING = """async page => {
   await session.send("Page.stopLoading");
   await session.detach();
 }"""
+_FRAME_URLS = "async page => page.frames().slice(0, 100).map(frame => frame.url().slice(0, 2000))"
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -251,7 +253,14 @@ class PlaywrightBrowser:
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
         page = await self._observed()
+        if page.http_status in WALL_STATUSES:
+            page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         return page.model_copy(update={"refused": self._refused(), "downloads": self._server.take_downloads()})
+
+    async def _frames(self) -> list[str]:
+        """The addresses of the page's frames; none where a dialog keeps the server from telling."""
+        answer = await self._server.call("browser_run_code_unsafe", {"code": _FRAME_URLS})
+        return responses.listed_texts(answer.text) if answer.ok else []
 
     async def _observed(self) -> Page:
         trouble, timeouts = "", 0
