@@ -25,11 +25,10 @@ from typing import Any
 import httpx
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from playwright._impl._driver import compute_driver_executable
 
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
-from judge.browser.playwright import open_browser
-from judge.browser.session import Browser, ToolResult
+from judge.browser.pool import browser_pool
+from judge.browser.session import Browser, Hop, ToolResult
 from judge.config import RunConfig
 from judge.episode.episode import Episode
 from judge.sites import NetworkPolicy
@@ -105,6 +104,9 @@ class Watched:
         self._notes.actions.append((tool, params))
         return await self._browser.act(tool, params)
 
+    def take_hops(self) -> tuple[Hop, ...]:
+        return self._browser.take_hops()
+
 
 class Notes:
     """What one episode told."""
@@ -126,7 +128,7 @@ async def judged(settings: BrowserSettings, line: ParticipantClient, folder: Pat
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[Browser]:
-        async with open_browser(settings, policy) as browser:
+        async with browser_pool(settings) as pool, pool.browser(policy) as browser:
             yield Watched(browser, notes)
 
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")
@@ -145,13 +147,11 @@ async def judged(settings: BrowserSettings, line: ParticipantClient, folder: Pat
 
 async def bare(settings: BrowserSettings, notes: Notes) -> tuple[float, list[float]]:
     """The same calls by nothing but the client library."""
-    node, cli = compute_driver_executable()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         (folder / CONFIG_FILE).write_text(settings.config_file())
-        parameters = StdioServerParameters(
-            command=node, args=[cli, *settings.arguments(folder)], cwd=folder, env=settings.environ(folder)
-        )
+        command, *args = settings.command(folder)
+        parameters = StdioServerParameters(command=command, args=args, cwd=folder, env=settings.environ(folder))
         began = time.perf_counter()
         with (folder / "log").open("w") as log:
             async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from helpers.browser.hostile_site import Page as SitePage
+from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import (
     a_browser,
     browser_temp_dir,
@@ -18,6 +20,7 @@ from helpers.browser.sessions import (
     website,
 )
 from helpers.ports import free_port
+from judge.browser import bot_walls
 from judge.browser.chromium import FoundBrowser
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.processes import is_browser, is_server, list_processes
@@ -397,3 +400,15 @@ async def test_no_key_reaches_the_browser(site: str, monkeypatch: pytest.MonkeyP
         environments = [environment_of(pid) for pid in found]
     assert len(environments) > 1
     assert not any(b"sk-secret-of-the-judge" in words for words in environments)
+
+
+async def test_a_refused_page_with_nothing_but_a_challenge_in_a_frame_is_a_wall(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(bot_walls._FRAMES, "a test's challenge", (("127.0.0.1", "/challenge"),))
+    page = "<title>shop</title><iframe src=/challenge></iframe>"
+    pages: dict[str, SitePage] = {"/": lambda handler: handler.send(page.encode(), 403), "/shop": page}
+    with hostile_site({**pages, "/challenge": "<button>Slide</button>"}) as walled:
+        async with a_browser() as browser:
+            assert (await opened(browser, walled.url)).wall == "a test's challenge"
+            assert (await opened(browser, f"{walled.url}shop")).wall == ""
