@@ -189,6 +189,11 @@ class McpServer:
         """Whether a relaunched browser is noticed by its process."""
         return self._watch.size > 0
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether server and browser still run, as far as is known without a call."""
+        return self._fault is None and self._task is not None and not self._task.done() and self._watch.alive()
+
     def fail(self, message: str) -> BrowserFault:
         """The fault to raise: the first one."""
         if self._fault is None:

@@ -46,6 +46,10 @@ class _Slot:
             self._guard.allow(policy)
         return PlaywrightBrowser(self._server, self._tools, self._guard)
 
+    @property
+    def is_alive(self) -> bool:
+        return self._server.is_alive
+
     async def shut(self) -> None:
         """From now on the task's pages reach nothing."""
         if self._guard:
@@ -90,7 +94,10 @@ class BrowserPool:
             is_sound = True
             raise
         finally:
-            self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
+            self._give_back(slot, is_sound=is_sound)
+
+    def _give_back(self, slot: _Slot, *, is_sound: bool) -> None:
+        self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
 
     async def _take(self) -> _Slot:
         """One that is ready, or else one that will be, or else a new one."""
@@ -99,10 +106,15 @@ class BrowserPool:
         waiting = next((each for each in self._waiting if each.done()), self._waiting[0])
         self._waiting.remove(waiting)
         try:
-            return await asyncio.shield(waiting)
+            slot = await asyncio.shield(waiting)
         except asyncio.CancelledError:
             self._waiting.append(waiting)
             raise
+        if slot.is_alive:
+            return slot
+        # It died while it waited, which is no task's concern.
+        self._give_back(slot, is_sound=False)
+        return await self._take()
 
     async def _started(self) -> _Slot:
         slot = _Slot()
@@ -122,7 +134,7 @@ class BrowserPool:
                 await slot.renew()
                 return slot
         except (EnvironmentFault, TimeoutError, OSError) as error:
-            _log.info("a browser is replaced: %s", error)
+            _log.info("a browser is replaced: %s", str(error) or "it hangs")
         await self._ended(slot)
         return await self._started()
 
