@@ -39,7 +39,8 @@ from typing import Any, NamedTuple
 import httpx
 
 from judge.browser.chromium import BrowserSettings
-from judge.browser.playwright import PlaywrightBrowser, open_browser
+from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.pool import browser_pool
 from judge.browser.settle import settle_mode
 from judge.browser.tools import SCROLL, TOOL_POLICY
 from judge.config import RunConfig
@@ -357,7 +358,8 @@ class Tester:
     async def _opened(self, settings: BrowserSettings) -> PlaywrightBrowser:
         if self._browser is None:
             policy = NetworkPolicy.for_websites([self._site, self._site.replace("127.0.0.1", "localhost")])
-            self._browser = await self._stack.enter_async_context(open_browser(settings, policy))
+            pool = await self._stack.enter_async_context(browser_pool(settings))
+            self._browser = await self._stack.enter_async_context(pool.browser(policy))
         return self._browser
 
     async def close(self) -> None:
@@ -456,13 +458,8 @@ def _delays(turn: int, action: str, options: argparse.Namespace) -> tuple[float,
 
 def configs(settle: str) -> tuple[RunConfig, RunConfig | None]:
     """The configuration to measure, and the one to replay busy pages with."""
-    if "settle" in RunConfig.model_fields:
-        config = RunConfig.model_validate({"settle": settle})
-        return config, RunConfig.model_validate({"settle": "real-time"}) if settle != "real-time" else None
-    if settle.isdigit():
-        return RunConfig.model_validate({"settle_ms": int(settle)}), None
-    print("note: this version has no setting `settle`; its own default is measured", file=sys.stderr)
-    return RunConfig(), None
+    config = RunConfig.model_validate({"settle": settle})
+    return config, None if settle == "real-time" else RunConfig(settle="real-time")
 
 
 async def measure(todo: list[Case], site: str, options: argparse.Namespace) -> list[Result]:
@@ -582,9 +579,7 @@ def chosen_kinds(options: argparse.Namespace, bundles: Path) -> list[Kind]:
 def main() -> None:
     """Choose the cases, measure, say whether the bounds hold."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument(
-        "--settle", default="auto", help="page-time, real-time, auto, or milliseconds where those exist"
-    )
+    parser.add_argument("--settle", default="auto", choices=["auto", "page-time", "real-time"])
     parser.add_argument("--quick", action="store_true", help="one action for each kind, two delays")
     parser.add_argument("--full", action="store_true", help="every kind with every action at every delay")
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=[])

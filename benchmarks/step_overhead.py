@@ -1,12 +1,13 @@
 """The judge's own wall time per step against the same MCP calls made bare, paired in one run.
 
-    python benchmarks/step_overhead.py [--pairs 10]
+    python benchmarks/step_overhead.py [--pairs 10] [--settle page-time|real-time]
 
 Both sides browse the demo shop along the same script, each in a browser of its own with the same options, in turn.
 The judge's side is a whole episode as it runs in production: guard proxy, snapshot parsing, recording to disk, and a
 participant in another process over real A2A. A step's time runs from one observation's start to the next one's, less
 the time the participant says it thought. The bare side makes the calls that the judge made, with the same parameters,
-and nothing else. Bounds: 1.10 for a step, 1.10 for the start of a task (spawn to first observation).
+and waits for nothing after them. An attempt of five steps is what the start and five steps take in a browser that is
+already running. Bounds in page time: 3.0 for a step, 2.8 s for an attempt of five steps.
 """
 
 import argparse
@@ -25,11 +26,10 @@ from typing import Any
 import httpx
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from playwright._impl._driver import compute_driver_executable
 
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
-from judge.browser.playwright import open_browser
-from judge.browser.session import Browser, ToolResult
+from judge.browser.pool import BrowserPool, browser_pool
+from judge.browser.session import Browser, Hop, ToolResult
 from judge.config import RunConfig
 from judge.episode.episode import Episode
 from judge.sites import NetworkPolicy
@@ -105,6 +105,9 @@ class Watched:
         self._notes.actions.append((tool, params))
         return await self._browser.act(tool, params)
 
+    def take_hops(self) -> tuple[Hop, ...]:
+        return self._browser.take_hops()
+
 
 class Notes:
     """What one episode told."""
@@ -119,20 +122,22 @@ class Notes:
 async def _ignore(step: Step) -> None: ...
 
 
-async def judged(settings: BrowserSettings, line: ParticipantClient, folder: Path) -> tuple[float, list[float], Notes]:
+async def judged(
+    pool: BrowserPool, config: RunConfig, line: ParticipantClient, folder: Path
+) -> tuple[float, list[float], Notes]:
     """One episode: seconds to the first observation, seconds of each step, and what was done."""
     notes = Notes()
     policy = NetworkPolicy.for_websites([WEBSITE])
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[Browser]:
-        async with open_browser(settings, policy) as browser:
+        async with pool.browser(policy) as browser:
             yield Watched(browser, notes)
 
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")
     store = TaskStore(folder)
     store.begin()
-    config = RunConfig(max_steps=30)
+    config = config.model_copy(update={"max_steps": 30})
     episode = Episode(task, config, watched, lambda: nullcontext(line), store, observed=_ignore, stepped=lambda _: None)
     end = await episode.run()
     assert end.stop_reason == "finished", end.error
@@ -143,16 +148,13 @@ async def judged(settings: BrowserSettings, line: ParticipantClient, folder: Pat
     return notes.ready - notes.start, [wall - thought for wall, thought in zip(steps, thinking, strict=False)], notes
 
 
-async def bare(settings: BrowserSettings, notes: Notes) -> tuple[float, list[float]]:
+async def bare(settings: BrowserSettings, notes: Notes) -> list[float]:
     """The same calls by nothing but the client library."""
-    node, cli = compute_driver_executable()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         (folder / CONFIG_FILE).write_text(settings.config_file())
-        parameters = StdioServerParameters(
-            command=node, args=[cli, *settings.arguments(folder)], cwd=folder, env=settings.environ(folder)
-        )
-        began = time.perf_counter()
+        command, *args = settings.command(folder)
+        parameters = StdioServerParameters(command=command, args=args, cwd=folder, env=settings.environ(folder))
         with (folder / "log").open("w") as log:
             async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
                 await client.list_tools()
@@ -167,7 +169,6 @@ async def bare(settings: BrowserSettings, notes: Notes) -> tuple[float, list[flo
 
                 await call("browser_navigate", {"url": WEBSITE})
                 await observe()
-                ready = time.perf_counter() - began
                 steps = []
                 at = time.perf_counter()
                 for number, (tool, params) in enumerate(notes.actions):
@@ -177,12 +178,11 @@ async def bare(settings: BrowserSettings, notes: Notes) -> tuple[float, list[flo
                         down = params["amount"] * (1 if params["direction"] == "down" else -1)
                         await call("browser_mouse_move_xy", {"x": 640, "y": 360})
                         await call("browser_mouse_wheel", {"deltaX": 0, "deltaY": down})
-                        await call("browser_mouse_wheel", {"deltaX": 0, "deltaY": 0})
                     else:
                         await call(tool, params)
                     steps.append(time.perf_counter() - at)
                     at = time.perf_counter()
-                return ready, steps
+                return steps
 
 
 def wait_for(url: str) -> None:
@@ -196,23 +196,24 @@ def wait_for(url: str) -> None:
     raise SystemExit(f"nothing answers at {url}")
 
 
-async def measure(pairs: int) -> dict[str, Any]:
+async def measure(pairs: int, settle: str) -> dict[str, Any]:
     """Run the pairs and put the figures together."""
-    settings = BrowserSettings.from_config(RunConfig(), Settings.from_environ())
+    config = RunConfig.model_validate({"settle": settle})
+    settings = BrowserSettings.from_config(config, Settings.from_environ())
     step_ratios: list[float] = []
-    start_ratios: list[float] = []
+    starts_s: list[float] = []
     walls: dict[str, list[float]] = {"judged_s": [], "bare_s": []}
     with tempfile.TemporaryDirectory() as name:
-        async with ParticipantClient(f"http://127.0.0.1:{PARTICIPANT}") as line:
+        async with ParticipantClient(f"http://127.0.0.1:{PARTICIPANT}") as line, browser_pool(settings) as pool:
             for pair in range(pairs + 1):
-                ready, steps, notes = await judged(settings, line, Path(name) / str(pair))
-                bare_ready, bare_steps = await bare(settings, notes)
+                ready, steps, notes = await judged(pool, config, line, Path(name) / str(pair))
+                bare_steps = await bare(settings, notes)
                 if pair == 0:
                     continue  # both sides warm
                 # The first step's observation belongs to the start, on both sides.
                 first = 1
                 step_ratios += [mine / theirs for mine, theirs in zip(steps[first:], bare_steps[first:], strict=True)]
-                start_ratios.append(ready / bare_ready)
+                starts_s.append(ready)
                 walls["judged_s"] += steps[first:]
                 walls["bare_s"] += bare_steps[first:]
     return {
@@ -221,8 +222,8 @@ async def measure(pairs: int) -> dict[str, Any]:
         "step_ratio_quartiles": [round(value, 3) for value in statistics.quantiles(step_ratios, n=4)],
         "judged_step_s_median": round(statistics.median(walls["judged_s"]), 4),
         "bare_step_s_median": round(statistics.median(walls["bare_s"]), 4),
-        "tasks": len(start_ratios),
-        "start_ratio_median": round(statistics.median(start_ratios), 3),
+        "start_s_median": round(statistics.median(starts_s), 4),
+        "attempt_of_five_steps_s": round(statistics.median(starts_s) + 5 * statistics.median(walls["judged_s"]), 3),
     }
 
 
@@ -230,6 +231,7 @@ def main() -> None:
     """Start the shop and the participant, measure, say whether the bounds hold."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--settle", default="page-time", choices=["page-time", "real-time"])
     parser.add_argument("--participant", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.participant:
@@ -240,13 +242,15 @@ def main() -> None:
     try:
         wait_for(f"http://127.0.0.1:{SITE}/")
         wait_for(f"http://127.0.0.1:{PARTICIPANT}/.well-known/agent-card.json")
-        figures = asyncio.run(measure(options.pairs))
+        figures = asyncio.run(measure(options.pairs, options.settle))
     finally:
         for process in others:
             process.terminate()
             process.wait()
     print(json.dumps(figures, indent=2))
-    within = figures["step_ratio_median"] <= 1.10 and figures["start_ratio_median"] <= 1.10
+    # Real time has no bound: it waits for 500 ms without a change.
+    is_page_time = options.settle == "page-time"
+    within = not is_page_time or (figures["step_ratio_median"] <= 3.0 and figures["attempt_of_five_steps_s"] <= 2.8)
     print("within bounds" if within else "OUT OF BOUNDS")
     sys.exit(0 if within else 1)
 

@@ -6,6 +6,7 @@
 import asyncio
 import ssl
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -62,4 +63,4 @@ def text_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     from judge.server import service
 
     monkeypatch.setattr(BrowserSettings, "from_config", lambda *_: None)
-    monkeypatch.setattr(service, "open_browser", lambda *_: text.text_browser())
+    monkeypatch.setattr(service, "browser_pool", lambda _: nullcontext(text.TextBrowsers()))

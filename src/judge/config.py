@@ -1,13 +1,15 @@
 """The `[config]` of a scenario or of an assessment request: every key optional, every limit with its unit."""
 
 import itertools
+import re
+import zoneinfo
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, FailFast, Field, ValidationInfo, field_validator, model_validator
 
 from judge.sites import is_site, origin_of
-from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, shown
+from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, did_you_mean, shown
 
 # How participants name what they act on: by an element's reference, by a point of the screenshot, or either.
 Actions = Literal["refs", "coordinates", "both"]
@@ -19,13 +21,42 @@ DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"
 MAX_ATTEMPT_S = 86_400.0
 
 
+# Language, script, region, variants.
+_LOCALE = re.compile(
+    r"[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?(-([0-9][A-Za-z0-9]{3}|[A-Za-z0-9]{5,8}))*"
+)
+
+
 def _is_site(value: str) -> str:
     if not is_site(value):
         raise Invalid(f"{shown(value)} is not a site", 'write "example.com" or "https://pay.example"')
     return value
 
 
+def _is_locale(value: str) -> str:
+    if not _LOCALE.fullmatch(value):
+        raise Invalid(f"{shown(value)} is not a language tag (BCP 47)", 'write "en-US", "de" or "zh-Hant-TW"')
+    return value
+
+
+def _is_time_zone(value: str) -> str:
+    known = zoneinfo.available_timezones()
+    # A system without the time zone database leaves the decision to the browser.
+    if known and value not in known:
+        raise Invalid(
+            f"{shown(value)} is not a time zone", did_you_mean(value, sorted(known)) if value else "write UTC"
+        )
+    return value
+
+
 AllowedSites = Annotated[tuple[Annotated[str, AfterValidator(_is_site)], ...], FailFast(), at_most(50), AsTuple]
+
+
+class Geolocation(Table):
+    """A place on Earth, in degrees."""
+
+    latitude: float = Field(ge=-90, le=90)
+    longitude: float = Field(ge=-180, le=180)
 
 
 class RunConfig(Table):
@@ -60,6 +91,11 @@ class RunConfig(Table):
     viewport_width: int = Field(default=1280, ge=200, le=4096)
     viewport_height: int = Field(default=720, ge=200, le=4096)
     browser_path: OneLine | None = Field(default=None, min_length=1)
+    locale: Annotated[OneLine, AfterValidator(_is_locale), at_most(64)] = "en-US"
+    timezone: Annotated[OneLine, AfterValidator(_is_time_zone), at_most(64)] = "UTC"
+    geolocation: Geolocation | None = None
+    color_scheme: Literal["light", "dark", "no-preference"] = "light"
+    user_agent: str | None = Field(default=None, pattern=r"^[!-~]([ -~]{0,498}[!-~])?$")
 
     judge_model: OneLine = DEFAULT_JUDGE_MODEL
     judge_method: JudgeMethod = "webjudge"

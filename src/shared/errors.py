@@ -71,6 +71,10 @@ class SiteFault(EnvironmentFault):
     blame = "site"
 
 
+class SiteBlocked(SiteFault):
+    """The task's website answers the judge's browser with a bot wall or CAPTCHA before the participant did anything."""
+
+
 class InternalFault(EnvironmentFault):
     """This machine ran out of something it needs: file descriptors, memory, buffers, disk space."""
 

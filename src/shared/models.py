@@ -23,6 +23,7 @@ StopReason = Literal[
     "participant_error",  # erred, timed out, disconnected
     "unreadable_replies",  # three unreadable replies in a row
     "environment_fault",  # browser, site or judge fault: aborted
+    "site_blocked",  # a bot wall or CAPTCHA instead of the first page: aborted
     "cancelled",  # the assessment was stopped: aborted
 ]
 
@@ -80,6 +81,8 @@ class Page(Record):
 
     Since the last observation: `refused` are the network addresses that the guard blocked, `downloads` the names of
     files that pages began to download, `vanished` texts that appeared and are gone again, such as a notification.
+    `http_status` is known where it is not one of success. `wall` names the bot wall or CAPTCHA that stands in the place
+    of the page.
     """
 
     url: str
@@ -93,6 +96,8 @@ class Page(Record):
     downloads: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     settled: Settled = Settled()
+    http_status: int | None = None
+    wall: str = ""
 
 
 class Observation(Record):

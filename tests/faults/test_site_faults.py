@@ -64,3 +64,13 @@ async def test_one_dead_site_does_not_touch_the_other_tasks(judge: LiveJudge) ->
     await judge.is_clean()
     assert [entry["verdict"] for entry in assessed.detail["tasks"]] == ["success", "aborted", "success"]
     assert assessed.detail["success_rate"] == 100.0
+
+
+async def test_a_site_that_blocks_the_browser_is_retried_then_aborted_and_excluded(judge: LiveJudge) -> None:
+    with hostile_site({"/": lambda handler: handler.send(b"<title>Just a moment...</title>", 403)}) as site:
+        assessed = await judge.play(to_the_goal, site.url, max_task_retries=1)
+        assert site.seen.count("/") == 2
+    assert assessed.verdict == ("aborted", "site_blocked")
+    assert assessed.entry["error"].startswith("site: ")
+    assert assessed.entry["flags"] == ["site_blocked"]
+    assert assessed.detail["scored_tasks"] == 0

@@ -15,7 +15,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from playwright._impl._driver import compute_driver_executable
 from pydantic import Field
 
 from judge.browser.navigations import RECORDER
@@ -30,6 +32,7 @@ if sys.platform != "win32":
     import fcntl
 
 CONFIG_FILE = "server.json"
+_SERVER = Path(__file__).with_name("server.cjs")
 
 _SYSTEM = platform.system()
 # The lean build first: a smaller download, faster to start, and the same pages.
@@ -61,6 +64,8 @@ _PROXY_ONLY = (
     "--disable-quic",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 )
+# Chromium sends requests for loopback addresses around a proxy unless told not to.
+_NO_BYPASS = "<-loopback>"
 _FOLDER_PREFIX = "wabe-browser-"
 _LOCK = "owner.lock"
 # A socket's path has at most 108 characters, and browsers put theirs into folders below this one.
@@ -246,25 +251,49 @@ class BrowserSettings(Record):
             compile_cache=Path(cache, "wabe", "node") if cache else None,
         )
 
-    def arguments(self, folder: Path, proxy: str | None = None) -> list[str]:
-        """The server's arguments. It takes no snapshots on its own: the judge asks for the one it needs."""
+    def command(self, folder: Path, proxy: str | None = None) -> list[str]:
+        """The command that starts the browser and its server; `folder` holds `config_file`.
+
+        The server takes no snapshots on its own: the judge asks for the one it needs.
+        """
         config = self.config
         # `vision` adds the mouse wheel, which `browser_scroll` needs.
         args = ["mcp", "--headless", "--isolated", "--output-dir", str(folder), "--caps", "vision"]
-        args += ["--executable-path", str(self.found.path), "--sandbox" if self.found.sandbox else "--no-sandbox"]
         args += ["--viewport-size", f"{config.viewport_width}x{config.viewport_height}", "--idle-timeout", "0"]
         args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp", "--image-responses", "allow"]
         args += ["--timeout-action", str(round(config.action_timeout_s * 1000))]
         args += ["--timeout-navigation", str(round(config.navigation_timeout_s * 1000))]
         args += ["--timeout-settle", "0", "--config", str(folder / CONFIG_FILE)]
-        # Chromium sends requests for loopback addresses around a proxy unless told not to.
-        return [*args, "--proxy-server", proxy, "--proxy-bypass", "<-loopback>"] if proxy else args
+        if proxy:
+            args += ["--proxy-server", proxy, "--proxy-bypass", _NO_BYPASS]
+        return [*compute_driver_executable()[:1], str(_SERVER), *compute_driver_executable()[1:], *args]
 
     def config_file(self, proxy: str | None = None) -> str:
-        """What the server only takes from a file. Downloads are refused: nobody may fill this machine's disk."""
-        launch, context = {"args": list(_PROXY_ONLY) if proxy else []}, {"acceptDownloads": False}
-        browser = {"launchOptions": launch, "contextOptions": context, "initPage": [str(RECORDER), str(SETTLER)]}
+        """How Chromium is launched, and the options of each context."""
+        launch: dict[str, Any] = {"executablePath": str(self.found.path), "chromiumSandbox": self.found.sandbox}
+        if proxy:
+            launch |= {"args": _PROXY_ONLY, "proxy": {"server": proxy, "bypass": _NO_BYPASS}}
+        browser = {
+            "launchOptions": launch,
+            "contextOptions": self._context_options(),
+            "initPage": [str(RECORDER), str(SETTLER)],
+        }
         return json.dumps({"browser": browser})
+
+    def _context_options(self) -> dict[str, Any]:
+        config = self.config
+        options = {
+            # Nobody may fill this machine's disk.
+            "acceptDownloads": False,
+            "locale": config.locale,
+            "timezoneId": config.timezone,
+            "colorScheme": config.color_scheme,
+            # Whatever is not granted here is denied without asking: nobody would answer.
+            "permissions": ["geolocation"] if config.geolocation else [],
+            "geolocation": config.geolocation.model_dump() if config.geolocation else None,
+            "userAgent": config.user_agent,
+        }
+        return {name: value for name, value in options.items() if value is not None}
 
     def environ(self, folder: Path) -> dict[str, str]:
         """The server's environment: its folder is its home, so that a browser leaves nothing elsewhere."""

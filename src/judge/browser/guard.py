@@ -67,17 +67,21 @@ class _Peer:
 
 
 class Guard:
-    """One running proxy."""
+    """One running proxy. Its policy is that of one task; between tasks there is none, and nothing passes."""
 
-    def __init__(self, policy: NetworkPolicy, max_body_bytes: int) -> None:
-        self._policy = policy
+    def __init__(self, policy: NetworkPolicy | None, max_body_bytes: int) -> None:
         self._max_bytes = max_body_bytes
-        self._refusals: list[str] = []
         self._connections: set[asyncio.Task[None]] = set()
+        self.port = 0
+        self.allow(policy)
+
+    def allow(self, policy: NetworkPolicy | None) -> None:
+        """From now on, let through what `policy` allows, and know nothing of what went before."""
+        self._policy = policy
+        self._refusals: list[str] = []
         self._seen_public: set[Place] = set()
         # One per guard: a page that looks up many names without an answer must not hold up other browsers.
         self._resolver = ThreadPoolExecutor(_PARALLEL_LOOKUPS, thread_name_prefix="guard-names")
-        self.port = 0
 
     @property
     def url(self) -> str:
@@ -92,7 +96,7 @@ class Guard:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection of the browser."""
         task = asyncio.current_task()
-        if task is None or len(self._connections) >= _MAX_CONNECTIONS:
+        if task is None or self._policy is None or len(self._connections) >= _MAX_CONNECTIONS:
             writer.close()
             return
         self._connections.add(task)
@@ -103,14 +107,15 @@ class Guard:
             # One end closed early or broke the protocol: the browser sees a closed connection and reports it.
             pass
         except asyncio.CancelledError:
-            # Only `aclose` cancels, and it waits for this task: re-raised, the exception would only be logged.
+            # Only `shut` cancels, and it waits for this task: re-raised, the exception would only be logged.
             pass
         finally:
             self._connections.discard(task)
             await browser.close()
 
-    async def aclose(self) -> None:
-        """End every connection."""
+    async def shut(self) -> None:
+        """End every connection, and accept none until the next `allow`."""
+        self._policy = None
         for task in tuple(self._connections):
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
@@ -135,17 +140,17 @@ class Guard:
 
     async def _dial(self, url: str) -> _Peer:
         """A connection to an address that the policy allows. Raises `_Refused`, `OSError` or `TimeoutError`."""
-        place = place_of(url)
-        if place is None:
-            raise _Refused("an address without a host")
-        if why := self._policy.refuse_name(place):
+        place, policy = place_of(url), self._policy
+        if place is None or policy is None:
+            raise _Refused("no task is running" if place else "an address without a host")
+        if why := policy.refuse_name(place):
             raise _Refused(f"{place}: {why}")
         async with asyncio.timeout(_DIAL_TIMEOUT_S):
             look_up = partial(socket.getaddrinfo, place.host, place.port, type=socket.SOCK_STREAM)
             infos = await asyncio.get_running_loop().run_in_executor(self._resolver, look_up)
             failure: Exception = OSError("no address")
             for *_, address in infos:
-                if why := self._refuse_address(place, str(address[0])):
+                if why := self._refuse_address(policy, place, str(address[0])):
                     failure = _Refused(f"{place}: {why}")
                     continue
                 try:
@@ -156,14 +161,14 @@ class Guard:
                     failure = failure if isinstance(failure, _Refused) else error
         raise failure
 
-    def _refuse_address(self, place: Place, address: str) -> str | None:
+    def _refuse_address(self, policy: NetworkPolicy, place: Place, address: str) -> str | None:
         """The policy's decision, with what it cannot know: this machine's own addresses, and earlier answers to a name.
 
         A site of the scenario may lie on a private address. One that was public before and then turns private would
         show its page what lies there (DNS rebinding).
         """
-        why = self._policy.refuse_address(place, address)
-        if why is None and place in self._policy.own:
+        why = policy.refuse_address(place, address)
+        if why is None and place in policy.own:
             private = refuse_ip(address)
             if private is None:
                 self._seen_public.add(place)
@@ -237,7 +242,7 @@ class Guard:
 
 
 @asynccontextmanager
-async def guarding(policy: NetworkPolicy, *, max_body_bytes: int = 200_000_000) -> AsyncIterator[Guard]:
+async def guarding(policy: NetworkPolicy | None, *, max_body_bytes: int = 200_000_000) -> AsyncIterator[Guard]:
     """Run a guard on a free loopback port while the body runs."""
     guard = Guard(policy, max_body_bytes)
     server = await asyncio.start_server(guard.serve, "127.0.0.1", 0, limit=_CHUNK)
@@ -246,7 +251,7 @@ async def guarding(policy: NetworkPolicy, *, max_body_bytes: int = 200_000_000) 
         yield guard
     finally:
         server.close()
-        await guard.aclose()
+        await guard.shut()
         await server.wait_closed()
 
 

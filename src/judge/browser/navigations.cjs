@@ -13,8 +13,6 @@ const MAX_LINES = 2000;
 const LOG = "navigations.jsonl";
 
 const recorded = new WeakSet();
-let lines = 0;
-let lastOrigin = "";
 
 function isInFrame(request) {
   try {
@@ -30,6 +28,8 @@ exports.default = async ({ page }) => {
   const context = page.context();
   if (recorded.has(context)) return;
   recorded.add(context);
+  let lines = 0;
+  let lastOrigin = "";
   context.on("request", request => {
     if (!request.isNavigationRequest() || isInFrame(request)) return;
     const url = request.url().slice(0, MAX_URL_CHARS);

@@ -1,4 +1,4 @@
-"""A real browser behind Playwright's own MCP server: one server, one browser and one folder for each episode.
+"""A real browser behind Playwright's own MCP server, and how one server shows page after page, task after task.
 
 The only file that imports `mcp`. The server comes with the Python package (`playwright`), its Node included.
 """
@@ -7,9 +7,9 @@ import asyncio
 import base64
 import binascii
 import logging
+import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,13 +20,12 @@ from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
 from judge.browser import lost_refs, points, processes, responses
-from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings
-from judge.browser.guard import Guard, guarding
+from judge.browser.bot_walls import WALL_STATUSES, wall_on
+from judge.browser.chromium import CONFIG_FILE, BrowserSettings
+from judge.browser.guard import Guard
 from judge.browser.navigations import NavigationLog
 from judge.browser.session import Hop, ToolResult
 from judge.browser.settle import SettleMode, begin_code, read_report, settle_code
-from judge.browser.tools import offered_tools
-from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault, SiteFault
 from shared.models import Page, Settled, ToolSpec
 
@@ -39,6 +38,7 @@ _OBSERVE_TRIES = 5
 _MAX_TABS = 100
 _MAX_DOWNLOADS = 20
 _MAX_LOG_BYTES = 65_536
+_LOG = "server.log"
 _BLANK = "about:blank"
 _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 _RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
@@ -54,6 +54,7 @@ _STOP_LOADING = """async page => {
   await session.send("Page.stopLoading");
   await session.detach();
 }"""
+_FRAME_URLS = "async page => page.frames().slice(0, 100).map(frame => frame.url().slice(0, 2000))"
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -64,23 +65,6 @@ class Answer(NamedTuple):
     ok: bool
     text: str
     image: str | None = None
-
-
-@asynccontextmanager
-async def open_browser(settings: BrowserSettings, policy: NetworkPolicy | None) -> AsyncIterator["PlaywrightBrowser"]:
-    """A new browser with its own folder, server and guard, all ended and removed on every way out.
-
-    It reaches what `policy` allows; without a policy, whatever this machine reaches. Raises `BrowserFault` when the
-    server does not start.
-    """
-    async with AsyncExitStack() as stack:
-        guard = await stack.enter_async_context(guarding(policy)) if policy else None
-        folder = BrowserFolder()
-        stack.callback(folder.remove)
-        server = McpServer(settings, folder.path, guard.url if guard else None)
-        stack.push_async_callback(_despite_cancellation, server.end)
-        tools = await server.start()
-        yield PlaywrightBrowser(server, offered_tools(tools, settings.config.actions), guard)
 
 
 class McpServer:
@@ -103,9 +87,10 @@ class McpServer:
         self._groups: frozenset[int] = frozenset()
         self._unanswered = 0
         self._downloads: list[str] = []
+        self._own_files: frozenset[Path] = frozenset()
 
     async def start(self) -> list[ToolSpec]:
-        """Start the server and list its tools. Raises `BrowserFault`."""
+        """Start the browser and its server, and list its tools. Raises `BrowserFault`."""
         self._task = asyncio.create_task(self._run())
         awaited: set[asyncio.Future[Any]] = {self._task, self._ready}
         await asyncio.wait(awaited, timeout=_START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
@@ -115,20 +100,22 @@ class McpServer:
         if info := client.server_info:
             self.version = f"{info.name} {info.version}"
         listed = await self._answered("tools/list", client.list_tools(), self.settings.config.call_timeout_s)
+        self.watch()
+        self._own_files = frozenset(self.folder.iterdir())
         return [ToolSpec(name=t.name, description=t.description or "", parameters=t.input_schema) for t in listed.tools]
 
     async def _run(self) -> None:
-        node, cli = compute_driver_executable()
+        command, *args = self.settings.command(self.folder, self._proxy)
         parameters = StdioServerParameters(
-            command=node,
-            args=[cli, *self.settings.arguments(self.folder, self._proxy)],
+            command=command,
+            args=args,
             cwd=self.folder,
             env=self.settings.environ(self.folder),
             encoding_error_handler="replace",
         )
         try:
             (self.folder / CONFIG_FILE).write_text(self.settings.config_file(self._proxy))
-            with (self.folder / "server.log").open("w") as log:
+            with (self.folder / _LOG).open("a") as log:
                 async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
                     self._ready.set_result(client)
                     await self._stop.wait()
@@ -167,6 +154,24 @@ class McpServer:
         self._unanswered -= 1
         return result
 
+    async def renew(self) -> None:
+        """Leave nothing of a task to the next one: an empty page in a new browser context, and no files.
+
+        Raises `BrowserFault`, also for a server that has not answered every call: its answer may be yet to come.
+        """
+        if self._unanswered:
+            raise self.fail("the browser's server still owes an answer")
+        for tool, params in (("browser_close", {}), ("browser_tabs", {"action": "list"})):
+            answer = await self.call(tool, params)
+            if not answer.ok:
+                raise self.fail(f"the browser's context cannot be replaced: {answer.text[:300]}")
+            # The old context can write no more, and the new one has nothing to write yet.
+            for path in frozenset(self.folder.iterdir()) - self._own_files:
+                if path.is_file():
+                    path.unlink()
+            os.truncate(self.folder / _LOG, 0)
+        self._downloads = []
+
     def take_downloads(self) -> tuple[str, ...]:
         """Names of the files that pages began to download since the last call, bounded."""
         taken, self._downloads = tuple(self._downloads[:_MAX_DOWNLOADS]), []
@@ -184,6 +189,11 @@ class McpServer:
         """Whether a relaunched browser is noticed by its process."""
         return self._watch.size > 0
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether server and browser still run, as far as is known without a call."""
+        return self._fault is None and self._task is not None and not self._task.done() and self._watch.alive()
+
     def fail(self, message: str) -> BrowserFault:
         """The fault to raise: the first one."""
         if self._fault is None:
@@ -191,7 +201,7 @@ class McpServer:
         return self._fault
 
     def _log_end(self) -> str:
-        text = f"{self._error or ''} {_read_end(self.folder / 'server.log')[-2000:]}".strip()
+        text = f"{self._error or ''} {_read_end(self.folder / _LOG)[-2000:]}".strip()
         return responses.clean_text(text or "its log is empty", hide=[str(self.folder)])[:500]
 
     async def end(self) -> None:
@@ -242,18 +252,19 @@ class PlaywrightBrowser:
             answer = await self._server.call("browser_navigate", {"url": url})
         if not answer.ok:
             text = self._clean(answer.text)
-            if "browserType.launch" in text or not (cause := _UNREACHABLE.search(text)):
+            if "browserType." in text or not (cause := _UNREACHABLE.search(text)):
                 raise self._server.fail(f"the browser could not open a page: {text[:500]}")
             raise SiteFault(f"{url[:200]} cannot be reached: {cause[0]}", remedy="check the address and the network")
         # From now on an empty page is suspicious: a tab may crash before its first observation.
         self._url = url
-        self._server.watch()
 
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
         waits: list[Settled] = []
         vanished: list[str] = []
         page = await self._observed(waits, vanished)
+        if page.http_status in WALL_STATUSES:
+            page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         self._seen = page.snapshot
         settled = Settled(
             real_s=sum(wait.real_s for wait in waits),
@@ -262,6 +273,11 @@ class PlaywrightBrowser:
         )
         since = {"refused": self._refused(), "downloads": self._server.take_downloads(), "vanished": tuple(vanished)}
         return page.model_copy(update={**since, "settled": settled})
+
+    async def _frames(self) -> list[str]:
+        """The addresses of the page's frames; none where a dialog keeps the server from telling."""
+        answer = await self._run(_FRAME_URLS)
+        return responses.listed_texts(answer.text) if answer.ok else []
 
     async def _observed(self, waits: list[Settled], vanished: list[str]) -> Page:
         trouble, timeouts = "", 0
@@ -435,17 +451,3 @@ def _read_end(path: Path) -> str:
             return stream.read().decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-async def _despite_cancellation(work: Callable[[], Awaitable[None]]) -> None:
-    """Finish `work` whatever happens, then pass a cancellation on."""
-    task = asyncio.ensure_future(work())
-    is_cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            is_cancelled = True
-    task.result()
-    if is_cancelled:
-        raise asyncio.CancelledError

@@ -6,6 +6,7 @@ line, never searched for: no page can forge another section. This relies on two 
 DOM collapses line breaks) nor an address has line breaks, and the server quotes those in snapshots.
 """
 
+import json
 import re
 from collections.abc import Iterable
 
@@ -19,6 +20,7 @@ _MAX_EVENTS = 200
 _MAX_NAME_CHARS = 200
 
 _ERROR = "### Error"
+_RESULT = "### Result"
 _TABS = "### Open tabs"
 _PAGE = "### Page"
 _MODAL = "### Modal state"
@@ -28,6 +30,7 @@ _AFTER_SNAPSHOT = (_EVENTS, "### Paused")
 _TAB_LINE = re.compile(
     r"- (\d+):( \(current\))? \[(.*)\)(?: \[crashed\])?(?: \[isolatedContext: [^\]]{0,200}+\])?", re.DOTALL
 )
+_STATUS = re.compile(r"- HTTP status: (\d{3})\b")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:")
 _DIALOG = re.compile(r'- \["(\w+)" dialog with message "(.*)"\]: can be handled by browser_handle_dialog', re.DOTALL)
 _REFUSED = re.compile(r'### Error\nError: Tool "browser_\w+" does not handle the modal state\.(?:\n|$)')
@@ -60,9 +63,10 @@ def parse_page(text: str) -> Page:
     if at >= len(lines) - 1 or lines[at] != _PAGE:
         raise UnreadableResponse("no page section")
     end = _index(lines, _SNAPSHOT, at)
-    url, title = _page_section(lines[at + 1 : end])
+    url, title, status = _page_section(lines[at + 1 : end])
     tabs = _tabs(lines[1:at], url) if at > 1 else (Tab(index=0, title=title, url=url, current=True),)
-    return Page(url=url, title=title, snapshot=_snapshot_section(lines[end + 1 :]), tabs=tabs)
+    snapshot = _snapshot_section(lines[end + 1 :])
+    return Page(url=url, title=title, snapshot=snapshot, tabs=tabs, http_status=status)
 
 
 def _index(lines: list[str], wanted: str, start: int) -> int:
@@ -72,14 +76,17 @@ def _index(lines: list[str], wanted: str, start: int) -> int:
         raise UnreadableResponse(f"no line {wanted!r}") from None
 
 
-def _page_section(lines: list[str]) -> tuple[str, str]:
+def _page_section(lines: list[str]) -> tuple[str, str, int | None]:
+    """Address, title, and the HTTP status, which the server gives where it is not one of success."""
     if not lines or not lines[0].startswith("- Page URL: "):
         raise UnreadableResponse("no page address")
     rest = lines[1:]
     has_title = bool(rest) and rest[0].startswith("- Page Title: ")
     if "- Page status: crashed" in rest[has_title:]:
         raise TabCrashed
-    return lines[0].removeprefix("- Page URL: "), rest[0].removeprefix("- Page Title: ") if has_title else ""
+    status = next(filter(None, map(_STATUS.match, rest[has_title:])), None)
+    title = rest[0].removeprefix("- Page Title: ") if has_title else ""
+    return lines[0].removeprefix("- Page URL: "), title, int(status[1]) if status else None
 
 
 def _snapshot_section(lines: list[str]) -> str:
@@ -98,7 +105,7 @@ def parse_tab_list(text: str) -> tuple[Tab, ...]:
     The title of a tab with an open dialog is empty there.
     """
     lines = text.split("\n")
-    if lines[0] != "### Result":
+    if lines[0] != _RESULT:
         raise UnreadableResponse("no result section")
     end = next((at for at, line in enumerate(lines) if at and line.startswith("### ")), len(lines))
     return _tabs(lines[1:end], None)
@@ -164,6 +171,16 @@ def downloads(text: str) -> list[str]:
     _, has_events, events = text.rpartition(f"{_EVENTS}\n")
     lines = events.split("\n", _MAX_EVENTS)[:_MAX_EVENTS] if has_events else ()
     return [match[1][:_MAX_NAME_CHARS] for line in lines if (match := _DOWNLOAD.fullmatch(line))]
+
+
+def listed_texts(text: str) -> list[str]:
+    """What the judge's own code returned, where that is a list of texts."""
+    lines = text.split("\n", 2)
+    try:
+        found = json.loads(lines[1]) if lines[0] == _RESULT and len(lines) > 1 else []
+    except ValueError:
+        return []
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def says_crashed(text: str) -> bool:

@@ -24,7 +24,7 @@ from judge.episode.blame import Route, shortened
 from judge.sites import OFF_SITE
 from judge.store import TaskStore, clip_text
 from judge.trajectory.record import ABORTING
-from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, WabeError
+from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, WabeError
 from shared.models import (
     Action,
     Navigation,
@@ -45,6 +45,7 @@ from shared.text import excerpt, without_surrogates
 
 BLOCKED = "blocked_address"
 FOUND_AGAIN = "element_found_again"
+SITE_BLOCKED = "site_blocked"
 MAX_UNREADABLE = 3
 _ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
 # How the browser's server begins an answer.
@@ -249,7 +250,7 @@ class Episode:
                     f"the attempt did not end within {self._config.attempt_limit_s:g} s (attempt_timeout_s)"
                 )
         except (ParticipantError, EnvironmentFault) as caught:
-            error = caught
+            error, stop = caught, "site_blocked" if isinstance(caught, SiteBlocked) else stop
         # Isolation boundary: an internal error fails only this attempt.
         except Exception as caught:  # noqa: BLE001
             error = WabeError(f"judge fault: {type(caught).__name__}: {str(caught)[:500]}")
@@ -317,6 +318,8 @@ class Episode:
                 self._content = _content(page)
         times |= {"settle_s": page.settled.real_s, "page_s": page.settled.page_s}
         try:
+            if page.wall and index == 0:
+                raise SiteBlocked(f"{self._task.website[:200]} shows {page.wall} instead of its first page")
             await self._observed(Step(**record))
             message = render_observation(self._observation(index, page, browser))
             with _timed(times, "reply_s"):
@@ -387,7 +390,7 @@ class Episode:
             **files,
             "dialog": page.dialog,
             "feedback": self._feedback,
-            "flags": (*flags, *([BLOCKED] if page.refused else [])),
+            "flags": (*flags, *([BLOCKED] if page.refused else []), *([SITE_BLOCKED] if page.wall else [])),
             "refused": page.refused,
             "tabs": _shortened_tabs(page.tabs),
             "viewport": (self._config.viewport_width, self._config.viewport_height),

@@ -31,6 +31,7 @@ _ENDS = {
     "participant_error": "participant failed",
     "unreadable_replies": "unreadable replies",
     "environment_fault": "browser or site fault",
+    "site_blocked": "blocked by the site",
     "cancelled": "run was stopped",
     "unfinished": "no result on disk",
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from judge.browser.chromium import BrowserSettings
-from judge.browser.playwright import open_browser
+from judge.browser.pool import browser_pool
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
@@ -52,12 +52,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     sites = tuple(
         Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False) for site in scenario.sites
     )
-    browser = BrowserSettings.from_config(config, settings)
-
-    def browsers(task: Task) -> BrowserFactory:
-        sites = (task.website, *config.allowed_sites, *task.allowed_sites)
-        return partial(open_browser, browser, NetworkPolicy.for_websites(sites))
-
+    browser_settings = BrowserSettings.from_config(config, settings)
     problems: list[str] = []
     notes: list[str] = []
     with TemporaryDirectory(prefix="wabe-") as folder:
@@ -65,7 +60,15 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
         store.create()
         environ = child_environ(settings, output_dir=store.output_dir, participant_model=None)
         scenario_dir = scenario.path.resolve().parent
-        async with launched(sites, scenario_dir=scenario_dir, environ=environ, logs=store.logs):
+        async with (
+            launched(sites, scenario_dir=scenario_dir, environ=environ, logs=store.logs),
+            browser_pool(browser_settings) as pool,
+        ):
+
+            def browsers(task: Task) -> BrowserFactory:
+                sites = (task.website, *config.allowed_sites, *task.allowed_sites)
+                return partial(pool.browser, NetworkPolicy.for_websites(sites))
+
             assessment = Assessment(
                 tasks, config, browsers=browsers, connect=_idle, judge=judge, store=store, emit=_ignore
             )

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from judge.browser.chromium import BrowserSettings
-from judge.browser.playwright import open_browser
+from judge.browser.pool import browser_pool
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
@@ -146,12 +146,7 @@ class JudgeService:
         config, tasks = request.config, request.tasks
         role, url = next(iter(request.participants.items()))
         store = RunStore(self.output_dir, run_id)
-        browsers = BrowserSettings.from_config(config, self.settings)
-
-        def browsers_for(task: Task) -> BrowserFactory:
-            sites = (task.website, *config.allowed_sites, *task.allowed_sites)
-            return partial(open_browser, browsers, NetworkPolicy.for_websites(sites, closed=(self.own_address, url)))
-
+        browser_settings = BrowserSettings.from_config(config, self.settings)
         spending = spending_before(store)
         async with contextlib.AsyncExitStack() as stack:
             judge = open_judge(
@@ -187,6 +182,12 @@ class JudgeService:
             for warning in request.warnings:
                 emit(Noted(text=warning))
             connect = _shared_connection(url, config, stack)
+            pool = await stack.enter_async_context(browser_pool(browser_settings))
+
+            def browsers_for(task: Task) -> BrowserFactory:
+                sites = (task.website, *config.allowed_sites, *task.allowed_sites)
+                return partial(pool.browser, NetworkPolicy.for_websites(sites, closed=(self.own_address, url)))
+
             assessment = Assessment(
                 tasks, config, browsers=browsers_for, connect=connect, judge=judge, store=store, emit=emit
             )

@@ -17,7 +17,7 @@ RESULT_SCHEMA = "wabe-2"
 OLDER_RESULT_SCHEMAS = ("wabe-1",)
 MAX_THOUGHT_CHARS = 4000
 # Attempts that ended for reasons outside the participant; they count for nothing.
-ABORTING: tuple[StopReason, ...] = ("environment_fault", "cancelled")
+ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
 _LATER_OF_TASK = ("checks", "allowed_sites")

@@ -2,14 +2,15 @@
 
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from judge.browser.chromium import BrowserSettings, FoundBrowser
-from judge.browser.playwright import PlaywrightBrowser, open_browser
+from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.pool import browser_pool
 from judge.browser.processes import Process, family, list_processes
 from judge.config import RunConfig
 from shared.settings import Settings
@@ -72,12 +73,22 @@ def website() -> Iterator[str]:
         server.socket.close()
 
 
-def a_browser(found: FoundBrowser | None = None, **changes: Any) -> AbstractAsyncContextManager[PlaywrightBrowser]:
-    """A browser without a guard; `changes` are those of its configuration."""
+def browser_settings(found: FoundBrowser | None = None, **changes: Any) -> BrowserSettings:
+    """Settings with short time limits; `changes` are those of the configuration."""
     config = RunConfig(action_timeout_s=3, navigation_timeout_s=5, call_timeout_s=20)
     settings = BrowserSettings.from_config(config, Settings.from_environ())
     changed = {"config": config.model_copy(update=changes), "found": found or settings.found}
-    return open_browser(settings.model_copy(update=changed), None)
+    return settings.model_copy(update=changed)
+
+
+@asynccontextmanager
+async def a_browser(found: FoundBrowser | None = None, **changes: Any) -> AsyncIterator[PlaywrightBrowser]:
+    """A browser without a guard, ended with the body; `changes` are those of its configuration."""
+    async with (
+        browser_pool(browser_settings(found, **changes), is_guarded=False) as pool,
+        pool.browser(None) as browser,
+    ):
+        yield browser
 
 
 def ref_of(snapshot: str, element: str) -> str:

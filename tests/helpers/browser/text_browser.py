@@ -17,6 +17,7 @@ from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.session import Browser, Hop, ToolResult
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
+from judge.sites import NetworkPolicy
 from shared.errors import SiteFault
 from shared.models import Page, Tab
 
@@ -125,3 +126,10 @@ async def _opened() -> AsyncIterator[Browser]:
 def text_browser() -> AbstractAsyncContextManager[Browser]:
     """Opens one: a `judge.browser.session.BrowserFactory`."""
     return _opened()
+
+
+class TextBrowsers:
+    """Stands in for a `judge.browser.pool.BrowserPool`."""
+
+    def browser(self, _policy: NetworkPolicy) -> AbstractAsyncContextManager[Browser]:
+        return text_browser()

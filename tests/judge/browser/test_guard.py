@@ -196,3 +196,24 @@ async def test_junk_is_answered_or_cut_off_and_the_guard_keeps_running(site: Sit
     await reader.read()
     writer.close()
     assert b" 200 " in await connect(guard, f"127.0.0.1:{site.port}")
+
+
+async def test_a_guard_without_a_task_lets_nothing_through_and_the_next_task_is_not_told_of_the_last(
+    site: Site, guard: Guard
+) -> None:
+    own = NetworkPolicy.for_websites([f"http://127.0.0.1:{site.port}/"])
+    tunnel, writer = await asyncio.open_connection("127.0.0.1", guard.port)
+    writer.write(f"CONNECT 127.0.0.1:{site.port} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    await tunnel.readuntil(b"\r\n\r\n")
+    await connect(guard, "127.0.0.1:1")
+    await guard.shut()
+    assert await tunnel.read() == b"", "the connection of the last task has ended"
+    writer.close()
+    refused, writer = await asyncio.open_connection("127.0.0.1", guard.port)
+    assert await refused.read() == b""
+    writer.close()
+    guard.allow(own)
+    assert guard.take_refusals() == ()
+    assert b" 200 " in await connect(guard, f"127.0.0.1:{site.port}")
+    guard.allow(NetworkPolicy())
+    assert b" 403 " in await connect(guard, f"127.0.0.1:{site.port}")

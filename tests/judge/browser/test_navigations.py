@@ -1,12 +1,14 @@
 """The record of where a browser went."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from playwright._impl._driver import compute_driver_executable
 
 from helpers.browser.hostile_site import Handler, hostile_site
 from helpers.browser.sessions import a_browser, ref_of
-from judge.browser.navigations import NavigationLog
+from judge.browser.navigations import RECORDER, NavigationLog
 from judge.browser.session import Hop
 
 LINKS = """<title>Links</title><a href="/go" target="_blank">In a tab</a><iframe src="/inner"></iframe>"""
@@ -39,3 +41,24 @@ def test_a_line_that_is_still_being_written_is_left_for_the_next_call(tmp_path: 
         stream.write('/", "is_redirect": true}\n')
     assert log.take() == (Hop(url="http://b/", is_redirect=True),)
     assert log.take() == ()
+
+
+MANY_REQUESTS = """
+    const { default: record } = require(process.argv[1]);
+    const request = url => ({
+        url: () => url, isNavigationRequest: () => true, redirectedFrom: () => null,
+        frame: () => ({ parentFrame: () => null })
+    });
+    (async () => {
+        for (const count of [2100, 1]) {
+            const context = new (require("events"))();
+            await record({ page: { context: () => context } });
+            for (let n = 0; n < count; n++) context.emit("request", request("http://a/"));
+        }
+    })();"""
+
+
+def test_the_limit_of_lines_is_that_of_one_task(tmp_path: Path) -> None:
+    node, _ = compute_driver_executable()
+    subprocess.run([node, "-e", MANY_REQUESTS, str(RECORDER)], cwd=tmp_path, check=True)
+    assert len((tmp_path / "navigations.jsonl").read_text().splitlines()) == 2000 + 1

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from helpers.browser.hostile_site import Page as SitePage
+from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import (
     a_browser,
     browser_temp_dir,
@@ -18,6 +20,7 @@ from helpers.browser.sessions import (
     website,
 )
 from helpers.ports import free_port
+from judge.browser import bot_walls
 from judge.browser.chromium import FoundBrowser
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.processes import is_browser, is_server, list_processes
@@ -264,14 +267,14 @@ async def test_a_server_killed_while_it_starts_is_a_fault(browser_files: Path) -
     assert left_behind(browser_files) == []
 
 
-async def test_a_program_that_is_not_a_browser_is_a_fault(site: str, tmp_path: Path) -> None:
+async def test_a_program_that_is_not_a_browser_is_a_fault(tmp_path: Path) -> None:
     program = tmp_path / "no-browser"
-    program.write_text("#!/bin/sh\nexit 3\n")
+    program.write_text("#!/bin/sh\necho no display >&2\nexit 3\n")
     program.chmod(0o755)
     found = FoundBrowser(path=program, source="test", sandbox=False, sandbox_reason="test")
-    async with a_browser(found) as browser:
-        with pytest.raises(BrowserFault, match="could not open a page"):
-            await browser.open(site)
+    with pytest.raises(BrowserFault, match=r"(?s)did not start: .*no display.*exitCode=3"):
+        async with a_browser(found):
+            pytest.fail("it came up")
 
 
 async def test_closing_leaves_no_process_and_no_file(site: str, browser_files: Path) -> None:
@@ -397,3 +400,15 @@ async def test_no_key_reaches_the_browser(site: str, monkeypatch: pytest.MonkeyP
         environments = [environment_of(pid) for pid in found]
     assert len(environments) > 1
     assert not any(b"sk-secret-of-the-judge" in words for words in environments)
+
+
+async def test_a_refused_page_with_nothing_but_a_challenge_in_a_frame_is_a_wall(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(bot_walls._FRAMES, "a test's challenge", (("127.0.0.1", "/challenge"),))
+    page = "<title>shop</title><iframe src=/challenge></iframe>"
+    pages: dict[str, SitePage] = {"/": lambda handler: handler.send(page.encode(), 403), "/shop": page}
+    with hostile_site({**pages, "/challenge": "<button>Slide</button>"}) as walled:
+        async with a_browser() as browser:
+            assert (await opened(browser, walled.url)).wall == "a test's challenge"
+            assert (await opened(browser, f"{walled.url}shop")).wall == ""

@@ -55,6 +55,7 @@ class Connected(PlaywrightBrowser):
         server = McpServer(settings.model_copy(update={"config": config}), folder)
         self.client = Client(answers, delay_s)
         server._ready.set_result(self.client)  # type: ignore[arg-type]
+        self.server = server
         super().__init__(server, tools=())
 
 
@@ -88,6 +89,7 @@ async def test_with_a_process_to_watch_a_page_may_go_blank_by_itself(
         browser_snapshot=[page(), page("about:blank")],
         browser_take_screenshot=[SHOT, SHOT],
     )
+    browser.server.watch()
     await browser.open(SITE)
     await browser.observe()
     assert (await browser.observe()).url == "about:blank"

@@ -11,6 +11,7 @@ from judge.browser.responses import (
     clean_text,
     dialog_text,
     is_file_chooser,
+    listed_texts,
     modal_state,
     parse_page,
     parse_tab_list,
@@ -184,3 +185,32 @@ def test_megabytes_of_title_take_no_longer_than_their_reading(piece: str) -> Non
     (tab,) = parse_tab_list(f"### Result\n{line}")
     assert (tab.url, len(tab.title)) == ("", 8_000)
     assert len(clean_text("### Error\n" + piece * 1_000_000)) <= 2_000
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        (["- Page Title: x", "- HTTP status: 403 Forbidden", "- Console: 1 errors, 0 warnings"], 403),
+        (["- HTTP status: 503"], 503),
+        (["- Page Title: - HTTP status: 403"], None),
+        (["- Console: 1 errors, 0 warnings"], None),
+    ],
+)
+def test_the_status_of_a_page_is_what_the_server_says_and_not_its_title(lines: list[str], status: int | None) -> None:
+    text = "\n".join(["### Page", "- Page URL: http://a/", *lines, "### Snapshot", "```yaml", "", "```"])
+    assert parse_page(text).http_status == status
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('### Result\n["a", "b\\n### Result"]\n### Page', ["a", "b\n### Result"]),
+        ('### Result\n["a", 1]', ["a"]),
+        ('### Result\n{"a": 1}', []),
+        ("### Result\n[", []),
+        ("### Result", []),
+        ("### Error\nError: gone", []),
+    ],
+)
+def test_texts_that_the_judges_own_code_returned_are_read_or_there_are_none(text: str, found: list[str]) -> None:
+    assert listed_texts(text) == found

@@ -30,7 +30,9 @@ def test_how_a_run_is_spread_does_not_change_the_settings_checksum(changes: dict
     assert checksum(**changes) == checksum()
 
 
-@pytest.mark.parametrize("changes", [{"max_steps": 3}, {"judge_model": "offline"}, {"score_threshold": 4}])
+@pytest.mark.parametrize(
+    "changes", [{"max_steps": 3}, {"judge_model": "offline"}, {"score_threshold": 4}, {"locale": "de"}]
+)
 def test_what_can_change_a_result_does(changes: dict[str, object]) -> None:
     assert checksum(**changes) != checksum()
 

@@ -98,6 +98,22 @@ MALFORMED = {
         AGENTS + "[config]\nstep_delay = 60\nattempt_timeout_s = 2700\n" + TASK,
         "attempt_timeout_s must be more than task_timeout_s plus max_steps times step_delay",
     ),
+    "locale by name": (
+        AGENTS + '[config]\nlocale = "german"\n' + TASK,
+        "key 'locale': 'german' is not a language tag (BCP 47) (write \"en-US\"",
+    ),
+    "locale of a system": (AGENTS + '[config]\nlocale = "de_DE.UTF-8"\n' + TASK, "is not a language tag"),
+    "time zone misspelt": (
+        AGENTS + '[config]\ntimezone = "Europe/Berlim"\n' + TASK,
+        "key 'timezone': 'Europe/Berlim' is not a time zone (did you mean 'Europe/Berlin'?)",
+    ),
+    "place beyond the pole": (
+        AGENTS + "[config]\ngeolocation = { latitude = 91, longitude = 0 }\n" + TASK,
+        "[config.geolocation], key 'latitude': 91",
+    ),
+    "half a place": (AGENTS + "[config]\ngeolocation = { latitude = 9 }\n" + TASK, "longitude': missing"),
+    "user agent on two lines": (AGENTS + '[config]\nuser_agent = "a\\nb"\n' + TASK, "key 'user_agent'"),
+    "unknown color scheme": (AGENTS + '[config]\ncolor_scheme = "drak"\n' + TASK, "did you mean 'dark'?"),
     "shard outside": (AGENTS + "[config]\nshard_index = 2\nnum_shards = 2\n" + TASK, "shard_index must be less"),
     "no tasks": (AGENTS, "key 'tasks': missing"),
     "tasks no list": ("tasks = 3\n" + AGENTS, "key 'tasks': 3 is not a list (write a list, or in TOML [[tasks]]"),

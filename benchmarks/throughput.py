@@ -1,0 +1,292 @@
+"""How much of the browsers' throughput the judge leaves: whole assessments against the same MCP calls made bare.
+
+    python benchmarks/throughput.py [--slots 1 2 4 8] [--tasks 6]
+
+Both sides play the same walk through the demo shop, with the same servers, the same settings and the same reuse of
+browsers: one server for each slot, a new context for each task. The judge's side is an assessment as it runs in
+production (guard, recording, judging by a check), with a participant over real A2A in another process, whose own CPU
+is not counted. The bare side makes the calls that the judge makes, the final look included, and nothing else. A task's
+start is what a task without any action costs, less one step. Bounds: 0.9 of the bare throughput, 0.2 s of CPU for a
+task's start.
+"""
+
+import argparse
+import asyncio
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+from helpers.a2a.raw_agent import RawRequest, message, raw_agent  # noqa: E402
+from helpers.ports import free_port  # noqa: E402
+from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings  # noqa: E402
+from judge.browser.pool import browser_pool  # noqa: E402
+from judge.browser.settle import MAX_SETTLE_S, SettleMode, begin_code, settle_code, settle_mode  # noqa: E402
+from judge.config import RunConfig  # noqa: E402
+from judge.episode.assessment import Assessment  # noqa: E402
+from judge.judges.factory import OFFLINE, open_judge  # noqa: E402
+from judge.sites import NetworkPolicy  # noqa: E402
+from judge.store import RunStore  # noqa: E402
+from shared.a2a.client import ParticipantClient  # noqa: E402
+from shared.models import Action, Task  # noqa: E402
+from shared.protocol import render_reply  # noqa: E402
+from shared.settings import Settings  # noqa: E402
+
+THROUGHPUT, START_CPU_S = 0.9, 0.2
+# The tool, the element as the snapshot shows it, and the other parameters.
+WALK: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("browser_click", 'checkbox "Lamps', {}),
+    ("browser_click", 'checkbox "Oak', {}),
+    ("browser_click", 'link "Help', {}),
+    ("browser_type", 'searchbox "Search the help centre"', {"text": "delivery", "submit": True}),
+    ("browser_navigate_back", "", {}),
+)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one side did: tasks and steps, and the seconds of wall time and CPU that they took."""
+
+    tasks: int
+    steps: int
+    wall_s: float
+    cpu_s: float
+
+
+def action(step: int, page: str) -> Action:
+    """The walk's next action on a page that is described in `page`."""
+    tool, element, params = WALK[step]
+    if element:
+        found = re.search(rf"- {re.escape(element)}[^\n]*?\[ref=(\w+)\]", page)
+        assert found, f"no {element} on the page"
+        params = {**params, "target": found[1]}
+    return Action(tool=tool, params=params)
+
+
+async def participant(steps: int) -> None:
+    """The other process: takes so many steps of the walk in each task. Prints its address."""
+    turns = Counter[str]()
+
+    def answer(asked: RawRequest) -> bytes:
+        turn = turns[asked.context_id]
+        turns[asked.context_id] += 1
+        chosen = action(turn, asked.text) if turn < steps else Action(tool="finish", params={"answer": "done"})
+        return message(asked, render_reply(chosen))
+
+    async with raw_agent(answer) as agent:
+        print(agent.url, flush=True)
+        await asyncio.Event().wait()
+
+
+@contextmanager
+def participant_process(steps: int) -> Iterator[tuple[str, int]]:
+    """Its address and its process."""
+    command = [sys.executable, __file__, "--participant", str(steps)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout
+        try:
+            yield running.stdout.readline().strip(), running.pid
+        finally:
+            running.terminate()
+
+
+def cpu_s(*, without: set[int]) -> float:
+    """CPU time of this process and all it started, those that have ended included."""
+    me = psutil.Process()
+    family = [me, *(each for each in me.children(recursive=True) if each.pid not in without)]
+    used = 0.0
+    for each in family:
+        try:
+            used += sum(each.cpu_times()[:4])
+        except psutil.Error:
+            continue
+    return used
+
+
+async def measured(play: Callable[[], Awaitable[None]], tasks: int, actions: int, without: set[int]) -> Figures:
+    """Play once, and say what it took."""
+    cpu, began = cpu_s(without=without), time.perf_counter()
+    await play()
+    return Figures(tasks, tasks * (actions + 1), time.perf_counter() - began, cpu_s(without=without) - cpu)
+
+
+async def judged(settings: BrowserSettings, website: str, slots: int, tasks: int, actions: int, site: int) -> Figures:
+    """An assessment. Every slot has played a task before the measurement begins, as on the bare side."""
+    config = settings.config.model_copy(update={"max_parallel": slots, "judge_model": OFFLINE})
+    check = {"kind": "page", "url": "*"}
+    with tempfile.TemporaryDirectory() as folder, participant_process(actions) as (url, pid):
+        judge = open_judge(config, Settings.from_environ(), cache_dir=None)
+        policy = NetworkPolicy.for_websites([website], closed=[url])
+        async with ParticipantClient(url) as line, browser_pool(settings) as pool:
+
+            @asynccontextmanager
+            async def connect() -> AsyncIterator[ParticipantClient]:
+                yield line
+
+            async def play(run: str, count: int) -> None:
+                store = RunStore(Path(folder), run)
+                store.create()
+                task = {"website": website, "task": "Walk through the shop.", "checks": [check]}
+                asked = tuple(Task.model_validate({**task, "task_id": f"t{n}"}) for n in range(count))
+                assessment = Assessment(
+                    asked,
+                    config,
+                    browsers=lambda _: partial(pool.browser, policy),
+                    connect=connect,
+                    judge=judge,
+                    store=store,
+                    emit=lambda _: None,
+                )
+                outcomes = Counter(result.outcome for result in await assessment.run())
+                assert outcomes == {"success": count}, outcomes
+
+            await play("warm", slots)
+            return await measured(partial(play, "run", tasks), tasks, actions, {site, pid})
+
+
+@asynccontextmanager
+async def bare_server(settings: BrowserSettings) -> AsyncIterator[Client]:
+    """A server as the judge starts it, without its guard."""
+    owned = BrowserFolder()
+    (owned.path / CONFIG_FILE).write_text(settings.config_file())
+    command, *args = settings.command(owned.path)
+    parameters = StdioServerParameters(
+        command=command, args=args, cwd=owned.path, env=settings.environ(owned.path), encoding_error_handler="replace"
+    )
+    try:
+        with (owned.path / "log").open("w") as log:
+            async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
+                yield client
+    finally:
+        owned.remove()
+
+
+async def call(client: Client, tool: str, params: dict[str, Any]) -> str:
+    """The answer's text."""
+    result = await client.call_tool(tool, params)
+    assert not result.is_error, (tool, params, result.content)
+    return next((block.text for block in result.content if block.type == "text"), "")
+
+
+async def bare_task(client: Client, settle: SettleMode, website: str, actions: int) -> None:
+    """One task, and the context for the next one."""
+    await call(client, "browser_run_code_unsafe", {"code": begin_code(settle)})
+    await call(client, "browser_navigate", {"url": website})
+    for step in range(actions + 2):
+        await call(client, "browser_run_code_unsafe", {"code": settle_code(MAX_SETTLE_S)})
+        page = await call(client, "browser_snapshot", {"boxes": True})
+        await call(client, "browser_take_screenshot", {"type": "jpeg", "scale": "css"})
+        if step < actions:
+            chosen = action(step, page)
+            await call(client, chosen.tool, chosen.params)
+    await call(client, "browser_close", {})
+    await call(client, "browser_tabs", {"action": "list"})
+
+
+async def bare(settings: BrowserSettings, website: str, slots: int, tasks: int, actions: int, site: int) -> Figures:
+    """The same calls by nothing but the client library."""
+    ready, go, done = asyncio.Semaphore(0), asyncio.Event(), asyncio.Semaphore(0)
+    left = iter(range(tasks))
+    end = asyncio.Event()
+
+    mode = await settle_mode(settings.config.settle, website)
+
+    async def slot() -> None:
+        # A client is closed by the task that opened it.
+        async with bare_server(settings) as client:
+            await bare_task(client, mode, website, actions)
+            ready.release()
+            await go.wait()
+            for _ in left:
+                await bare_task(client, mode, website, actions)
+            done.release()
+            await end.wait()
+
+    async def play() -> None:
+        go.set()
+        for _ in range(slots):
+            await done.acquire()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(slots):
+            group.create_task(slot())
+        for _ in range(slots):
+            await ready.acquire()
+        figures = await measured(play, tasks, actions, {site})
+        end.set()
+    return figures
+
+
+async def compare(settings: BrowserSettings, website: str, site: int, options: argparse.Namespace) -> list[str]:
+    """Print a row for each number of slots. Returns what misses its bound."""
+    missed: list[str] = []
+    step_cpu = 0.0
+    print("slots  side    steps/s  CPU s/step  CPU s/task  of bare")
+    for slots in options.slots:
+        tasks = options.tasks * slots
+        reference = await bare(settings, website, slots, tasks, len(WALK), site)
+        ours = await judged(settings, website, slots, tasks, len(WALK), site)
+        ratio = (ours.steps / ours.wall_s) / (reference.steps / reference.wall_s)
+        for side, found in (("bare", reference), ("judged", ours)):
+            print(
+                f"{slots:5}  {side:6}  {found.steps / found.wall_s:7.2f}  {found.cpu_s / found.steps:10.3f}"
+                f"  {found.cpu_s / found.tasks:10.3f}  {f'{ratio:7.2f}' if found is ours else '':>7}",
+                flush=True,
+            )
+        if ratio < THROUGHPUT:
+            missed.append(f"{slots} slots: {ratio:.2f} of the bare throughput")
+        step_cpu = step_cpu or ours.cpu_s / ours.steps
+    short = await judged(settings, website, 1, options.tasks * 2, 0, site)
+    start = short.cpu_s / short.tasks - step_cpu
+    print(f"a task without actions: {short.cpu_s / short.tasks:.3f} s of CPU; its start: {start:.3f} s")
+    return missed if start <= START_CPU_S else [*missed, f"a task's start takes {start:.2f} s of CPU"]
+
+
+def main() -> int:
+    """Start the shop, compare, say whether the bounds hold."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--slots", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--tasks", type=int, default=6, help="tasks for each slot")
+    parser.add_argument("--settle", default="page-time", choices=["page-time", "real-time"], help="on both sides")
+    parser.add_argument("--participant", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.participant is not None:
+        asyncio.run(participant(options.participant))
+        return 0
+    settings = BrowserSettings.from_config(RunConfig(settle=options.settle), Settings.from_environ())
+    port = free_port()
+    shop = subprocess.Popen([sys.executable, str(ROOT / "scenarios/demo/site.py"), "--port", str(port)])
+    try:
+        wait_until_listening(port)
+        missed = asyncio.run(compare(settings, f"http://127.0.0.1:{port}/search", shop.pid, options))
+    finally:
+        shop.terminate()
+        shop.wait()
+    print("within bounds" if not missed else f"OUT OF BOUNDS: {'; '.join(missed)}")
+    return 1 if missed else 0
+
+
+def wait_until_listening(port: int) -> None:
+    until = time.monotonic() + 30
+    while not any(each.laddr.port == port and each.status == "LISTEN" for each in psutil.net_connections("tcp")):
+        assert time.monotonic() < until, "the shop did not start"
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""The browsers of an assessment: one for each task that is played at the same time, and a new context for each task."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from judge.browser.chromium import BrowserFolder, BrowserSettings
+from judge.browser.guard import Guard, guarding
+from judge.browser.playwright import McpServer, PlaywrightBrowser
+from judge.browser.tools import offered_tools
+from judge.sites import NetworkPolicy
+from shared.errors import EnvironmentFault, ParticipantError
+from shared.models import ToolSpec
+
+# A browser that has been used for long is slower and larger; a new one costs a second.
+TASKS_PER_BROWSER = 50
+# A page that hangs is not waited for: a new browser takes less time.
+_RENEW_LIMIT_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+class _Slot:
+    """A browser with its server, folder and guard. `end` ends them all, and may be called at any time."""
+
+    def __init__(self) -> None:
+        self._stack = AsyncExitStack()
+        self._server: McpServer
+        self._tools: tuple[ToolSpec, ...]
+        self._guard: Guard | None = None
+        self.tasks = 0
+
+    async def start(self, settings: BrowserSettings, *, is_guarded: bool) -> None:
+        """Raises `BrowserFault`."""
+        self._guard = await self._stack.enter_async_context(guarding(None)) if is_guarded else None
+        folder = BrowserFolder()
+        self._stack.callback(folder.remove)
+        self._server = McpServer(settings, folder.path, self._guard.url if self._guard else None)
+        self._stack.push_async_callback(self._server.end)
+        self._tools = offered_tools(await self._server.start(), settings.config.actions)
+
+    def begin(self, policy: NetworkPolicy | None) -> PlaywrightBrowser:
+        """The browser for the next task, which reaches what `policy` allows."""
+        self.tasks += 1
+        if self._guard:
+            self._guard.allow(policy)
+        return PlaywrightBrowser(self._server, self._tools, self._guard)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._server.is_alive
+
+    async def shut(self) -> None:
+        """From now on the task's pages reach nothing."""
+        if self._guard:
+            await self._guard.shut()
+
+    async def renew(self) -> None:
+        """Make it ready for another task. Raises `BrowserFault` or `TimeoutError`."""
+        async with asyncio.timeout(_RENEW_LIMIT_S):
+            await self._server.renew()
+
+    async def end(self) -> None:
+        await self._stack.aclose()
+
+
+class BrowserPool:
+    """Lends browsers, one task each. A browser is made ready for the next task, or replaced, as soon as it is back.
+
+    It is replaced after `tasks_per_browser` tasks, and after anything but a task that ended as it should: what a fault
+    left behind is unknown.
+    """
+
+    def __init__(self, settings: BrowserSettings, *, is_guarded: bool, tasks_per_browser: int) -> None:
+        self._settings = settings
+        self._is_guarded = is_guarded
+        self._tasks_per_browser = tasks_per_browser
+        self._waiting: list[asyncio.Task[_Slot]] = []
+        self._slots: set[_Slot] = set()
+
+    @asynccontextmanager
+    async def browser(self, policy: NetworkPolicy | None) -> AsyncIterator[PlaywrightBrowser]:
+        """A browser for one task, without a trace of earlier ones, that reaches what `policy` allows.
+
+        Without a policy it reaches nothing, or, in a pool without guards, whatever this machine reaches.
+        Raises `BrowserFault` when no browser can be started.
+        """
+        slot = await self._take()
+        is_sound = False
+        try:
+            yield slot.begin(policy)
+            is_sound = True
+        except ParticipantError:
+            is_sound = True
+            raise
+        finally:
+            self._give_back(slot, is_sound=is_sound)
+
+    def _give_back(self, slot: _Slot, *, is_sound: bool) -> None:
+        self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
+
+    async def _take(self) -> _Slot:
+        """One that is ready, or else one that will be, or else a new one."""
+        if not self._waiting:
+            self._waiting.append(asyncio.create_task(self._started()))
+        waiting = next((each for each in self._waiting if each.done()), self._waiting[0])
+        self._waiting.remove(waiting)
+        try:
+            slot = await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            self._waiting.append(waiting)
+            raise
+        if slot.is_alive:
+            return slot
+        # It died while it waited, which is no task's concern.
+        self._give_back(slot, is_sound=False)
+        return await self._take()
+
+    async def _started(self) -> _Slot:
+        slot = _Slot()
+        self._slots.add(slot)
+        try:
+            await slot.start(self._settings, is_guarded=self._is_guarded)
+        except Exception:
+            await self._ended(slot)
+            raise
+        return slot
+
+    async def _made_ready(self, slot: _Slot, *, is_sound: bool) -> _Slot:
+        """The slot with a new context; where that is not possible, a new slot."""
+        try:
+            await slot.shut()
+            if is_sound and slot.tasks < self._tasks_per_browser:
+                await slot.renew()
+                return slot
+        except (EnvironmentFault, TimeoutError, OSError) as error:
+            _log.info("a browser is replaced: %s", str(error) or "it hangs")
+        await self._ended(slot)
+        return await self._started()
+
+    async def _ended(self, slot: _Slot) -> None:
+        await _despite_cancellation(slot.end)
+        self._slots.discard(slot)
+
+    async def end(self) -> None:
+        """End every browser. None of them may be lent out."""
+        for each in self._waiting:
+            each.cancel()
+        await asyncio.gather(*self._waiting, return_exceptions=True)
+        await asyncio.gather(*(slot.end() for slot in self._slots))
+
+
+@asynccontextmanager
+async def browser_pool(
+    settings: BrowserSettings, *, is_guarded: bool = True, tasks_per_browser: int = TASKS_PER_BROWSER
+) -> AsyncIterator[BrowserPool]:
+    """A pool whose browsers start when they are needed, and are all ended and removed on every way out."""
+    pool = BrowserPool(settings, is_guarded=is_guarded, tasks_per_browser=tasks_per_browser)
+    try:
+        yield pool
+    finally:
+        await _despite_cancellation(pool.end)
+
+
+async def _despite_cancellation(work: Callable[[], Awaitable[None]]) -> None:
+    """Finish `work` whatever happens, then pass a cancellation on."""
+    task = asyncio.ensure_future(work())
+    is_cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            is_cancelled = True
+    task.result()
+    if is_cancelled:
+        raise asyncio.CancelledError
