@@ -30,6 +30,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.session import Browser, Hop, ToolResult
+from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode
 from judge.sites import NetworkPolicy
@@ -70,7 +71,10 @@ def participant() -> None:
         tool, element, params = WALK[observation.step]
         chosen = dict(params)
         if element is not None:
-            chosen["target"] = parse_snapshot(observation.page.snapshot).find(*element, exact=False)[0].ref
+            snapshot = parse_snapshot(observation.page.snapshot)
+            chosen["target"] = next(
+                node.ref for node in snapshot.find(element[0]) if element[1] in snapshot.name_of(node)
+            )
         return Action(tool=tool, params=chosen, thought=str(time.perf_counter() - began))
 
     serve(decide, name="walker", host="127.0.0.1", port=PARTICIPANT, card_url=None)
@@ -91,8 +95,8 @@ class Watched:
     def versions(self) -> dict[str, str]:
         return self._browser.versions
 
-    async def open(self, url: str) -> None:
-        await self._browser.open(url)
+    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
+        await self._browser.open(url, settle)
 
     async def observe(self) -> Page:
         self._notes.begun.append(time.perf_counter())
@@ -208,6 +212,8 @@ async def measure(pairs: int, settle: str) -> dict[str, Any]:
             for pair in range(pairs + 1):
                 ready, steps, notes = await judged(pool, config, line, Path(name) / str(pair))
                 bare_steps = await bare(settings, notes)
+                # Without the final look.
+                steps = steps[: len(bare_steps)]
                 if pair == 0:
                     continue  # both sides warm
                 # The first step's observation belongs to the start, on both sides.
