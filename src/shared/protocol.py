@@ -166,7 +166,7 @@ def _render_value(name: str, value: str | None, max_chars: int = sys.maxsize) ->
 
 
 def _render_vanished(texts: tuple[str, ...]) -> str | None:
-    return json.dumps([without_surrogates(text) for text in texts], ensure_ascii=False) if texts else None
+    return json.dumps(texts, ensure_ascii=False) if texts else None
 
 
 def _parse_vanished(text: str | None) -> tuple[str, ...]:

@@ -180,7 +180,7 @@ def test_the_shown_replies_are_read() -> None:
 
 def test_the_shown_scenarios_are_valid(tmp_path: Path) -> None:
     shown = blocks("toml")
-    assert len(shown) == 2
+    assert len(shown) == 3
     for number, text in enumerate(shown):
         path = tmp_path / f"{number}.toml"
         path.write_text(text)
@@ -215,5 +215,5 @@ def test_the_limits_are_those_in_force() -> None:
 
 
 def test_the_scenario_with_images_needs_no_more_than_it_shows() -> None:
-    scenario = tomllib.loads(blocks("toml")[1])
+    scenario = tomllib.loads(blocks("toml")[-1])
     assert set(scenario["participants"][0]) == {"role", "image"}

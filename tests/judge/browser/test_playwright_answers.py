@@ -31,6 +31,9 @@ def page(url: str = SITE, *, tabs: Sequence[str] = (), after: str = "") -> CallT
     return answer(f"{listed}### Page\n- Page URL: {url}\n### Snapshot\n```yaml\n- text: x\n```{after}")
 
 
+CODE = "browser_run_code_unsafe"
+
+
 class Client:
     """An MCP client that answers each tool from a list of its own, each answer after `delay_s`."""
 
@@ -42,7 +45,8 @@ class Client:
     async def call_tool(self, tool: str, params: dict[str, Any]) -> CallToolResult:
         self.calls.append((tool, params))
         await asyncio.sleep(self._delay_s)
-        return self._answers[tool].pop(0)
+        # The judge's own code, such as settling, reports nothing unless a test says so.
+        return answer() if tool == CODE and tool not in self._answers else self._answers[tool].pop(0)
 
 
 class Connected(PlaywrightBrowser):

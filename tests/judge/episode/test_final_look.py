@@ -48,7 +48,7 @@ def last_page(folder: Path, end: EpisodeEnd) -> str | None:
 
 def stored(folder: Path, end: EpisodeEnd) -> Attempt:
     task = Task(task_id="t", website="https://shop.example/", task="Save.")
-    facts = end.model_dump(exclude={"is_astray"})
+    facts = end.model_dump(exclude={"is_astray", "needs_real_time"})
     result = Attempt.model_validate({"task": task, "max_steps": 9, **facts})
     TaskStore(folder).write_result(result.to_json())
     return result
