@@ -271,8 +271,8 @@ class RunStore:
 
 
 def new_run_id() -> str:
-    """Time first, so that names sort by age; a few random letters, so that no two runs collide."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    """Time first, so that names sort by age; random letters, so that no two runs collide."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
 def output_folder(option: Path | None, settings: Settings) -> Path:

@@ -102,7 +102,10 @@ class Guard:
         self._connections.add(task)
         browser = _Peer(h11.SERVER, reader, writer)
         try:
-            await self._serve(browser)
+            try:
+                await self._serve(browser)
+            finally:
+                await browser.close()
         except (OSError, h11.ProtocolError):
             # One end closed early or broke the protocol: the browser sees a closed connection and reports it.
             pass
@@ -111,7 +114,6 @@ class Guard:
             pass
         finally:
             self._connections.discard(task)
-            await browser.close()
 
     async def shut(self) -> None:
         """End every connection, and accept none until the next `allow`."""

@@ -40,6 +40,7 @@ _MAX_DOWNLOADS = 20
 _MAX_LOG_BYTES = 65_536
 _LOG = "server.log"
 _BLANK = "about:blank"
+_WAIT = "browser_wait_for"
 _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 _RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
 _CRASHED = "the tab crashed"
@@ -128,7 +129,7 @@ class McpServer:
         if self._fault:
             raise self._fault
         # A requested wait does not count against the timeout.
-        wait_s = float(params.get("time", 0)) if tool == "browser_wait_for" else 0.0
+        wait_s = float(params.get("time", 0)) if tool == _WAIT else 0.0
         call = self._ready.result().call_tool(tool, params)
         result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
         if not self._watch.alive():
@@ -244,6 +245,9 @@ class PlaywrightBrowser:
         self._url = _BLANK
         self._title = ""
         self._seen = ""
+        self._reports: list[tuple[Settled, tuple[str, ...]]] = []
+        # Whether the page has settled since the last action.
+        self._is_settled = False
 
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """See `judge.browser.session.Browser`."""
@@ -260,32 +264,38 @@ class PlaywrightBrowser:
 
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
-        waits: list[Settled] = []
-        vanished: list[str] = []
-        page = await self._observed(waits, vanished)
+        page = await self._observed()
         if page.http_status in WALL_STATUSES:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         self._seen = page.snapshot
+        since = {"refused": self._refused(), "downloads": self._server.take_downloads(), **self._settled()}
+        return page.model_copy(update=since)
+
+    async def _settle(self) -> None:
+        answer = await self._run(settle_code(self._server.settings.config.call_timeout_s / 2))
+        self._reports.append(read_report(answer.text))
+
+    def _settled(self) -> dict[str, Any]:
+        """What all settling since the last observation took and found, as fields of a page."""
+        waits, self._reports = self._reports, []
         settled = Settled(
-            real_s=sum(wait.real_s for wait in waits),
-            page_s=sum(wait.page_s for wait in waits),
-            waited_for=tuple(dict.fromkeys(reason for wait in waits for reason in wait.waited_for)),
+            real_s=sum(wait.real_s for wait, _ in waits),
+            page_s=sum(wait.page_s for wait, _ in waits),
+            waited_for=tuple(dict.fromkeys(reason for wait, _ in waits for reason in wait.waited_for)),
         )
-        since = {"refused": self._refused(), "downloads": self._server.take_downloads(), "vanished": tuple(vanished)}
-        return page.model_copy(update={**since, "settled": settled})
+        return {"settled": settled, "vanished": tuple(text for _, texts in waits for text in texts)}
 
     async def _frames(self) -> list[str]:
         """The addresses of the page's frames; none where a dialog keeps the server from telling."""
         answer = await self._run(_FRAME_URLS)
         return responses.listed_texts(answer.text) if answer.ok else []
 
-    async def _observed(self, waits: list[Settled], vanished: list[str]) -> Page:
+    async def _observed(self) -> Page:
         trouble, timeouts = "", 0
         for _ in range(_OBSERVE_TRIES):
-            answer = await self._run(settle_code(self._server.settings.config.call_timeout_s / 2))
-            wait, texts = read_report(answer.text)
-            waits.append(wait)
-            vanished += texts
+            if not self._is_settled:
+                await self._settle()
+            self._is_settled = False
             answer = await self._snapshot()
             if state := responses.modal_state(answer.text):
                 if not responses.is_file_chooser(state):
@@ -381,12 +391,16 @@ class PlaywrightBrowser:
         if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
             # The page may open another one before it is observed.
             self._tab_count -= 1
+        if answer.ok and tool != _WAIT:
+            # What the action led to, such as a download, is reported with it: after the last action of an episode no
+            # page may be observed any more. A wait is on the participant's time, so nothing is added to it.
+            await self._settle()
+            self._is_settled = True
         if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
             await self._stop_loading()
         return ToolResult(
             ok=answer.ok,
             text=self._clean(answer.text),
-            # Reported with the action that led there: after the last action of an episode no page is observed any more.
             refused=self._refused(),
             downloads=self._server.take_downloads(),
             found_again=is_found_again,

@@ -16,6 +16,7 @@ from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.processes import is_browser
 from judge.browser.session import Hop
+from judge.browser.settle import settle_code
 from judge.sites import NetworkPolicy
 from shared.errors import ParticipantError, SiteFault
 
@@ -140,7 +141,8 @@ async def test_downloads_and_files_of_a_task_are_gone_with_the_next(pool: Browse
         await browser.open(f"{site.url}files")
         page = await browser.observe()
         clicked = await browser._server.call("browser_click", {"target": ref_of(page.snapshot, 'link "save"')})
-        assert "ownload" in clicked.text, "it is this task's, and this test does not take it"
+        settled = await browser._server.call("browser_run_code_unsafe", {"code": settle_code(5)})
+        assert "ownload" in clicked.text + settled.text, "it is this task's, and this test does not take it"
         assert {path.name for path in browser.folder.iterdir() if path.is_file()} > before
     async with pool.browser(policy(site)) as browser:
         assert {path.name for path in browser.folder.iterdir() if path.is_file()} == before

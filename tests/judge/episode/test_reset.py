@@ -51,7 +51,7 @@ async def test_an_attempt_on_a_static_site_starts_again_in_real_time_and_costs_n
 async def test_on_any_other_site_it_is_a_fault_of_the_site(tmp_path: Path) -> None:
     entry = await assess(tmp_path, [], site_resets={"https://example.com/": "static"})
     assert (entry["stop_reason"], entry["settle"]) == ("environment_fault", "page-time")
-    assert entry["error"].startswith("site: the page waits in a loop")
+    assert entry["error"].startswith("site: a script of the page did not end")
 
 
 @pytest.fixture

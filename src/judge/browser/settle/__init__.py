@@ -33,11 +33,11 @@ _CONTEXT = "page.context()[Symbol.for('wabe.settle')]"
 
 
 class ClockStalled(SiteFault):
-    """The page waits in a loop for its clock to move, which it does not in page time. It needs real time."""
+    """A script did not end. In page time, one that waits in a loop for its clock to move never does."""
 
     def __init__(self) -> None:
         super().__init__(
-            "the page waits in a loop for its clock, which stands still meanwhile in page time",
+            "a script of the page did not end: in page time, a loop that waits for the clock never does",
             remedy='set settle = "real-time", or declare how its site is reset',
         )
 

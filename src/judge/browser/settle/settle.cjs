@@ -29,7 +29,7 @@ const POLL_PAUSE = 1200;
 const WORKER_LIMIT = 3300;
 const REQUEST_GRACE = 200;
 const SOCKET_LIMIT = 3300;
-const TICK = 16;
+const TICK = 50;
 const LEAD = 200;
 const HANG = 3000;
 const FRAMES = 300;
@@ -108,12 +108,15 @@ class Target {
   // Move the page's clock. `virtualTimeBudgetExpired` does not say which budget: one at a time.
   advance(ms) {
     const grant = async () => {
+      // Between two documents nobody answers, and a page that stays draws no frames after a command that waited.
       this.granted = performance.now();
+      if (this.isNavigating()) return;
       const expired = new Promise(done => { this.expired = done; });
       await this.send("Emulation.setVirtualTimePolicy", { policy: "advance", budget: ms });
       await Promise.race([expired, delay(1000)]);
     };
-    return this.queue = this.queue.then(grant).catch(() => { this.isClosed = true; });
+    // A navigation may break a command off; only a page that is gone needs no clock.
+    return this.queue = this.queue.then(grant).catch(error => { this.isClosed ||= /closed/.test(error.message); });
   }
 
   // Between settles the page's clock runs at the speed of the wall clock.
@@ -217,7 +220,7 @@ class Settler {
     let isWaiting = false;
     for (const [request, { began, done }] of this.requests) {
       if (now >= done) this.requests.delete(request);
-      else if (now - began > REQUEST_LIMIT && !isNavigation(request)) this.giveUp(request.url(), this.requests, request);
+      else if (now - began > REQUEST_LIMIT && !isNavigation(request, this.page)) this.giveUp(request.url(), this.requests, request);
       else isWaiting = true;
     }
     for (const [socket, sent] of this.sockets) {
@@ -228,7 +231,7 @@ class Settler {
   }
 
   isNavigating() {
-    return [...this.requests].some(([request, { done }]) => performance.now() < done && isNavigation(request));
+    return [...this.requests].some(([request, { done }]) => performance.now() < done && isNavigation(request, this.page));
   }
 
   giveUp(url, map, key) {
@@ -385,9 +388,9 @@ class Settler {
 
 const address = url => url.split(/[?#]/, 1)[0];
 const isStream = response => /^text\/event-stream/i.test(response.headers()["content-type"] ?? "");
-const isNavigation = request => {
+const isNavigation = (request, page) => {
   try {
-    return request.isNavigationRequest();
+    return request.isNavigationRequest() && request.frame() === page.mainFrame();
   } catch {
     return false;
   }
