@@ -31,6 +31,8 @@ const REQUEST_GRACE = 200;
 const SOCKET_LIMIT = 3300;
 const TICK = 50;
 const LEAD = 200;
+const MAX_PAUSE = 500;
+const MAX_LAG = 60000;
 const HANG = 3000;
 const FRAMES = 300;
 // Scrolling goes on with the frames that are drawn, whatever the page's clock says.
@@ -108,15 +110,25 @@ class Target {
   // Move the page's clock. `virtualTimeBudgetExpired` does not say which budget: one at a time.
   advance(ms) {
     const grant = async () => {
-      // Between two documents nobody answers, and a page that stays draws no frames after a command that waited.
-      this.granted = performance.now();
+      const now = performance.now();
+      // Between two documents nobody answers, or only after the next one has come.
+      this.stoodStill ||= this.isNavigating() || now - this.granted > MAX_PAUSE;
+      this.granted = now;
       if (this.isNavigating()) return;
+      if (this.stoodStill) ms = Math.max(ms, await this.lag());
+      this.stoodStill = false;
       const expired = new Promise(done => { this.expired = done; });
       await this.send("Emulation.setVirtualTimePolicy", { policy: "advance", budget: ms });
       await Promise.race([expired, delay(1000)]);
     };
     // A navigation may break a command off; only a page that is gone needs no clock.
     return this.queue = this.queue.then(grant).catch(error => { this.isClosed ||= /closed/.test(error.message); });
+  }
+
+  // How far the page's clock is behind where it must be: one that is behind the wall clock draws no frames.
+  async lag() {
+    const { result } = await this.send("Runtime.evaluate", { expression: "Date.now()" });
+    return Math.min(Date.now() + LEAD - result.value, MAX_LAG);
   }
 
   // Between settles the page's clock runs at the speed of the wall clock.
