@@ -35,6 +35,19 @@ vars(uvicorn.server)["asyncio"] = _ShortPauses()
 ssl.SSLContext.load_verify_locations = lambda *_, **__: None  # type: ignore[method-assign]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--settle real-time`: whole attempts in a real browser wait for pages in real time."""
+    parser.addoption("--settle", default="auto", choices=["auto", "page-time", "real-time"])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The mode for attempts that do not choose one."""
+    if (settle := config.getoption("--settle")) != "auto":
+        from helpers.episode.live_judge import FAST
+
+        FAST["settle"] = settle
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with a real browser come first, so that no worker is left with the longest of them at the end."""
     for item in items:

@@ -95,7 +95,8 @@ async def test_an_honest_participant_is_not_blamed_for_where_the_site_leads(judg
         with hostile_site({"/": home}) as site:
             assessed = await judge.play(script, site.url, call_timeout_s=4)
     assert assessed.verdict == ("aborted", "environment_fault"), assessed.entry
-    assert assessed.entry["error"].startswith("site: a script of the page did not end")
+    is_page_time = assessed.entry["settle"] == "page-time"
+    assert assessed.entry["error"].startswith("site: a script of the page did not end" if is_page_time else "browser: ")
     assert assessed.result()["steps"][-1]["url"] == partners
     assert ("off_site" in assessed.entry["flags"]) == (how == "a link of the site")
 

@@ -31,7 +31,7 @@ from shared.settings import Settings
 # One text that answers every question of every method with yes: if a judge is asked at all, it says success.
 ALWAYS_YES = '1. The page is open.\n\nReasoning: it is so.\nScore: 5\n\nThoughts: done.\nStatus: "success"'
 ALWAYS_NO = '1. The page is open.\n\nReasoning: it is not.\nScore: 1\n\nThoughts: not done.\nStatus: "failure"'
-FAST = {
+FAST: dict[str, Any] = {
     "action_timeout_s": 1.5,
     "navigation_timeout_s": 3,
     "call_timeout_s": 8,

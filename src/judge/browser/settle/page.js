@@ -39,7 +39,11 @@
   globalThis.clearTimeout = forgetting(clearTimeout);
   globalThis.clearInterval = forgetting(clearInterval);
 
-  for (const type of ["pointerover", "pointermove", "pointerdown", "keydown", "input", "change", "wheel", "drop", "popstate", "visibilitychange"])
+  // A frame learns of an input by a message.
+  const inputs = [
+    "pointerover", "pointermove", "pointerdown", "keydown", "input", "change", "wheel", "drop", "popstate", "visibilitychange", "message",
+  ];
+  for (const type of inputs)
     addEventListener(type, () => { input += 1; }, { capture: true, passive: true });
   addEventListener(eventName, event => {
     event.stopImmediatePropagation();

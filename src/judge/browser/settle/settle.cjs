@@ -1,5 +1,5 @@
 // Waits until a page shows the effect of an action. Loaded by Playwright's MCP server into its own process (option
-// `browser.initPage`), out of reach of every page. Called by `settle.py`.
+// `browser.initPage`), out of reach of every page. Called by `judge.browser.settle`.
 //
 // Two modes. In real time it waits until requests are done and the page is quiet. In page time it moves the page's
 // clock itself (Chromium's virtual time), so that seconds of page time pass in milliseconds.
@@ -43,6 +43,7 @@ const SLICES_PER_LOOK = 3;
 const LOOK_REAL = 30;
 const STUCK = 1000;
 const MAX_FRAMES = 50;
+const MAX_ADDRESSES = 1000;
 // Requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "image", "font", "texttrack", "manifest"]);
 
@@ -197,7 +198,7 @@ class Settler {
     // Its effect may come by a stream that is open.
     for (const stream of this.streams.values()) Object.assign(stream, { since: now, wasAsked: true });
     const turn = this.inTurn.get(url) ?? { first: now, count: 0, open: new Set() };
-    this.inTurn.set(url, turn);
+    if (this.inTurn.size < MAX_ADDRESSES) this.inTurn.set(url, turn);
     if (!turn.open.size) turn.count += 1;
     turn.open.add(request);
     turn.last = now;
@@ -226,7 +227,7 @@ class Settler {
     await this.attach(frame).catch(() => {});
   }
 
-  // What is in flight: milliseconds until its limit, or 0 when there is nothing to wait for.
+  // Whether the page waits for its network.
   isInFlight() {
     const now = performance.now();
     let isWaiting = false;
@@ -247,7 +248,7 @@ class Settler {
   }
 
   giveUp(url, map, key) {
-    this.longLived.add(address(url));
+    if (this.longLived.size < MAX_ADDRESSES) this.longLived.add(address(url));
     map.delete(key);
   }
 
