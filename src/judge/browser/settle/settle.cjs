@@ -22,6 +22,7 @@ const SLICE_REAL = 15;
 const QUIET_PAGE = 1000;
 const QUIET_REAL = 500;
 const MAX_PAGE = 4000;
+const MAX_CHANGES = 3000;
 const TIMER_HORIZON = 3100;
 const REQUEST_LIMIT = 3500;
 const POLLS = 3;
@@ -59,6 +60,7 @@ class Target {
     this.queue = Promise.resolve();
     this.isClosed = false;
     this.hasHung = false;
+    this.hangLimit = HANG;
     this.hasDialog = false;
     this.granted = performance.now();
   }
@@ -90,7 +92,7 @@ class Target {
         if (this.hasDialog || this.isNavigating()) return watch();
         this.hasHung = true;
         this.session.send("Runtime.terminateExecution").catch(() => {});
-      }, HANG);
+      }, this.hangLimit);
     };
     if (this.isPageTime) watch();
     try {
@@ -273,7 +275,7 @@ class Settler {
     for (const reason of ["timer", "worker", "busy", "moving"]) if (seen[reason]) round.waits.add(reason);
     const isDone = isQuiet && !seen.timer && !seen.busy && !seen.moving;
     const needsRealTime = this.needsRealTime(round, seen.worker) || this.awaitsStream(round, seen.quiet);
-    return { isQuiet, isMoving: seen.moving, isDone, needsRealTime };
+    return { isQuiet, isMoving: seen.moving, isBusy: seen.busy, isDone, needsRealTime };
   }
 
   // What neither follows the page's clock nor is a request in flight. A smooth scroll follows the frames that are drawn.
@@ -347,8 +349,11 @@ class Settler {
   async quietInRealTime(round) {
     while (this.goesOn(round)) {
       await this.requestsPass(round);
-      const { isDone, needsRealTime } = await this.look(round);
-      if (isDone && !needsRealTime && performance.now() - round.requestAt >= QUIET_REAL) break;
+      const { isDone, isBusy, needsRealTime } = await this.look(round);
+      const sinceRequest = performance.now() - round.requestAt;
+      if (isDone && !needsRealTime && sinceRequest >= QUIET_REAL) break;
+      // A page that changes all the time is observed as it is.
+      if (!isBusy && !needsRealTime && sinceRequest >= MAX_CHANGES) break;
       await delay(LOOK_REAL);
     }
   }
@@ -357,7 +362,11 @@ class Settler {
     const began = performance.now();
     const round = { began, until: began + limit, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
     this.inTurn.clear();
-    this.all().forEach(target => { target.isSettling = true; });
+    this.all().forEach(target => {
+      target.isSettling = true;
+      // A script that does not end is noticed before the time is up.
+      target.hangLimit = Math.min(HANG, 0.75 * limit);
+    });
     const vanished = await Promise.race([this.quiet(round), this.stuck(round)]);
     this.all().forEach(target => { target.isSettling = false; });
     return {
