@@ -30,7 +30,8 @@ const POLL_PAUSE = 1200;
 const WORKER_LIMIT = 3300;
 const REQUEST_GRACE = 200;
 const SOCKET_LIMIT = 3300;
-const TICK = 50;
+// About one frame: clicks and screenshots wait for frames, which are drawn as the clock moves.
+const TICK = 16;
 const LEAD = 200;
 const MAX_PAUSE = 500;
 const MAX_LAG = 60000;
@@ -167,7 +168,7 @@ class Settler {
     page.on("request", request => this.began(request));
     const ended = ms => request => {
       const entry = this.requests.get(request);
-      if (entry) entry.done = Math.min(entry.done, performance.now() + ms);
+      if (entry) Object.assign(entry, { done: Math.min(entry.done, performance.now() + ms), isAnswered: true });
       this.inTurn.get(address(request.url()))?.open.delete(request);
     };
     page.on("response", response => {
@@ -196,7 +197,7 @@ class Settler {
     const url = address(request.url());
     if (IGNORED.has(request.resourceType()) || this.longLived.has(url)) return;
     const now = performance.now();
-    this.requests.set(request, { began: now, done: Infinity });
+    this.requests.set(request, { began: now, done: Infinity, isAnswered: false });
     // Its effect may come by a stream that is open.
     for (const stream of this.streams.values()) Object.assign(stream, { since: now, wasAsked: true });
     const turn = this.inTurn.get(url) ?? { first: now, count: 0, open: new Set() };
@@ -246,7 +247,7 @@ class Settler {
   }
 
   isNavigating() {
-    return [...this.requests].some(([request, { done }]) => performance.now() < done && isNavigation(request, this.page));
+    return [...this.requests].some(([request, { isAnswered }]) => !isAnswered && isNavigation(request, this.page));
   }
 
   giveUp(url, map, key) {
