@@ -263,7 +263,7 @@ class Case:
 class Result:
     """`verdict`: captured, missed, wrong or fault. `dead`: the next click had no effect, `None` if not tried.
 
-    `afterwards`: whether the final state, once missed, came later; a page on which it never does is no case.
+    `afterwards`: whether the final state, once missed, came later; if it never comes, the page itself is at fault.
     """
 
     kind: str

@@ -80,7 +80,7 @@ MUTANTS = (
         "a task's website may be a cloud metadata service",
         "return why if place not in self.own or why in (_LINK_LOCAL, _METADATA_SERVICE) else None",
         "return why if place not in self.own else None",
-        ("test_guard.py",),
+        ("test_sites.py",),
     ),
     # -- records -------------------------------------------------------------------------------------------------------
     Mutant(

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LISTED = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 DOCUMENTS = sorted(LISTED.split())
 # Set by `wabe run` itself.
-NOT_FOR_USERS = {"participant_ids", "site_resets"}
+NOT_FOR_USERS = {"participant_ids"}
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -273,6 +273,8 @@ class PlaywrightBrowser:
 
     async def _settle(self) -> None:
         answer = await self._run(settle_code(self._server.settings.config.call_timeout_s / 2))
+        if not answer.ok and responses.modal_state(answer.text) is None:
+            _log.warning("a page is observed without waiting for it: %s", self._clean(answer.text)[:300])
         self._reports.append(read_report(answer.text))
 
     def _settled(self) -> dict[str, Any]:

@@ -119,11 +119,10 @@ class BrowserPool:
     async def _started(self) -> _Slot:
         slot = _Slot()
         self._slots.add(slot)
-        try:
+        async with AsyncExitStack() as unless_started:
+            unless_started.push_async_callback(self._ended, slot)
             await slot.start(self._settings, is_guarded=self._is_guarded)
-        except Exception:
-            await self._ended(slot)
-            raise
+            unless_started.pop_all()
         return slot
 
     async def _made_ready(self, slot: _Slot, *, is_sound: bool) -> _Slot:

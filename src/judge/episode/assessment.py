@@ -7,13 +7,12 @@ judged. So resuming a run and starting one are the same function.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
-from judge.episode.reset import reset_site
 from judge.events import (
     NO_ACTION,
     RunDone,
@@ -37,6 +36,14 @@ from shared.models import Step, Task, Verdict
 _log = logging.getLogger(__name__)
 
 
+Reset = Callable[[Task], Awaitable[bool]]
+"""Brings a task's site back to its first state. Returns whether that was possible."""
+
+
+async def _no_reset(task: Task) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Assessment:
     """The tasks and settings of one run, with the parts that play and judge them."""
@@ -48,6 +55,7 @@ class Assessment:
     judge: Judge
     store: RunStore
     emit: Sink
+    reset: Reset = _no_reset
 
     async def run(self) -> tuple[TaskSummary, ...]:
         """Play and judge every task that is not settled yet; one `TaskSummary` per task, in the order of the tasks.
@@ -118,9 +126,10 @@ class Assessment:
         is_astray, in_real_time = True, False
         for attempt in range(first, last + 1):
             end = await self._attempt(task, store, attempt, in_real_time=in_real_time)
-            if end.needs_real_time and await reset_site(task.website, self.config.site_resets):
-                # The judge's way of waiting failed, so this costs no attempt.
-                in_real_time = True
+            in_real_time |= end.needs_real_time
+            # The judge's way of waiting failed, so this costs no attempt. A participant that led the browser to a page
+            # elsewhere could otherwise get another attempt whenever it liked.
+            if end.needs_real_time and not end.is_astray and await self.reset(task):
                 self.emit(TaskRetried(task_id=task.task_id, attempt=attempt, cause=f"{end.error}: now in real time"))
                 end = await self._attempt(task, store, attempt, in_real_time=True)
             is_astray = is_astray and end.is_astray

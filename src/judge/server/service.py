@@ -11,10 +11,10 @@ from pathlib import Path
 
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
-from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
+from judge.episode.reset import reset_site
 from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
@@ -184,12 +184,19 @@ class JudgeService:
             connect = _shared_connection(url, config, stack)
             pool = await stack.enter_async_context(browser_pool(browser_settings))
 
-            def browsers_for(task: Task) -> BrowserFactory:
+            def policy_for(task: Task) -> NetworkPolicy:
                 sites = (task.website, *config.allowed_sites, *task.allowed_sites)
-                return partial(pool.browser, NetworkPolicy.for_websites(sites, closed=(self.own_address, url)))
+                return NetworkPolicy.for_websites(sites, closed=(self.own_address, url))
 
             assessment = Assessment(
-                tasks, config, browsers=browsers_for, connect=connect, judge=judge, store=store, emit=emit
+                tasks,
+                config,
+                browsers=lambda task: partial(pool.browser, policy_for(task)),
+                connect=connect,
+                judge=judge,
+                store=store,
+                emit=emit,
+                reset=lambda task: reset_site(task.website, config.site_resets, policy_for(task)),
             )
             results = await self._recorded(assessment, judge, store, spending)
         submission = _submission(request, role, results, run_id)

@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from judge.browser.session import Hop, ToolResult
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment
+from judge.episode.assessment import Assessment, Reset
 from judge.episode.episode import Participant
 from judge.events import Event
 from judge.judges.base import Judge
@@ -55,6 +56,7 @@ async def assess_in_shop(
     judge: Judge | None = None,
     events: list[Event] | None = None,
     shop: type[OnePageShop] = OnePageShop,
+    reset: Reset | None = None,
     **config: Any,
 ) -> tuple[TaskSummary, ...]:
     """Run `number` tasks, one after the other, in the run `r` under `folder`; `events` takes what is emitted."""
@@ -74,6 +76,7 @@ async def assess_in_shop(
     tasks = tuple(Task(task_id=f"t{each}", website="https://example.org/", task="Go.") for each in range(number))
     told: list[Event] = [] if events is None else events
     try:
-        return await Assessment(tasks, settings, lambda _: browser, connect, judge, store, told.append).run()
+        assessment = Assessment(tasks, settings, lambda _: browser, connect, judge, store, told.append)
+        return await (replace(assessment, reset=reset) if reset else assessment).run()
     finally:
         await judge.aclose()

@@ -86,8 +86,14 @@ ELEMENT: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"element": "alert", "not": True, "within": 'region "Done"'}, [SHOP], False),
     ({"element": 'heading "Thank you"', "on": "/done*"}, [SHOP, ELSEWHERE], False),
 ]
+SORTED = RecordedStep(
+    path="/",
+    snapshot='- combobox "Sort by" [ref=e1]:\n  - option "Newest" [selected]\n  - option "Cheapest"',
+)
 TEXT: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"contains": "Harvest Desk"}, [SHOP], True),
+    ({"contains": "Newest"}, [SORTED], True),
+    ({"contains": "Cheapest"}, [SORTED], False),
     ({"contains": ["Desk €259", "Table"]}, [SHOP], True),
     ({"contains": "Desk €", "count": 2}, [SHOP], True),
     ({"pattern": "€(\\d+)", "within": 'list "Products"', "count": 3}, [SHOP], True),

@@ -35,7 +35,7 @@ const TICK = 16;
 const LEAD = 200;
 const MAX_PAUSE = 500;
 const MAX_LAG = 60000;
-const HANG = 3000;
+const HANG = 4500;
 const FRAMES = 300;
 // Scrolling goes on with the frames that are drawn, whatever the page's clock says.
 const SCROLL_REAL = 120;
@@ -47,7 +47,7 @@ const STUCK = 1000;
 const MAX_FRAMES = 50;
 const MAX_ADDRESSES = 1000;
 // Requests that no page waits for.
-const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "image", "font", "texttrack", "manifest"]);
+const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
 const delay = ms => new Promise(done => setTimeout(done, ms));
 
@@ -103,11 +103,11 @@ class Target {
     }
   }
 
-  // Results of an expression in each frame; frames that navigate or vanish meanwhile are left out.
+  // Results of an expression in each frame; frames that navigate, vanish or fail are left out.
   async evaluate(expression) {
     const asked = [...this.worlds.keys()].map(contextId => this
       .send("Runtime.evaluate", { expression, contextId, returnByValue: true, awaitPromise: true })
-      .then(({ result }) => result.value, () => undefined));
+      .then(({ result, exceptionDetails }) => exceptionDetails ? undefined : result.value, () => undefined));
     return (await Promise.all(asked)).filter(value => value !== undefined);
   }
 
@@ -265,7 +265,8 @@ class Settler {
     if (scrolls !== (round.scrolls ?? scrolls)) round.scrolledAt = now;
     round.scrolls = scrolls;
     const seen = {
-      quiet: Math.min(...states.map(state => state.quiet)),
+      // Pages that cannot say whether they are quiet are not: one that is being replaced, or that shadows what is asked.
+      quiet: states.length || !this.all().some(target => target.worlds.size) ? Math.min(...states.map(state => state.quiet)) : 0,
       timer: states.some(state => state.timer),
       worker: states.some(state => state.worker),
       busy: states.some(state => state.busy),
@@ -420,25 +421,39 @@ const isNavigation = (request, page) => {
 };
 
 // The judge's code tool finds the settlers of a context here.
-const ofContext = context => context[KEY] ??= { isPageTime: false, settlers: new WeakMap() };
+class Context {
+  constructor() {
+    this.settlers = new WeakMap();
+    this.isBegun = false;
+    this.isPageTime = false;
+  }
 
-const attach = async (page, state) => {
-  if (state.settlers.has(page)) return state.settlers.get(page);
-  const settler = new Settler(page, state.isPageTime);
-  const starting = settler.start().then(() => settler);
-  state.settlers.set(page, starting);
-  return starting;
-};
+  // Once, before the first navigation: until then no page needs to be watched.
+  async begin(page, isPageTime) {
+    if (this.isBegun) return;
+    this.isBegun = true;
+    this.isPageTime = isPageTime;
+    if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON})`);
+    await this.attach(page);
+  }
+
+  async attach(page) {
+    if (!this.settlers.has(page)) {
+      const settler = new Settler(page, this.isPageTime);
+      const started = settler.start().then(() => settler);
+      this.settlers.set(page, started);
+      // The next one to ask tries again.
+      started.catch(() => this.settlers.delete(page));
+    }
+    return this.settlers.get(page);
+  }
+
+  async settle(page, limit) {
+    return (await this.attach(page)).settle(limit);
+  }
+}
 
 exports.default = async ({ page }) => {
-  const state = ofContext(page.context());
-  state.begin = async (page, isPageTime) => {
-    if (state.isBegun) return;
-    state.isBegun = true;
-    state.isPageTime = isPageTime;
-    if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON})`);
-    await attach(page, state);
-  };
-  state.settle = async (page, limit) => (await attach(page, state)).settle(limit);
-  if (state.isBegun) await attach(page, state).catch(() => {});
+  const context = page.context()[KEY] ??= new Context();
+  if (context.isBegun) await context.attach(page).catch(() => {});
 };
