@@ -39,17 +39,16 @@ class Play:
 
     def named(self, name: str, *roles: str) -> Node:
         """The first element whose name or text is `name`, in any case if there is none with exactly this case."""
-        found = [node for node in self.nodes() if node.ref and (not roles or node.role in roles)]
-        exact = [node for node in found if self.name(node) == name]
-        return (exact or [node for node in found if self.name(node).casefold() == name.casefold()])[0]
+        found = self._named(name, roles)
+        return next((node for node in found if self.name(node) == name), found[0])
 
     def shows(self, name: str, *roles: str) -> bool:
         """Whether there is an element of that name."""
-        return any(
-            self.name(node).casefold() == name.casefold()
-            for node in self.nodes()
-            if node.ref and (not roles or node.role in roles)
-        )
+        return bool(self._named(name, roles))
+
+    def _named(self, name: str, roles: tuple[str, ...]) -> list[Node]:
+        nodes = [node for node in self.nodes() if node.ref and (not roles or node.role in roles)]
+        return [node for node in nodes if self.name(node).casefold() == name.casefold()]
 
     def name(self, node: Node) -> str:
         """A node's name, or its own text if it has none."""

@@ -3,6 +3,7 @@
 import math
 import operator
 import re
+from calendar import month_name
 
 from helpers.miniwob.plays import (
     Moves,
@@ -23,20 +24,6 @@ from shared.models import Action
 from shared.snapshot import Node
 
 _SIGNS = {"+": operator.add, "-": operator.sub}
-_MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
 
 
 # --- Buttons, tabs, menus ---
@@ -165,11 +152,6 @@ def pick_greatest(play: Play) -> Moves:
     yield from submit(play)
 
 
-def buy_ticket(play: Play) -> Moves:
-    tickets = sorted(play.all("button"), key=lambda node: int(re.sub(r"\D", "", node.name)))
-    yield click(play.slip(tickets[0], tickets[1]))
-
-
 # --- Text ---
 
 
@@ -217,11 +199,34 @@ def enter_time(play: Play, hour: str, minute: str, half: str) -> Moves:
 
 
 def pick_date(play: Play, month: str, day: str, year: str) -> Moves:
-    yield click(play.all("textbox")[0])
-    while not play.shows(f"{_MONTHS[int(month) - 1]} {year}", "generic"):
-        yield click(play.named("Prev"))
-    yield click(play.named(str(_day(play, day)), "link"))
+    yield from _pick(play, play.all("textbox")[0], f"{month_name[int(month)]} {year}", _day(play, day))
     yield from submit(play)
+
+
+def _pick(play: Play, field: Node, month: str, day: int) -> Moves:
+    yield click(field)
+    while not play.shows(month, "generic"):
+        yield click(play.named("Prev"))
+    yield click(play.named(str(day), "link"))
+
+
+def book_flight(play: Play, quality: str, start: str, end: str, month: str, day: str, year: str) -> Moves:
+    for at, place in enumerate((start, end)):
+        yield type_slowly(play.all("textbox")[at], place)
+        items = [node for node in play.all("generic") if f"({place})" in node.text or f"{place} (" in node.text]
+        yield click(items[0])
+    yield from _pick(play, play.all("textbox")[2], f"{month_name[int(month)]} {year}", int(day))
+    yield click(play.named("Search", "button"))
+    yield from buy_ticket(play, quality)
+
+
+def buy_ticket(play: Play, quality: str) -> Moves:
+    """Books the best of the offers listed, or wrongly the second best."""
+    offers = [node for node in play.all("button") if node.name.startswith("Book ")]
+    durations = [node.text for node in play.all("generic") if re.fullmatch(r"\d+h \d+m", node.text)]
+    values = [offer.name for offer in offers] if quality == "cheapest" else durations
+    ranked = sorted(range(len(offers)), key=lambda at: [int(number) for number in re.findall(r"\d+", values[at])])
+    yield click(offers[play.slip(ranked[0], ranked[1])])
 
 
 def copy_text(play: Play) -> Moves:
@@ -478,7 +483,8 @@ SCRIPTS: tuple[tuple[str, Script], ...] = (
     (r'Check the (\d).. radio button and enter the number "(.*)" into the (\d).. textbox\.', check_and_enter),
     (r"Mark the numbers below as odd or even and press submit when done\.", mark_odd_or_even),
     (r"Find and pick the card with the greatest number, then press submit\.", pick_greatest),
-    (r"Buy the ticket with the cheapest cost\.", buy_ticket),
+    (r"Book the (cheapest|shortest) one-way flight from: (.+) to: (.+) on (\d\d)/(\d\d)/(\d{4})\.", book_flight),
+    (r"Buy the ticket with the (cheapest|shortest) (?:cost|duration)\.", buy_ticket),
     (r'Enter "(.*)" into the text field and press Submit\.', enter_text),
     (r'Type "(.*)" in all (upper|lower) case letters in the text input and press Submit\.', enter_in_case),
     (r'Enter the password "(.*)" into both text fields and press submit\.', enter_password),
