@@ -3,13 +3,13 @@
 Implemented by `judge.browser.playwright`. Fakes implement it in tests of the episode loop only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
-from shared.models import Page, Record, ToolSpec
+from shared.models import Page, ProbeValue, Record, ToolSpec
 
 
 class ToolResult(Record):
@@ -63,6 +63,10 @@ class Browser(Protocol):
 
         Raises `ClockStalled` for a page that cannot be observed in page time.
         """
+        ...
+
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        """The values of expressions in the page that was observed last, see `judge.browser.probes`."""
         ...
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:

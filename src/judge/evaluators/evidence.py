@@ -11,8 +11,9 @@ from pathlib import Path
 
 from judge.sites import Site, origin_of
 from judge.trajectory.record import Trajectory
+from shared.checks import expressions_of
 from shared.files import read_text, reason_of
-from shared.models import Step
+from shared.models import Step, Task
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 from shared.text import without_downloads
 
@@ -96,14 +97,13 @@ class Recording:
 
     looks: tuple[Look, ...]
     answer: str | None
+    expressions: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> "Recording":
         """Most snapshots are read only when a check needs them."""
-        task = trajectory.task
-        starts = [task.website, *(step.url for step in trajectory.steps[:1])]
-        home = frozenset(origin for url in starts if (origin := origin_of(url)) is not None)
-        site = Site(home, (*allowed_sites, *task.allowed_sites))
+        landed = next((step.url for step in trajectory.observations), "")
+        site = own_site(trajectory.task, landed, allowed_sites)
         looks: list[Look] = []
         typed: frozenset[tuple[str, str]] = frozenset()
         for step in trajectory.observations:
@@ -112,7 +112,7 @@ class Recording:
             if looks and looks[-1].is_own and _types(looks[-1].step):
                 typed |= set(_typed_into(looks[-1], look))
             looks.append(replace(look, typed_into=typed))
-        return cls(tuple(looks), trajectory.final_answer)
+        return cls(tuple(looks), trajectory.final_answer, expressions_of(trajectory.task.checks))
 
     def actions(self, looks: Iterable[Look]) -> Iterator[tuple[int, str]]:
         """Step index and line, without downloads, of every action that was executed on the task's own site."""
@@ -120,6 +120,12 @@ class Recording:
             outcome = look.step.outcome
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
                 yield look.step.index, without_downloads(outcome.line)
+
+
+def own_site(task: Task, landed: str, allowed_sites: Iterable[str] = ()) -> Site:
+    """The task's own site; `landed` is the address of the first observation."""
+    home = frozenset(origin for url in (task.website, landed) if (origin := origin_of(url)) is not None)
+    return Site(home, (*allowed_sites, *task.allowed_sites))
 
 
 def _types(step: Step) -> bool:

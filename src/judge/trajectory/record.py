@@ -18,13 +18,16 @@ OLDER_RESULT_SCHEMAS = ("wabe-1",)
 MAX_THOUGHT_CHARS = 4000
 # Attempts that ended for reasons outside the participant; they count for nothing.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
+# Attempts that ended in a way that is up to the verdict.
+JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
 _LATER_OF_TASK = ("checks", "allowed_sites")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 # What a verdict rests on: neither the verdict itself, nor what is derived from these keys (`action_history`,
-# `thoughts`), nor times. `network` and `probes` are not recorded yet and count as null. A final look counts as well,
+# `thoughts`), nor times. `network` is not recorded yet and counts as null; so does `probes`, since the values of probes
+# are in the steps. A final look counts as well,
 # where there is one: attempts without one keep the digest that they were recorded with.
 _EVIDENCE = (
     *(*_OF_TASK, "scenario_key_points", *_LATER_OF_TASK),
@@ -78,10 +81,10 @@ class Attempt(Record):
 
     @property
     def outcome(self) -> TaskOutcome:
-        """What the task counts as. Only an attempt that the participant itself ended is up to the verdict."""
+        """What the task counts as. Only an attempt that the participant or the page ended is up to the verdict."""
         if self.is_aborted:
             return "aborted"
-        if self.stop_reason != "finished":
+        if self.stop_reason not in JUDGED_ENDS:
             return "failure"
         return self.verdict.outcome if self.verdict else "unscored"
 

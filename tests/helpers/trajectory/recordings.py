@@ -9,7 +9,7 @@ from pydantic import Field
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import CheckEvaluator
 from judge.trajectory.record import Trajectory
-from shared.models import Action, Outcome, Record, Step, Task
+from shared.models import Action, Outcome, ProbeValue, Record, Step, Task
 
 SHOP = "http://shop.test"
 VIEWPORT = (1280, 720)
@@ -27,6 +27,7 @@ class RecordedStep(Record):
     params: dict[str, Any] = Field(default_factory=dict)
     is_ok: bool = True
     viewport: tuple[int, int] | None = VIEWPORT
+    probes: tuple[ProbeValue, ...] = ()
 
 
 def recorded_attempt(
@@ -47,6 +48,7 @@ def recorded_attempt(
                 snapshot=name,
                 dialog=one.dialog,
                 viewport=one.viewport,
+                probes=one.probes,
                 action=Action(tool=one.tool, params=one.params),
                 outcome=Outcome(ok=one.is_ok, line=one.line if one.is_ok else None),
             )
