@@ -10,8 +10,11 @@ import typer
 
 from judge.episode.preflight import check_config
 from judge.runner.boundary import EXIT_USAGE
+from judge.runner.miniwob import with_utterances
 from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, repeated, warnings_of
+from judge.scenario.miniwob import chosen_tasks, settings_for
+from judge.scenario.miniwob import site as miniwob_site
 from judge.scenario.models import Scenario
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
@@ -22,6 +25,8 @@ from shared.files import write_atomic
 from shared.models import Task
 from shared.settings import Settings
 from shared.text import one_line
+
+MINIWOB = "miniwob"
 
 tasks = typer.Typer(
     help="Sample, validate and import tasks.",
@@ -85,20 +90,35 @@ def validate(
 
 @tasks.command("import")
 def import_tasks(
-    file: Annotated[
-        Path | None, typer.Argument(help="The dataset's JSON; without it, the dataset hub.", metavar="FILE")
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"The dataset's JSON, or {MINIWOB}; without it, Online-Mind2Web's hub.", metavar="SOURCE"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="The scenario to write; printed when not given.", metavar="FILE")
+        Path | None,
+        typer.Option("--output", "-o", help="The scenario to write; printed when not given.", metavar="FILE"),
     ] = None,
+    names: Annotated[
+        list[str] | None, typer.Option("--tasks", help=f"{MINIWOB}: all, or names, as in click-test,click-link.")
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(help=f"{MINIWOB}: a seed, or a range such as 0:5.")] = None,
     level: Annotated[str | None, typer.Option(help="easy, medium or hard only.")] = None,
     limit: Annotated[int | None, typer.Option(help="At most this many tasks.")] = None,
     participant: Annotated[str, typer.Option(help="The bundled participant that plays.")] = "gemini",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
-    """Create a scenario from the Online-Mind2Web dataset."""
-    selected = select(_tasks_from(file), level=level, limit=limit)
-    text = scenario_toml(selected, participant=participant)
+    """Create a scenario from the Online-Mind2Web dataset, or from MiniWoB++."""
+    first, *more = source or [""]
+    if first == MINIWOB:
+        # Names may also follow one another, as in `--tasks click-test click-link`.
+        chosen = chosen_tasks([*(names or ()), *more], seeds or "0")[:limit]
+        selected = asyncio.run(with_utterances(chosen, Settings.from_environ()))
+        text = scenario_toml(selected, participant=participant, settings=settings_for(chosen), site=miniwob_site())
+    elif more or names or seeds:
+        raise ConfigError(f"--tasks and --seeds are for {MINIWOB}", remedy=f"wabe tasks import {MINIWOB} …")
+    else:
+        selected = select(_tasks_from(Path(first) if first else None), level=level, limit=limit)
+        text = scenario_toml(selected, participant=participant)
     if output is None:
         typer.echo(text, nl=False)
         return

@@ -21,5 +21,7 @@
     Math.seedrandom(Number(new URLSearchParams(location.search).get("seed")));
     core.setDataMode("train");
     core.startEpisodeReal();
+    const said = core.getUtterance();
+    globalThis.WOB_UTTERANCE = typeof said === "string" ? said : said.utterance;
   });
 })();
