@@ -165,7 +165,7 @@ class EpisodeEnd(Record):
     participant used. `navigations` are those after the last recorded step or final look: a page that breaks the browser
     on the way leaves no step. `is_astray` says whether the participant itself had led the browser off the task's
     website without returning. `settle` is how pages were waited for, and `needs_real_time` says that this could not
-    work for the site.
+    work for the site. `shared_state`: another attempt may have changed the site (`judge.episode.reset`).
     """
 
     steps: tuple[Step, ...] = ()
@@ -182,6 +182,7 @@ class EpisodeEnd(Record):
     is_astray: bool = False
     settle: SettleMode | None = None
     needs_real_time: bool = False
+    shared_state: bool = False
 
     @property
     def is_aborted(self) -> bool:

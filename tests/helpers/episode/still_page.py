@@ -13,9 +13,11 @@ from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
+from judge.episode.reset import SiteTurns
 from judge.events import Event, TaskRetried
 from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
+from judge.sites import NetworkPolicy
 from judge.store import RunStore
 from shared.models import Page, Task
 from shared.settings import Settings
@@ -77,7 +79,8 @@ async def play(
     judge = open_judge(settings, Settings(), cache_dir=None)
     task = Task(task_id="t", website=SITE, task="Buy a lamp.")
     try:
-        assessment = Assessment((task,), settings, lambda _: browser, connect, judge, store, events.append)
+        sites = SiteTurns(settings, lambda task: NetworkPolicy.for_websites([task.website]))
+        assessment = Assessment((task,), settings, lambda _: browser, connect, judge, store, events.append, sites)
         (summary,) = await assessment.run()
     finally:
         await judge.aclose()
