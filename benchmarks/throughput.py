@@ -39,6 +39,7 @@ from judge.browser.pool import browser_pool  # noqa: E402
 from judge.browser.settle import MAX_SETTLE_S, SettleMode, begin_code, settle_code, settle_mode  # noqa: E402
 from judge.config import RunConfig  # noqa: E402
 from judge.episode.assessment import Assessment  # noqa: E402
+from judge.episode.reset import SiteTurns  # noqa: E402
 from judge.judges.factory import OFFLINE, open_judge  # noqa: E402
 from judge.sites import NetworkPolicy  # noqa: E402
 from judge.store import RunStore  # noqa: E402
@@ -153,6 +154,7 @@ async def judged(settings: BrowserSettings, website: str, slots: int, tasks: int
                     judge=judge,
                     store=store,
                     emit=lambda _: None,
+                    sites=SiteTurns(config, lambda _: policy),
                 )
                 outcomes = Counter(result.outcome for result in await assessment.run())
                 assert outcomes == {"success": count}, outcomes

@@ -7,12 +7,13 @@ judged. So resuming a run and starting one are the same function.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
+from judge.episode.reset import SiteTurns
 from judge.events import (
     NO_ACTION,
     RunDone,
@@ -30,18 +31,10 @@ from judge.results.submission import TaskSummary
 from judge.store import RunStore, TaskStore, bounded
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
-from shared.errors import TrajectoryError
+from shared.errors import SiteFault, TrajectoryError
 from shared.models import Step, Task, Verdict
 
 _log = logging.getLogger(__name__)
-
-
-Reset = Callable[[Task], Awaitable[bool]]
-"""Brings a task's site back to its first state. Returns whether that was possible."""
-
-
-async def _no_reset(task: Task) -> bool:
-    return False
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class Assessment:
     judge: Judge
     store: RunStore
     emit: Sink
-    reset: Reset = _no_reset
+    sites: SiteTurns
 
     async def run(self) -> tuple[TaskSummary, ...]:
         """Play and judge every task that is not settled yet; one `TaskSummary` per task, in the order of the tasks.
@@ -129,7 +122,7 @@ class Assessment:
             in_real_time |= end.needs_real_time
             # The judge's way of waiting failed, so this costs no attempt. A participant that led the browser to a page
             # elsewhere could otherwise get another attempt whenever it liked.
-            if end.needs_real_time and not end.is_astray and await self.reset(task):
+            if end.needs_real_time and not end.is_astray and self.sites.can_reset(task):
                 self.emit(TaskRetried(task_id=task.task_id, attempt=attempt, cause=f"{end.error}: now in real time"))
                 end = await self._attempt(task, store, attempt, in_real_time=True)
             is_astray = is_astray and end.is_astray
@@ -144,8 +137,28 @@ class Assessment:
         return self._done(result) if end.is_aborted else await self._judge(result, store)
 
     async def _attempt(self, task: Task, store: TaskStore, attempt: int, *, in_real_time: bool) -> EpisodeEnd:
+        """An attempt on sites in their first state, or one that is aborted because they could not be brought there."""
+        try:
+            async with self.sites.turn(task, is_first=attempt == 1) as turn:
+                end = await self._play(task, store, attempt, in_real_time=in_real_time)
+            return end.model_copy(update={"shared_state": turn.shares_state})
+        except SiteFault as fault:
+            self._begin(task, store, attempt)
+            now = time.time()
+            return EpisodeEnd(
+                stop_reason="environment_fault",
+                error=fault.message,
+                blame=fault.blame,
+                started_at=now,
+                ended_at=now,
+            )
+
+    def _begin(self, task: Task, store: TaskStore, attempt: int) -> None:
         self.emit(TaskStarted(task_id=task.task_id, attempt=attempt, max_steps=self.config.max_steps))
         store.begin()
+
+    async def _play(self, task: Task, store: TaskStore, attempt: int, *, in_real_time: bool) -> EpisodeEnd:
+        self._begin(task, store, attempt)
         self.judge.prefetch(task)
 
         async def observed(step: Step) -> None:
@@ -221,6 +234,7 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     result = trajectory.attempt
     if result is None or not trajectory.is_digested:
         raise TrajectoryError(f"{path}: recorded by an older version, without digests")
-    if result.task != task:
+    # By their dumps, which hold no log-in: one may have been renewed.
+    if result.task.model_dump() != task.model_dump():
         raise TrajectoryError(f"{path}: records a different task")
     return result, trajectory

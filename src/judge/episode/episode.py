@@ -165,7 +165,7 @@ class EpisodeEnd(Record):
     participant used. `navigations` are those after the last recorded step or final look: a page that breaks the browser
     on the way leaves no step. `is_astray` says whether the participant itself had led the browser off the task's
     website without returning. `settle` is how pages were waited for, and `needs_real_time` says that this could not
-    work for the site.
+    work for the site. `shared_state`: another attempt may have changed the site (`judge.episode.reset`).
     """
 
     steps: tuple[Step, ...] = ()
@@ -182,6 +182,7 @@ class EpisodeEnd(Record):
     is_astray: bool = False
     settle: SettleMode | None = None
     needs_real_time: bool = False
+    shared_state: bool = False
 
     @property
     def is_aborted(self) -> bool:
@@ -284,7 +285,10 @@ class Episode:
                 setting = "real-time" if self._in_real_time else self._config.settle
                 mode = await settle_mode(setting, self._task.website)
                 self._settle = mode
-                await browser.open(self._task.website, mode)
+                await browser.log_in(self._task)
+                first, *others = self._task.start_urls or (self._task.website,)
+                await browser.open(first, mode)
+                await browser.open_tabs(others)
                 try:
                     self._ended = await self._take_steps(participant, browser)
                 except ParticipantError as error:

@@ -16,18 +16,20 @@ RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read only: they can be shown, scored and verified, and are never rewritten.
 OLDER_RESULT_SCHEMAS = ("wabe-1",)
 MAX_THOUGHT_CHARS = 4000
+SHARED_STATE = "shared_state"
 # Attempts that ended for reasons outside the participant; they count for nothing.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
-_LATER_OF_TASK = ("checks", "allowed_sites")
+_LATER_OF_TASK = ("checks", "allowed_sites", "start_urls")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
+_EVIDENCE_IF_THERE = ("final_look", "start_urls")
 # What a verdict rests on: neither the verdict itself, nor what is derived from these keys (`action_history`,
-# `thoughts`), nor times. `network` and `probes` are not recorded yet and count as null. A final look counts as well,
-# where there is one: attempts without one keep the digest that they were recorded with.
+# `thoughts`), nor times. `network` and `probes` are not recorded yet and count as null. Keys that came later count
+# where they are there: attempts without them keep the digest that they were recorded with.
 _EVIDENCE = (
-    *(*_OF_TASK, "scenario_key_points", *_LATER_OF_TASK),
+    *(*_OF_TASK, "scenario_key_points", "checks", "allowed_sites"),
     *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
 )
 
@@ -38,7 +40,8 @@ class Attempt(Record):
     `number` counts the task's attempts from 1. `participant_s` is how much of `task_timeout_s` the participant used.
     `final_look` is the page after the end, where no step shows it. `navigations` are those after the last step or
     final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
-    `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none.
+    `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none. `shared_state`: the
+    site was not in its first state, or another attempt was played there at the same time.
     """
 
     task: Task
@@ -59,6 +62,7 @@ class Attempt(Record):
     navigations: tuple[Navigation, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
     settle: str | None = None
+    shared_state: bool = False
 
     @property
     def is_aborted(self) -> bool:
@@ -116,8 +120,9 @@ class Attempt(Record):
 
     @property
     def flags(self) -> list[str]:
-        """The flags of all steps (such as `off_site`), each once, in order."""
-        return list(dict.fromkeys(flag for step in self.observations for flag in step.flags))
+        """`shared_state`, and the flags of all steps (such as `off_site`), each once, in order."""
+        flags = (flag for step in self.observations for flag in step.flags)
+        return [*([SHARED_STATE] if self.shared_state else []), *dict.fromkeys(flags)]
 
     def to_json(self) -> dict[str, Any]:
         """The contract's `result.json`, readable by the Online-Mind2Web evaluator (v1).
@@ -137,6 +142,7 @@ class Attempt(Record):
             "agent_final_answer": self.final_answer,
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             "settle": self.settle,
+            "shared_state": self.shared_state,
             "is_aborted": self.is_aborted,
             "attempt": self.number,
             "flags": self.flags,
@@ -178,6 +184,7 @@ class Attempt(Record):
                     "participant_s": times.get("participant_s", 0.0),
                     "navigations": value.get("navigations", ()),
                     "settle": value.get("settle"),
+                    "shared_state": value.get("shared_state", False),
                 }
             )
         except KeyError as error:
@@ -232,8 +239,7 @@ class Trajectory(Record):
 def evidence_sha256(result: Mapping[str, Any]) -> str:
     """The digest of a trajectory, from its `result.json`: the steps in it carry the digests of their files."""
     evidence = {key: result.get(key) for key in _EVIDENCE}
-    if (final_look := result.get("final_look")) is not None:
-        evidence["final_look"] = final_look
+    evidence |= {key: result[key] for key in _EVIDENCE_IF_THERE if result.get(key) is not None}
     return sha256_json(evidence)
 
 
