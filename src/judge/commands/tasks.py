@@ -12,6 +12,7 @@ from judge.episode.preflight import check_config
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, repeated, warnings_of
+from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
@@ -138,6 +139,11 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
     scenario, problems = problems_of(content, path)
     if scenario is None:
         return None, problems
+    try:
+        # Without the variables of passwords: a scenario is often written on another machine than it is run on.
+        with_logins(scenario, scenario.tasks, environ=None)
+    except ConfigError as error:
+        problems.append(str(error))
     for task in scenario.tasks:
         problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in contradictions_of(task)]
     config = scenario.config

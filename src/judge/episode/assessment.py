@@ -221,6 +221,7 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     result = trajectory.attempt
     if result is None or not trajectory.is_digested:
         raise TrajectoryError(f"{path}: recorded by an older version, without digests")
-    if result.task != task:
+    # By their dumps, which hold no log-in: one may have been renewed.
+    if result.task.model_dump() != task.model_dump():
         raise TrajectoryError(f"{path}: records a different task")
     return result, trajectory

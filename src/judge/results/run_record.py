@@ -65,7 +65,8 @@ def compared_parts(
             for role, url in participants.items()
         },
         "sites": launched.get("sites", {}),
-        "tasks": {task.task_id: sha256_of(task.model_dump(mode="json")) for task in tasks},
+        # What logs a browser in is in no dump: a session may be renewed between two runs.
+        "tasks": {task.task_id: sha256_of(_without_unset(task, "start_urls")) for task in tasks},
         "config": config.model_dump(mode="json", exclude=set(_NOT_COMPARED)),
         "judge": judge_id,
     }
@@ -297,11 +298,13 @@ def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:
     """SHA-256 of the tasks, whatever their order. Keys that older versions lacked count only where they are set."""
-    declared = [
-        task.model_dump(mode="json", exclude={key for key in ("checks", "allowed_sites") if not getattr(task, key)})
-        for task in tasks
-    ]
+    declared = [_without_unset(task, "checks", "allowed_sites", "start_urls") for task in tasks]
     return sha256_of(sorted(declared, key=lambda task: str(task["task_id"])))
+
+
+def _without_unset(task: Task, *later: str) -> dict[str, Any]:
+    """The task without those of the `later` keys, which older versions lacked, that are not set."""
+    return task.model_dump(mode="json", exclude={key for key in later if not getattr(task, key)})
 
 
 def settings_checksum(settings: Mapping[str, Any]) -> str:

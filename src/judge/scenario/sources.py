@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from judge.scenario.models import EXAMPLES, TASKS
+from judge.scenario.models import EXAMPLES, TASKS, VARIABLE
 from shared.errors import ConfigError
 from shared.fields import shown
 from shared.files import decode, parse_json, reason_of
@@ -139,7 +139,13 @@ def tasks_toml(tasks: Sequence[Task]) -> str:
 
 def _task_toml(task: Task) -> str:
     lines = ["[[tasks]]"]
-    for key, value in task.model_dump(mode="json", exclude_defaults=True).items():
+    fields = task.model_dump(mode="json", exclude_defaults=True)
+    # Only what refers to a secret; the secret itself is in no dump, and is not printed.
+    if isinstance(task.storage_state, str):
+        fields["storage_state"] = task.storage_state
+    if referring := [each for each in task.http_credentials if VARIABLE.fullmatch(each.password)]:
+        fields["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in referring]
+    for key, value in fields.items():
         if key == "checks":
             lines += ["checks = [", *(f"  {_toml_value(check)}," for check in value), "]"]
         else:

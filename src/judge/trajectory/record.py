@@ -20,14 +20,15 @@ MAX_THOUGHT_CHARS = 4000
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
-_LATER_OF_TASK = ("checks", "allowed_sites")
+_LATER_OF_TASK = ("checks", "allowed_sites", "start_urls")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
+_EVIDENCE_IF_THERE = ("final_look", "start_urls")
 # What a verdict rests on: neither the verdict itself, nor what is derived from these keys (`action_history`,
-# `thoughts`), nor times. `network` and `probes` are not recorded yet and count as null. A final look counts as well,
-# where there is one: attempts without one keep the digest that they were recorded with.
+# `thoughts`), nor times. `network` and `probes` are not recorded yet and count as null. Keys that came later count
+# where they are there: attempts without them keep the digest that they were recorded with.
 _EVIDENCE = (
-    *(*_OF_TASK, "scenario_key_points", *_LATER_OF_TASK),
+    *(*_OF_TASK, "scenario_key_points", "checks", "allowed_sites"),
     *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
 )
 
@@ -232,8 +233,7 @@ class Trajectory(Record):
 def evidence_sha256(result: Mapping[str, Any]) -> str:
     """The digest of a trajectory, from its `result.json`: the steps in it carry the digests of their files."""
     evidence = {key: result.get(key) for key in _EVIDENCE}
-    if (final_look := result.get("final_look")) is not None:
-        evidence["final_look"] = final_look
+    evidence |= {key: result[key] for key in _EVIDENCE_IF_THERE if result.get(key) is not None}
     return sha256_json(evidence)
 
 
