@@ -86,7 +86,6 @@ def score(
     config = _config(run, {name: value for name, value in options.items() if value is not None})
     tally = _Tally(quiet=as_json)
 
-
     async def open_() -> Judge:
         if sites is not None:
             return await WebArenaJudge.open(settings, sites)
@@ -204,9 +203,9 @@ class _Tally:
             f"{name}: {row['total']} tasks, {row['success']} success, {row['failure']} failure, {row['error']} error\n"
             for name, row in summary.get("sites", {}).items()
         ]
-        line = f"{''.join(sites)}{self.judge_id}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
+        line = f"{self.judge_id}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
         updated = f"\nThe run's results.json now has the new verdicts of {len(self.updated)} task(s)."
-        return f"{line}, {_cost(self._cost_usd)}{updated if self.updated else ''}"
+        return f"{''.join(sites)}{line}, {_cost(self._cost_usd)}{updated if self.updated else ''}"
 
 
 def _cost(cost_usd: float | None) -> str:

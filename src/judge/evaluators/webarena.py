@@ -217,7 +217,9 @@ class WebArenaPackage:
                     return Evaluation(result=None, refusal=f"{what} cannot be read: {problem}")
         raise EvaluatorError(problem)
 
-    async def _evaluate(self, task_id: int, instruction: str, answer: str | None, trace: Mapping[str, Any]) -> Evaluation:
+    async def _evaluate(
+        self, task_id: int, instruction: str, answer: str | None, trace: Mapping[str, Any]
+    ) -> Evaluation:
         path = Path(self._folder.name) / f"{task_id}.har"
         await asyncio.to_thread(write_json, path, trace)
         request = {"op": "evaluate", "task_id": task_id, "instruction": instruction, "answer": answer, "har": str(path)}

@@ -8,7 +8,7 @@ nothing of ours, because that environment has other versions of the libraries th
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -106,7 +106,9 @@ def evaluate(package: WebArenaVerified, task_id: int, instruction: str, answer: 
     if missing:
         # The package would guess the address.
         raise ValueError(f"the configuration has no address of {', '.join(missing)}")
-    made = package.evaluate_task(task_id=task_id, agent_response=answer, network_trace=Path(har)).model_dump(mode="json")
+    made = package.evaluate_task(task_id=task_id, agent_response=answer, network_trace=Path(har)).model_dump(
+        mode="json"
+    )
     refusal = _refusal(task, answer, made) if made["status"] == "success" else None
     for each in made["evaluators_results"]:
         for key in ("actual", "actual_normalized", "expected"):
@@ -166,7 +168,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-_OPERATIONS = {"tasks": tasks, "evaluate": evaluate}
+_OPERATIONS: Mapping[str, Callable[..., dict[str, Any]]] = {"tasks": tasks, "evaluate": evaluate}
 
 if __name__ == "__main__":
     serve()

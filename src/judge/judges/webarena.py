@@ -97,7 +97,7 @@ def read_trace(trajectory: Trajectory) -> Mapping[str, Any]:
     """The recorded trace as JSON. Raises `TrajectoryError` if there is none, or if requests are missing from it."""
     path = trajectory.folder / _NETWORK_FILE
     try:
-        har = read_json(path)
+        har: dict[str, Any] = read_json(path)
         entries, dropped = har["log"]["entries"], har["log"].get("_dropped")
     except FileNotFoundError:
         raise TrajectoryError(f"{_NETWORK_FILE} was not recorded", remedy="run it with record_network = true") from None
@@ -127,4 +127,3 @@ def _key_point(result: EvaluatorResult) -> str:
     """What an evaluator expected."""
     name = "answer" if result.evaluator_name == "AgentResponseEvaluator" else "request"
     return f"{name}{' that must not be made' if result.should_not_exist else ''}: {result.expected}"
-

@@ -66,7 +66,7 @@ def compared_parts(
         },
         "sites": launched.get("sites", {}),
         # What logs a browser in is in no dump: a session may be renewed between two runs.
-        "tasks": {task.task_id: sha256_of(_without_unset(task, "start_urls")) for task in tasks},
+        "tasks": {task.task_id: sha256_of(_without_unset(task, "start_urls", "keep_fields")) for task in tasks},
         "config": config.model_dump(mode="json", exclude=set(_NOT_COMPARED)),
         "judge": judge_id,
     }
@@ -298,7 +298,7 @@ def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:
     """SHA-256 of the tasks, whatever their order. Keys that older versions lacked count only where they are set."""
-    declared = [_without_unset(task, "checks", "allowed_sites", "start_urls") for task in tasks]
+    declared = [_without_unset(task, "checks", "allowed_sites", "start_urls", "keep_fields") for task in tasks]
     return sha256_of(sorted(declared, key=lambda task: str(task["task_id"])))
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, TypeAdapter
@@ -21,7 +21,7 @@ from shared.files import parse_json, read_text, reason_of
 from shared.models import Task
 from shared.validation import validated
 
-Site = Literal["shopping", "shopping_admin", "reddit", "gitlab", "map", "wikipedia", "homepage"]
+_SITES = ("shopping", "shopping_admin", "reddit", "gitlab", "map", "wikipedia", "homepage")
 # Tasks of version 1.2.3 that no attempt can pass, by number.
 UNSATISFIABLE: Mapping[int, str] = MappingProxyType(
     {
@@ -32,11 +32,12 @@ UNSATISFIABLE: Mapping[int, str] = MappingProxyType(
     }
 )
 _PREFIX = "webarena-"
-_SITES: tuple[str, ...] = Site.__args__
+# Sites with accounts that one task uses together.
+_TOGETHER = (("gitlab", "reddit"), ("reddit", "shopping"))
 _EXAMPLE = '{"environments": {"__SHOPPING__": {"urls": ["http://…"]}}}'
 
 
-def _site_of(value: object) -> object:
+def _site_of(value: object) -> str:
     """`__SHOPPING__`, as the benchmark writes it, or `shopping`."""
     name = str(value).strip("_").lower()
     if name not in _SITES:
@@ -78,7 +79,7 @@ class SiteAddress(_Lenient):
 class SiteAddresses(_Lenient):
     """The file of addresses."""
 
-    environments: dict[Annotated[Site, BeforeValidator(_site_of)], SiteAddress] = Field(min_length=1)
+    environments: dict[Annotated[str, BeforeValidator(_site_of)], SiteAddress] = Field(min_length=1)
 
     def without_credentials(self) -> dict[str, Any]:
         """What the package needs to know."""
@@ -107,8 +108,8 @@ def read_addresses(path: Path | None) -> SiteAddresses:
     for site, each in addresses.environments.items():
         if (each.active_url_idx or 0) >= len(each.urls):
             raise ConfigError(
-                f"--config {path}: {site}: active_url_idx is {each.active_url_idx}, and there are {len(each.urls)} urls",
-                remedy="count from 0",
+                f"--config {path}: {site}: there is no url with active_url_idx {each.active_url_idx}",
+                remedy="count the urls from 0",
             )
     return addresses
 
@@ -121,11 +122,10 @@ def task_number(task_id: str) -> int | None:
 
 def unsatisfiable(task_ids: Iterable[str]) -> list[str]:
     """A warning for each of these tasks that no attempt can pass."""
-    numbers = ((name, task_number(name)) for name in task_ids)
     return [
-        f"task {name} cannot be passed in WebArena-Verified 1.2.3: {UNSATISFIABLE[number]}"
-        for name, number in numbers
-        if number in UNSATISFIABLE
+        f"task {name} cannot be passed in WebArena-Verified 1.2.3: {why}"
+        for name in task_ids
+        if (why := UNSATISFIABLE.get(task_number(name) or -1))
     ]
 
 
@@ -158,9 +158,7 @@ def imported(
     return tuple(_imported(row, addresses, answer_schema, states) for row in rows)
 
 
-def _imported(
-    row: PackageTask, addresses: SiteAddresses, answer_schema: Mapping[str, Any], states: str | None
-) -> Task:
+def _imported(row: PackageTask, addresses: SiteAddresses, answer_schema: Mapping[str, Any], states: str | None) -> Task:
     starts = [addresses.rendered(address) for address in row.start_urls]
     others = [addresses.environments[site].url for site in row.sites] + starts
     home = origin_text(starts[0])
@@ -180,6 +178,12 @@ def state_name(sites: Iterable[str], addresses: SiteAddresses) -> str | None:
     """The file with the storage state for tasks on these sites; `None` where none of them has an account."""
     known = sorted(site for site in sites if addresses.environments[site].credentials)
     return f"{'-'.join(known)}.json" if known else None
+
+
+def account_groups(addresses: SiteAddresses) -> list[tuple[str, ...]]:
+    """The sites with an account: each of them, and those that tasks of the benchmark use together."""
+    known = {site for site, each in addresses.environments.items() if each.credentials}
+    return [*((site,) for site in sorted(known)), *(group for group in _TOGETHER if known.issuperset(group))]
 
 
 def origin_text(url: str) -> str:

@@ -20,7 +20,7 @@ MAX_THOUGHT_CHARS = 4000
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
-_LATER_OF_TASK = ("checks", "allowed_sites", "start_urls")
+_LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _EVIDENCE_IF_THERE = ("final_look", "start_urls")
