@@ -91,18 +91,10 @@ def shopping(request: Request, rows: Mapping[str, Any]) -> Answer | None:
         case "GET", "/newsletter/manage/":
             box = '<label><input type="checkbox" name="is_subscribed" value="1">General Subscription</label>'
             return page("Newsletter Subscription", form("/newsletter/manage/save/", "Save", key, box))
-        case "POST", "/newsletter/manage/save/":
-            return to("/customer/account/")
         case "GET", "/contact/":
             fields = (text("Name", "name", "Emma Lopez"), text("Email", "email", "emma.lopez@gmail.com"))
             note = '<p><label>What’s on your mind? <textarea name="comment"></textarea></label></p>'
             return page("Contact Us", form("/contact/index/post/", "Submit", key, *fields, note))
-        case "POST", "/contact/index/post/":
-            return to("/contact/")
-        case "POST", "/wishlist/index/add/":
-            if f"product={rows['product_id']}" not in request.body.split("&"):
-                return to("/", message_cookie("error", "We can't specify a product."))
-            return to("/wishlist/", message_cookie("success", f"{rows['product']} has been added to your Wish List."))
         case "GET", "/wishlist/":
             return page("My Wish List")
         case "GET", path if path.endswith(".html"):
@@ -110,6 +102,21 @@ def shopping(request: Request, rows: Mapping[str, Any]) -> Answer | None:
             add = form("/wishlist/index/add/", "Add to Wish List", key, hidden("product", str(rows["product_id"])))
             broken = form("/wishlist/index/add/", "Add a similar one", key, hidden("product", "1"))
             return page(name, add, broken, "<h2>Customer Reviews</h2><p>Nice camera, good zoom. By Anne</p>")
+        case "POST", _:
+            return _shopping_sent(request, rows)
+    return None
+
+
+def _shopping_sent(request: Request, rows: Mapping[str, Any]) -> Answer | None:
+    match request.method, request.path:
+        case "POST", "/newsletter/manage/save/":
+            return to("/customer/account/")
+        case "POST", "/contact/index/post/":
+            return to("/contact/")
+        case "POST", "/wishlist/index/add/":
+            if f"product={rows['product_id']}" not in request.body.split("&"):
+                return to("/", message_cookie("error", "We can't specify a product."))
+            return to("/wishlist/", message_cookie("success", f"{rows['product']} has been added to your Wish List."))
     return None
 
 
@@ -231,8 +238,6 @@ def gitlab(request: Request, rows: Mapping[str, Any]) -> Answer | None:
                 table(("Project", "Stars"), ("byteblaze/a11y-syntax-highlighting", 1), ("byteblaze/dotfiles", 0)),
                 _STATUS,
             )
-        case "PUT", "/api/v4/user/status":
-            return json_answer(json.loads(request.body))
         case "GET", "/dashboard/todos" | "/dashboard/merge_requests":
             return page(request.path)
         case "GET", "/projects/new":
@@ -243,13 +248,9 @@ def gitlab(request: Request, rows: Mapping[str, Any]) -> Answer | None:
             fields = (text("Project name", "project[name]"), text("Project slug", "project[path]"))
             readme = hidden("project[initialize_with_readme]", "0")
             return page("Create blank project", form("/projects", "Create project", token, *fields, levels, readme))
-        case "POST", "/projects":
-            return to(f"/byteblaze/{parse_qs(request.body).get('project[path]', ['x'])[0]}")
         case "GET", "/-/profile":
             fields = (hidden("_method", "put"), token, text("Website url", "user[website_url]"))
             return page("Edit Profile", form("/-/profile", "Update profile settings", *fields, multipart=True))
-        case "POST", "/-/profile":
-            return to("/-/profile")
         case "GET", "/primer/design/-/milestones/new":
             fields = (
                 text("Title", "milestone[title]"),
@@ -257,19 +258,30 @@ def gitlab(request: Request, rows: Mapping[str, Any]) -> Answer | None:
                 text("Due Date", "milestone[due_date]"),
             )
             return page("New Milestone", form("/primer/design/-/milestones", "Create milestone", token, *fields))
-        case "POST", "/primer/design/-/milestones":
-            return to("/primer/design/-/milestones/1")
         case "GET", "/explore/projects/starred":
             return page("Starred", link(f"/{rows['starred']}", "First"), link("/other/project", "Second"))
-        case "POST", path if path.endswith("/follow"):
-            return to(path.removesuffix("/follow").replace("/users", ""))
-        case "POST", path if path.endswith("/toggle_star.json"):
-            return json_answer({"star_count": rows["star_count"]})
         case "GET", path if path.count("/") == 1:
             return page(path, form(f"/users{path}/follow", "Follow", token))
         case "GET", path:
             star = f"fetch('{path}/toggle_star.json', {{method: 'POST'}})"
             return page(path, f'<button onclick="{star}">Star</button>')
+    return _gitlab_sent(request, rows)
+
+
+def _gitlab_sent(request: Request, rows: Mapping[str, Any]) -> Answer | None:
+    match request.method, request.path:
+        case "PUT", "/api/v4/user/status":
+            return json_answer(json.loads(request.body))
+        case "POST", "/projects":
+            return to(f"/byteblaze/{parse_qs(request.body).get('project[path]', ['x'])[0]}")
+        case "POST", "/-/profile":
+            return to("/-/profile")
+        case "POST", "/primer/design/-/milestones":
+            return to("/primer/design/-/milestones/1")
+        case "POST", path if path.endswith("/follow"):
+            return to(path.removesuffix("/follow").replace("/users", ""))
+        case "POST", path if path.endswith("/toggle_star.json"):
+            return json_answer({"star_count": rows["star_count"]})
     return None
 
 
