@@ -3,7 +3,9 @@
     python benchmarks/webarena_sites.py --site gitlab --port 8023 --rows rows.json
 
 They were written from the texts of the tasks and from knowledge of Magento, Postmill, GitLab and OpenStreetMap, before
-anybody looked at what the benchmark's evaluators expect. What no text can tell, because it is a row of the real site's
+anybody looked at what the benchmark's evaluators expect. That showed three mistakes, which are corrected: GitLab's
+follow form posts to `follow.json`, the shop's newsletter has a form in the footer, and the benchmark's own shop reports
+what is typed into the contact form to `/dummy_bin`. What no text can tell, because it is a row of the real site's
 database (a best-selling product, the number of a forum), comes from `--rows`.
 """
 
@@ -78,6 +80,9 @@ def shopping(request: Request, rows: Mapping[str, Any]) -> Answer | None:
                 form("/catalogsearch/result/", "Search", text("Search", "q"), method="get"),
                 link("/customer/account/", "My Account"),
                 link("/contact/", "Contact Us"),
+                link("/tide-laundry-detergent.html", "Tide Laundry Detergent"),
+                link("/dish-soap.html", "Dish Soap"),
+                form("/newsletter/subscriber/new/", "Subscribe", key, text("Your email", "email")),
             )
         case "GET", "/catalogsearch/result/":
             return page(f"Search results for: '{request.query.get('q', [''])[0]}'")
@@ -94,14 +99,18 @@ def shopping(request: Request, rows: Mapping[str, Any]) -> Answer | None:
         case "GET", "/contact/":
             fields = (text("Name", "name", "Emma Lopez"), text("Email", "email", "emma.lopez@gmail.com"))
             note = '<p><label>What’s on your mind? <textarea name="comment"></textarea></label></p>'
-            return page("Contact Us", form("/contact/index/post/", "Submit", key, *fields, note))
+            about = hidden("form_id", "contact-form")
+            return page("Contact Us", form("/contact/index/post/", "Submit", key, about, *fields, note), _TYPED_SCRIPT)
         case "GET", "/wishlist/":
             return page("My Wish List")
         case "GET", path if path.endswith(".html"):
-            name = path.strip("/").removesuffix(".html").replace("-", " ").title()
-            add = form("/wishlist/index/add/", "Add to Wish List", key, hidden("product", str(rows["product_id"])))
-            broken = form("/wishlist/index/add/", "Add a similar one", key, hidden("product", "1"))
-            return page(name, add, broken, "<h2>Customer Reviews</h2><p>Nice camera, good zoom. By Anne</p>")
+            name = _name(path)
+            number = str(rows["products"].get(path, 1))
+            add = form("/wishlist/index/add/", "Add to Wish List", key, hidden("product", number), hidden("name", name))
+            other = form(
+                "/wishlist/index/add/", "Add a similar one", key, hidden("product", "2"), hidden("name", "Other")
+            )
+            return page(name, add, other, "<h2>Customer Reviews</h2><p>Nice camera, good zoom. By Anne</p>")
         case "POST", _:
             return _shopping_sent(request, rows)
     return None
@@ -114,16 +123,26 @@ def _shopping_sent(request: Request, rows: Mapping[str, Any]) -> Answer | None:
         case "POST", "/contact/index/post/":
             return to("/contact/")
         case "POST", "/wishlist/index/add/":
-            if f"product={rows['product_id']}" not in request.body.split("&"):
-                return to("/", message_cookie("error", "We can't specify a product."))
-            return to("/wishlist/", message_cookie("success", f"{rows['product']} has been added to your Wish List."))
+            name = parse_qs(request.body)["name"][0]
+            return to("/wishlist/", message_cookie("success", f"{name} has been added to your Wish List."))
+        case "POST", "/newsletter/subscriber/new/":
+            # As Magento does for what is no address.
+            return to("/") if "%40" in request.body else Answer("Please enter a valid email address.", 400)
     return None
+
+
+def _name(path: str) -> str:
+    return path.strip("/").removesuffix(".html").replace("-", " ").title()
 
 
 def message_cookie(kind: str, message: str) -> tuple[str, str]:
     """Magento's notice of what happened, for the next page to show."""
     return "Set-Cookie", f"mage-messages={quote(json.dumps([{'type': kind, 'text': message}]))}; path=/"
 
+
+# The benchmark's own addition to the shop. Nothing answers there.
+_TYPED_SCRIPT = """<script>document.forms[0].onchange = () => fetch('/dummy_bin',
+  {method: 'POST', body: new URLSearchParams(new FormData(document.forms[0]))}).catch(() => {})</script>"""
 
 _REPORT_SCRIPT = """<script>document.forms[0].onsubmit = event => {
   event.preventDefault();
@@ -199,13 +218,14 @@ def reddit(request: Request, rows: Mapping[str, Any]) -> Answer | None:
                 hidden("submission[url]", ""),
                 text("Title", "submission[title]"),
                 note,
+                text("Leave this empty", "submission[email]"),
                 hidden("submission[mediaType]", "url"),
                 hidden("submission[forum]", str(rows["forum_id"])),
             )
             return page("Create submission", form("/submit/books", "Create submission", *fields))
         case "POST", "/submit/books":
-            title = parse_qs(request.body).get("submission[title]", [""])[0]
-            return to("/f/books/1/post") if title else Answer("Title missing", 422)
+            # Postmill's trap for robots.
+            return Answer("Spam", 422) if "submission[email]" in parse_qs(request.body) else to("/f/books/1/post")
         case "GET", path if path.startswith("/f/"):
             return page(path, _SUBSCRIBE)
         case "POST", "/f/space/subscribe.json":
@@ -220,6 +240,13 @@ _STATUS = """<button onclick="send('busy')">Busy</button><button onclick="send('
 function send(availability) {
   fetch('/api/v4/user/status', {method: 'PUT', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(
     {emoji: 'speech_balloon', message: '', availability: availability, clear_status_after: null})});
+}</script>"""
+
+
+_NOTE_SCRIPT = """<script>function comment() {
+  fetch('/primer/design/notes?target_id=139245&target_type=merge_request', {method: 'POST',
+    headers: {'Content-Type': 'application/json'},
+    body: JSON.stringify({note: {noteable_type: 'MergeRequest', note: document.querySelector('textarea').value}})});
 }</script>"""
 
 
@@ -246,8 +273,8 @@ def gitlab(request: Request, rows: Mapping[str, Any]) -> Answer | None:
                 for level, name in ((0, "Private"), (20, "Public"))
             )
             fields = (text("Project name", "project[name]"), text("Project slug", "project[path]"))
-            readme = hidden("project[initialize_with_readme]", "0")
-            return page("Create blank project", form("/projects", "Create project", token, *fields, levels, readme))
+            more = hidden("project[namespace_id]", str(rows["namespace_id"]))
+            return page("Create blank project", form("/projects", "Create project", token, *fields, levels, more))
         case "GET", "/-/profile":
             fields = (hidden("_method", "put"), token, text("Website url", "user[website_url]"))
             return page("Edit Profile", form("/-/profile", "Update profile settings", *fields, multipart=True))
@@ -261,7 +288,10 @@ def gitlab(request: Request, rows: Mapping[str, Any]) -> Answer | None:
         case "GET", "/explore/projects/starred":
             return page("Starred", link(f"/{rows['starred']}", "First"), link("/other/project", "Second"))
         case "GET", path if path.count("/") == 1:
-            return page(path, form(f"/users{path}/follow", "Follow", token))
+            return page(path, form(f"/users{path}/follow.json", "Follow", token))
+        case "GET", "/primer/design/-/merge_requests/450":
+            note = "<p><label>Comment <textarea></textarea></label></p>"
+            return page("Octovisuals page", note, "<button onclick='comment()'>Comment</button>", _NOTE_SCRIPT)
         case "GET", path:
             star = f"fetch('{path}/toggle_star.json', {{method: 'POST'}})"
             return page(path, f'<button onclick="{star}">Star</button>')
@@ -272,14 +302,16 @@ def _gitlab_sent(request: Request, rows: Mapping[str, Any]) -> Answer | None:
     match request.method, request.path:
         case "PUT", "/api/v4/user/status":
             return json_answer(json.loads(request.body))
+        case "POST", "/primer/design/notes":
+            return json_answer({"valid": True})
         case "POST", "/projects":
             return to(f"/byteblaze/{parse_qs(request.body).get('project[path]', ['x'])[0]}")
         case "POST", "/-/profile":
             return to("/-/profile")
         case "POST", "/primer/design/-/milestones":
             return to("/primer/design/-/milestones/1")
-        case "POST", path if path.endswith("/follow"):
-            return to(path.removesuffix("/follow").replace("/users", ""))
+        case "POST", path if path.endswith("/follow.json"):
+            return to(path.removesuffix("/follow.json").replace("/users", ""))
         case "POST", path if path.endswith("/toggle_star.json"):
             return json_answer({"star_count": rows["star_count"]})
     return None
@@ -313,6 +345,9 @@ def serve(site: str, port: int, rows: Mapping[str, Any]) -> None:
             parts = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "replace")
             request = Request(self.command, parts.path, parse_qs(parts.query), body)
+            if parts.path == "/dummy_bin":
+                self.close_connection = True
+                return
             made = answer_to(request, rows) or Answer("Not found", 404)
             data = made.body.encode()
             self.send_response(made.status)
