@@ -1,69 +1,32 @@
-"""Logs a browser in to the sites of WebArena by their own forms, for the storage state of a run.
+"""Logs a new browser context in before its first page: cookies, local storage, HTTP authentication.
 
-One script serves all of them: open the page with the form, fill in its two fields, press Enter, and wait until the
-form is gone. No model and no participant takes part, and nothing is recorded.
+Everything ends with the context, so with the task.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+import json
 
-from playwright.async_api import Error, Page, async_playwright
-
-from judge.browser.chromium import find_browser
-from shared.errors import WabeError
-from shared.settings import Settings
-
-# Where each kind of site has its form. A site that is not named is logged in to at its own address.
-_FORMS: Mapping[str, str] = MappingProxyType(
-    {"shopping": "/customer/account/login/", "reddit": "/login", "gitlab": "/users/sign_in"}
-)
-_TIMEOUT_MS = 30_000
-_PASSWORD = "input[type=password]:visible"
-_USERNAME = "input:is([type=text], [type=email], :not([type])):visible"
+from shared.models import Task
 
 
-class LoginFailed(WabeError):
-    """A site did not take the credentials, or has no form where one was expected."""
+def login_code(task: Task) -> str:
+    """The code that logs the context in, for the server's code tool; empty where the task has no log-in.
 
-    blame = "user"
-
-
-async def log_in(accounts: Mapping[str, tuple[str, str, str]], settings: Settings) -> Mapping[str, Any]:
-    """The storage state of a browser that is logged in everywhere: `accounts` has address, user and password by site.
-
-    Raises `LoginFailed`, which names the site and no password.
+    Credentials go to their own origin only, whatever asks for them. The server's own error would show values.
     """
-    found = find_browser(None, settings)
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=found.path, chromium_sandbox=found.sandbox)
-        try:
-            context = await browser.new_context()
-            context.set_default_timeout(_TIMEOUT_MS)
-            for site, (url, username, password) in accounts.items():
-                page = await context.new_page()
-                address = url + _FORMS.get(site, "")
-                try:
-                    await _fill(page, address, username, password)
-                except Error as error:
-                    raise LoginFailed(
-                        f"{site}: cannot log in at {address}: {error.message.splitlines()[0][:200]}",
-                        remedy="check the address, and the credentials by hand",
-                    ) from None
-                await page.close()
-            return dict(await context.storage_state())
-        finally:
-            await browser.close()
-
-
-async def _fill(page: Page, address: str, username: str, password: str) -> None:
-    await page.goto(address)
-    secret = page.locator(_PASSWORD).first
-    form = page.locator("form").filter(has=secret).first
-    await form.locator(_USERNAME).first.fill(username)
-    await secret.fill(password)
-    await secret.press("Enter")
-    # Refused credentials show the form again.
-    await page.wait_for_url(lambda reached: reached.rstrip("/") != address.rstrip("/"))
-    await page.wait_for_load_state()
-    await page.locator(_PASSWORD).first.wait_for(state="hidden")
+    state = None if task.storage_state is None or isinstance(task.storage_state, str) else task.storage_state.to_json()
+    credentials = [
+        {"username": each.username, "password": each.password, "origin": each.origin or task.website}
+        for each in task.http_credentials
+    ]
+    if state is None and not credentials:
+        return ""
+    return f"""async page => {{
+  const [state, credentials] = {json.dumps([state, credentials])};
+  try {{
+    if (state) await page.context().setStorageState(state);
+    const bound = credentials.map(each => ({{ ...each, origin: new URL(each.origin).origin }}));
+    if (bound.length) await page.context().setHTTPCredentials(bound);
+  }} catch {{
+    throw new Error("refused");
+  }}
+}}"""

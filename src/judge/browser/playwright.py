@@ -9,7 +9,7 @@ import binascii
 import logging
 import os
 import re
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,12 +23,13 @@ from judge.browser import lost_refs, points, processes, responses
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
+from judge.browser.login import login_code
 from judge.browser.navigations import NavigationLog
 from judge.browser.requests import RequestLog
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode, begin_code, read_report, settle_code
 from shared.errors import BrowserFault, SiteFault
-from shared.models import Page, Settled, ToolSpec
+from shared.models import Page, Settled, Task, ToolSpec
 
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
@@ -256,18 +257,37 @@ class PlaywrightBrowser:
         # Whether the page has settled since the last action.
         self._is_settled = False
 
+    async def log_in(self, task: Task) -> None:
+        """See `judge.browser.session.Browser`."""
+        if (code := login_code(task)) and not (await self._run(code)).ok:
+            # No more than that: the browser's own words may repeat what it refused.
+            raise self._server.fail("the browser refused the task's storage_state or http_credentials")
+
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """See `judge.browser.session.Browser`."""
         answer = await self._run(begin_code(settle))
         if answer.ok:
             answer = await self._server.call("browser_navigate", {"url": url})
-        if not answer.ok:
-            text = self._clean(answer.text)
-            if "browserType." in text or not (cause := _UNREACHABLE.search(text)):
-                raise self._server.fail(f"the browser could not open a page: {text[:500]}")
-            raise SiteFault(f"{url[:200]} cannot be reached: {cause[0]}", remedy="check the address and the network")
+        self._require_opened(answer, url)
         # From now on an empty page is suspicious: a tab may crash before its first observation.
         self._url = url
+
+    async def open_tabs(self, urls: Sequence[str]) -> None:
+        """See `judge.browser.session.Browser`."""
+        for url in urls:
+            self._require_opened(await self._server.call("browser_tabs", {"action": "new", "url": url}), url)
+        if urls:
+            await self._server.call("browser_tabs", {"action": "select", "index": 0})
+        # They are not new when they are observed first.
+        self._tab_count += len(urls)
+
+    def _require_opened(self, answer: Answer, url: str) -> None:
+        if answer.ok:
+            return
+        text = self._clean(answer.text)
+        if "browserType." in text or not (cause := _UNREACHABLE.search(text)):
+            raise self._server.fail(f"the browser could not open a page: {text[:500]}")
+        raise SiteFault(f"{url[:200]} cannot be reached: {cause[0]}", remedy="check the address and the network")
 
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""

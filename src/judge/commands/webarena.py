@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from judge.browser.login import LoginFailed, log_in
+from judge.browser.form_login import LoginFailed, log_in
 from judge.evaluators.webarena import PackageTask, WebArenaPackage
 from judge.scenario.webarena import SiteAddresses, account_groups, imported, read_addresses
 from shared.errors import ConfigError

@@ -173,7 +173,9 @@ class Assessment:
             observed=observed,
             stepped=stepped,
             in_real_time=in_real_time,
-            redaction=Redaction(self.config.secrets, salt=self.salt),
+            redaction=Redaction(
+                (*self.config.secrets, *task.secrets), keep=[name.lower() for name in task.keep_fields], salt=self.salt
+            ),
         )
         return await episode.run()
 

@@ -303,7 +303,10 @@ class Episode:
                 setting = "real-time" if self._in_real_time else self._config.settle
                 mode = await settle_mode(setting, self._task.website)
                 self._settle = mode
-                await browser.open(self._task.website, mode)
+                await browser.log_in(self._task)
+                first, *others = self._task.start_urls or (self._task.website,)
+                await browser.open(first, mode)
+                await browser.open_tabs(others)
                 try:
                     self._ended = await self._take_steps(participant, browser)
                 except ParticipantError as error:

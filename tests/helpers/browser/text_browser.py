@@ -13,6 +13,7 @@ from urllib.parse import urljoin
 
 import httpx
 
+from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.session import Browser, Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
@@ -53,7 +54,7 @@ class _Elements(HTMLParser):
         self._open = ""
 
 
-class TextBrowser:
+class TextBrowser(OneTab):
     """A `judge.browser.session.Browser`. Clicks follow links, typing fills fields; whatever else is asked succeeds."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from helpers.browser.one_tab import OneTab
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
@@ -24,7 +25,7 @@ FINISH = ToolSpec(name="finish", description="", parameters={"properties": {"ans
 SNAPSHOT = '- button "Go" [ref=e1] [box=0,0,10,10]'
 
 
-class OnePageShop:
+class OnePageShop(OneTab):
     """A browser with one page; only its picture changes, from look to look."""
 
     def __init__(self) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from helpers.browser.one_tab import OneTab
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
@@ -57,7 +58,7 @@ class SkippingLoop(asyncio.SelectorEventLoop):
         return super().time() + self.ahead_s
 
 
-class ScriptedBrowser:
+class ScriptedBrowser(OneTab):
     """Shows one page. `does` is called with each action, and may move it by `goes`, take its time or break."""
 
     tools: tuple[ToolSpec, ...] = TOOLS

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
@@ -23,7 +24,7 @@ SITE = "https://shop.example.org/"
 SNAPSHOT = '- link "Lamps" [ref=e12]\n- button "Buy" [ref=e2]\n- textbox "Name" [ref=f1e3]'
 
 
-class StillPage:
+class StillPage(OneTab):
     """A browser; `done` is what it was asked to do."""
 
     def __init__(self) -> None:
