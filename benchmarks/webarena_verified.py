@@ -9,9 +9,11 @@ benchmark's own command. The sites (`webarena_sites.py`) and the correct attempt
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -307,11 +309,15 @@ def read_rows(python: str) -> dict[str, Any]:
 
 
 def free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in held]
-    for each in held:
-        each.close()
-    return ports
+    """Below those that the system gives to outgoing connections: they are needed again for every round."""
+    found: list[int] = []
+    for port in random.sample(range(20_000, 32_000), 1000):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            break
+    return found
 
 
 def wabe(*arguments: object, folder: Path, expect: Sequence[int] = (0,)) -> str:
@@ -371,7 +377,7 @@ class Bench:
         path = self.folder / f"{name}.toml"
         path.write_text("[[tasks]]\n".join([head, *played]))
         # Until it is scored, no task of the run has a verdict.
-        wabe("run", path.name, "--display", "none", "--output-dir", name, folder=self.folder, expect=(0, 1))
+        wabe("run", path.name, "--output-dir", name, folder=self.folder, expect=(0, 1))
         scored = wabe(
             *(
                 "score",

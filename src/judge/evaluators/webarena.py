@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.errors import ConfigError, WabeError
-from shared.files import parse_json, write_json
+from shared.files import parse_json, read_file, write_json
 from shared.settings import Settings
 from shared.text import bounded_line
 
@@ -32,6 +33,7 @@ _PROGRAM = Path(__file__).with_name("webarena_program.py")
 # Loading the package and its 812 tasks takes about a second, an attempt some milliseconds.
 _START_TIMEOUT_S = 120.0
 _TIMEOUT_S = 30.0
+_PACKAGING_TIMEOUT_S = 300.0
 # Decides nothing, and every evaluator can read it.
 _NEUTRAL_ANSWER = '{"task_type": "RETRIEVE", "status": "UNKNOWN_ERROR"}'
 _MAX_ANSWER_BYTES = 32_000_000
@@ -169,6 +171,38 @@ def _marked(entry: dict[str, Any]) -> dict[str, Any]:
     request = entry["request"]
     kept = [header for header in request["headers"] if header["name"].lower() != "sec-fetch-user"]
     return {**entry, "request": {**request, "headers": [*kept, {"name": "Sec-Fetch-User", "value": "?0"}]}}
+
+
+class _Packaged(_Foreign):
+    task_ids: tuple[int, ...]
+
+
+class SubmissionSummary(_Foreign):
+    """What the package's own submission command says of a folder (its `summary.json`)."""
+
+    packaged_tasks: _Packaged
+
+
+def packaged_tasks(settings: Settings, folder: Path) -> frozenset[int]:
+    """The numbers of the tasks in a folder that the package's submission command accepts.
+
+    Raises `ConfigError` without its environment, `EvaluatorError` if the command fails.
+    """
+    python = required_python(settings)
+    with tempfile.TemporaryDirectory(prefix="wabe-webarena-") as place:
+        command = [str(python), *("-I", "-X", "utf8", "-m", "webarena_verified", "create-submission-pkg", "--no-tar")]
+        command += ["--run-output-dir", str(folder.absolute()), "--output", place, "--name", "checked"]
+        try:
+            done = subprocess.run(
+                command, cwd=place, env={}, capture_output=True, timeout=_PACKAGING_TIMEOUT_S, check=False
+            )
+            summary = read_file(Path(place) / "checked" / "summary.json")
+        except subprocess.TimeoutExpired:
+            raise EvaluatorError(f"create-submission-pkg did not end within {_PACKAGING_TIMEOUT_S:g} s") from None
+        except OSError:
+            words = done.stderr[-4000:].decode("utf-8", "replace").strip().splitlines() or ["no summary.json"]
+            raise EvaluatorError(f"create-submission-pkg: {bounded_line(words[-1], _KEPT_OF_ERRORS)}") from None
+    return frozenset(parsed_answer(summary, SubmissionSummary).packaged_tasks.task_ids)
 
 
 class WebArenaPackage:

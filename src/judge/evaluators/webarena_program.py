@@ -113,7 +113,8 @@ def evaluate(package: WebArenaVerified, task_id: int, instruction: str, answer: 
     for each in made["evaluators_results"]:
         for key in ("actual", "actual_normalized", "expected"):
             # As text: a participant's answer may hold what other JSON readers refuse.
-            each[key] = json.dumps(each[key], default=str)[:_MAX_TEXT_CHARS]
+            value = each[key] if isinstance(each[key], str) else json.dumps(each[key], default=str)
+            each[key] = value[:_MAX_TEXT_CHARS]
     return {"result": made, "refusal": refusal}
 
 

@@ -55,7 +55,8 @@ class WebArenaJudge(Judge):
 
     def site_of(self, task_id: str) -> str:
         """The site of a task, as the benchmark groups its results: several are joined, as in `gitlab-reddit`."""
-        return self._sites.get(task_number(task_id) or -1, "other")
+        number = task_number(task_id)
+        return "other" if number is None else self._sites.get(number, "other")
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The package's verdict; unscored where it or the recording failed."""

@@ -125,7 +125,7 @@ def unsatisfiable(task_ids: Iterable[str]) -> list[str]:
     return [
         f"task {name} cannot be passed in WebArena-Verified 1.2.3: {why}"
         for name in task_ids
-        if (why := UNSATISFIABLE.get(task_number(name) or -1))
+        if (number := task_number(name)) is not None and (why := UNSATISFIABLE.get(number))
     ]
 
 
