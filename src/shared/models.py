@@ -40,6 +40,8 @@ class Task(Record):
     """One task of a scenario.
 
     `start_urls` are opened in tabs before the first observation, the first one in front; without any, `website` is.
+    `keep_fields` are names of fields, parameters, headers and cookies that an evaluator outside reads: the network
+    trace keeps their values, unless the scenario lists them as secrets.
     `storage_state` and `http_credentials` are secret and in no dump; whoever sends a task adds them by hand.
     """
 
@@ -52,6 +54,7 @@ class Task(Record):
     checks: tuple[Check, ...] = ()
     allowed_sites: tuple[str, ...] = ()
     start_urls: tuple[str, ...] = ()
+    keep_fields: tuple[str, ...] = ()
     storage_state: StorageState | str | None = Field(default=None, exclude=True, repr=False)
     http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
 

@@ -25,7 +25,8 @@ from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
 from judge.browser.login import login_code
 from judge.browser.navigations import NavigationLog
-from judge.browser.session import Hop, ToolResult
+from judge.browser.requests import RequestLog
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode, begin_code, read_report, settle_code
 from shared.errors import BrowserFault, SiteFault
 from shared.models import Page, Settled, Task, ToolSpec
@@ -193,8 +194,13 @@ class McpServer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether server and browser still run, as far as is known without a call."""
-        return self._fault is None and self._task is not None and not self._task.done() and self._watch.alive()
+        """Whether server and browser still run and answer, as far as is known without a call."""
+        return self._fault is None and self.runs
+
+    @property
+    def runs(self) -> bool:
+        """Whether the server and the browser that it started with still run, answering or not."""
+        return self._task is not None and not self._task.done() and self._watch.alive()
 
     def fail(self, message: str) -> BrowserFault:
         """The fault to raise: the first one."""
@@ -241,6 +247,7 @@ class PlaywrightBrowser:
         self._server = server
         self._guard = guard
         self._navigations = NavigationLog(server.folder)
+        self._requests = RequestLog(server.folder)
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
         self._tab_count = 1
         self._url = _BLANK
@@ -444,6 +451,14 @@ class PlaywrightBrowser:
     def take_hops(self) -> tuple[Hop, ...]:
         """See `judge.browser.session.Browser`."""
         return self._navigations.take()
+
+    def begin_step(self, number: int) -> None:
+        """See `judge.browser.session.Browser`."""
+        self._requests.begin_step(number)
+
+    def traffic(self) -> Traffic | None:
+        """See `judge.browser.session.Browser`."""
+        return self._requests.read() if self._server.runs else None
 
     async def _scroll(self, direction: str, amount: int, target: str | None = None) -> Answer:
         """Turn the wheel over the element, or over the middle of the page."""

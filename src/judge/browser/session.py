@@ -36,6 +36,17 @@ class Hop(Record):
     is_redirect: bool = False
 
 
+class Traffic(Record):
+    """The requests of an attempt so far, as entries of HAR 1.2 with nothing redacted.
+
+    `dropped` is how many more there were than can be recorded; `is_pending`: an answer is still being read.
+    """
+
+    entries: tuple[dict[str, Any], ...] = ()
+    dropped: int = 0
+    is_pending: bool = False
+
+
 class Browser(Protocol):
     """One open browser with one session. All methods raise `BrowserFault` when the browser or its server has died,
     takes longer than `call_timeout_s`, or came back without its pages (a silent relaunch).
@@ -79,6 +90,14 @@ class Browser(Protocol):
 
     def take_hops(self) -> tuple[Hop, ...]:
         """Where navigations went since the last call, every redirect included. Works after the browser has died."""
+        ...
+
+    def begin_step(self, number: int) -> None:
+        """The step's action is about to be executed: requests from now on are its own. Steps are numbered from 1."""
+        ...
+
+    def traffic(self) -> Traffic | None:
+        """The requests so far; `None` when the browser has died, so that some of them may be missing."""
         ...
 
 

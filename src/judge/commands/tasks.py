@@ -8,6 +8,9 @@ from urllib.parse import urlsplit
 
 import typer
 
+from judge.commands.webarena import SETTINGS as WEBARENA_SETTINGS
+from judge.commands.webarena import SOURCE as WEBARENA
+from judge.commands.webarena import login, webarena_tasks
 from judge.episode.preflight import check_config
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_checks import try_checks
@@ -17,6 +20,7 @@ from judge.scenario.models import Scenario
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
+from judge.scenario.webarena import unsatisfiable
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
 from shared.files import write_atomic
@@ -31,6 +35,8 @@ tasks = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+tasks.command()(login)
 
 
 @tasks.command()
@@ -87,19 +93,36 @@ def validate(
 @tasks.command("import")
 def import_tasks(
     file: Annotated[
-        Path | None, typer.Argument(help="The dataset's JSON; without it, the dataset hub.", metavar="FILE")
+        Path | None,
+        typer.Argument(help=f"The dataset's JSON, or {WEBARENA}; without it, Online-Mind2Web's hub.", metavar="SOURCE"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="The scenario to write; printed when not given.", metavar="FILE")
+        Path | None,
+        typer.Option("--output", "-o", help="The scenario to write; printed when not given.", metavar="FILE"),
     ] = None,
+    addresses: Annotated[
+        Path | None, typer.Option("--config", help=f"{WEBARENA}: the addresses of its sites.", metavar="FILE")
+    ] = None,
+    subset: Annotated[str | None, typer.Option(help=f"{WEBARENA}: a subset of its tasks, such as hard.")] = None,
+    ids: Annotated[list[str] | None, typer.Option("--tasks", help=f"{WEBARENA}: task numbers, as in 7,44,118.")] = None,
     level: Annotated[str | None, typer.Option(help="easy, medium or hard only.")] = None,
     limit: Annotated[int | None, typer.Option(help="At most this many tasks.")] = None,
     participant: Annotated[str, typer.Option(help="The bundled participant that plays.")] = "gemini",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
-    """Create a scenario from the Online-Mind2Web dataset."""
-    selected = select(_tasks_from(file), level=level, limit=limit)
-    text = scenario_toml(selected, participant=participant)
+    """Create a scenario from the Online-Mind2Web dataset, or from WebArena-Verified."""
+    if str(file) == WEBARENA:
+        chosen = asyncio.run(webarena_tasks(addresses, subset, ids or (), output))
+        selected, settings = select(chosen, level=level, limit=limit), WEBARENA_SETTINGS
+        for warning in unsatisfiable(task.task_id for task in selected):
+            typer.echo(f"note: {warning}", err=True)
+    elif addresses or subset or ids:
+        raise ConfigError(
+            f"--config, --subset and --tasks are for {WEBARENA}", remedy=f"wabe tasks import {WEBARENA} …"
+        )
+    else:
+        selected, settings = select(_tasks_from(file), level=level, limit=limit), {"max_steps": 15}
+    text = scenario_toml(selected, participant=participant, settings=settings)
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -121,7 +144,7 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
 
 
 def _warnings(scenario: Scenario) -> list[str]:
-    found = [*repeated(scenario.tasks)]
+    found = [*repeated(scenario.tasks), *unsatisfiable(task.task_id for task in scenario.tasks)]
     for task in scenario.tasks:
         found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.allowed_sites)]
     unchecked = sum(not task.checks for task in scenario.tasks)

@@ -7,6 +7,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
@@ -113,8 +114,10 @@ def _as_table(record: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value is not None}
 
 
-def scenario_toml(tasks: Sequence[Task], *, participant: str) -> str:
-    """A scenario of these tasks that runs on this machine with the bundled participant of that name."""
+def scenario_toml(
+    tasks: Sequence[Task], *, participant: str, settings: Mapping[str, Any] = MappingProxyType({"max_steps": 15})
+) -> str:
+    """A scenario of these tasks, with these settings, for this machine and the bundled participant of that name."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", participant):
         raise ConfigError(f"unknown participant {shown(participant)}", remedy="see wabe participant --list")
     return f"""[green_agent]
@@ -127,8 +130,7 @@ endpoint = "http://127.0.0.1:9019"
 cmd = "wabe participant {participant} --host 127.0.0.1 --port 9019"
 
 [config]
-max_steps = 15
-
+{"".join(f"{key} = {_toml_value(value)}{chr(10)}" for key, value in settings.items())}
 {tasks_toml(tasks)}"""
 
 

@@ -34,6 +34,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send(page.encode() if isinstance(page, str) else page)
 
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
     def send(self, body: bytes, status: int = 200, **headers: str) -> None:
         self.send_response(status)
         headers = {"Content-Type": "text/html; charset=utf-8", **{k.replace("_", "-"): v for k, v in headers.items()}}

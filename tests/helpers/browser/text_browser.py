@@ -15,7 +15,7 @@ import httpx
 
 from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.session import Browser, Hop, ToolResult
+from judge.browser.session import Browser, Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.sites import NetworkPolicy
@@ -94,6 +94,12 @@ class TextBrowser(OneTab):
         elif tool == "browser_wait_for":
             await asyncio.sleep(float(params.get("time", 0)))
         return ToolResult(ok=not trouble, text=trouble or "done")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         taken, self._hops = tuple(self._hops), []

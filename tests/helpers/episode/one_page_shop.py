@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.browser.one_tab import OneTab
-from judge.browser.session import Hop, ToolResult
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
@@ -44,6 +44,12 @@ class OnePageShop(OneTab):
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         return ToolResult(ok=True, text="clicked")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         return ()

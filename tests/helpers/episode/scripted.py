@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from helpers.browser.one_tab import OneTab
-from judge.browser.session import Hop, ToolResult
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
 from judge.store import TaskStore
+from judge.trajectory.redaction import Redaction
 from shared.models import Action, Page, Step, Tab, Task, ToolSpec
 from shared.protocol import render_reply
 
@@ -85,6 +86,12 @@ class ScriptedBrowser(OneTab):
             await self.does(self, tool, params)
         return ToolResult(ok=True, text="")
 
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
+
     def take_hops(self) -> tuple[Hop, ...]:
         taken, self._hops = tuple(self._hops), []
         return taken
@@ -130,12 +137,16 @@ def play_episode(
                 await closing()
 
     task = Task(task_id="t", website=HOME, task="Reach the goal.")
-    settings = RunConfig(**{"judge_model": "offline", "settle": "real-time"} | config)
+    # A thread would take no time on a loop that skips it, and run into every limit.
+    settings = RunConfig(**{"judge_model": "offline", "settle": "real-time", "record_network": False} | config)
     store = TaskStore(folder)
     store.begin()
     participant = ScriptedParticipant(*actions)
     episode = Episode(
-        task, settings, opened, lambda: nullcontext(participant), store, observed=_ignore, stepped=lambda _: None
+        *(task, settings, opened, lambda: nullcontext(participant), store),
+        observed=_ignore,
+        stepped=lambda _: None,
+        redaction=Redaction(salt=b"test"),
     )
     with asyncio.Runner(loop_factory=SkippingLoop) as runner:
         end = runner.run(episode.run())

@@ -7,7 +7,7 @@ from typing import Any
 
 from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.session import Hop, ToolResult
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
@@ -43,6 +43,12 @@ class StillPage(OneTab):
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         self.done.append((tool, params))
         return ToolResult(ok=True, text="done")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         return ()
