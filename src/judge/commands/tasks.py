@@ -11,7 +11,7 @@ import typer
 from judge.episode.preflight import check_config
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_checks import try_checks
-from judge.scenario.checks import contradictions_of, repeated, warnings_of
+from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
 from judge.scenario.models import Scenario
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
@@ -139,7 +139,8 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
     if scenario is None:
         return None, problems
     for task in scenario.tasks:
-        problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in contradictions_of(task)]
+        found = [*contradictions_of(task), *unrecorded(task, scenario.config)]
+        problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in found]
     config = scenario.config
     if scenario.green_agent.cmd is None:
         # A judge that runs elsewhere may have files that are not here.
