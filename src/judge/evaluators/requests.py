@@ -22,7 +22,7 @@ from shared.json_paths import parse_path, values_at
 from shared.models import Task
 from shared.normalise import plain
 from shared.patterns import glob
-from shared.text import excerpt
+from shared.text import clip
 
 Decided = tuple[bool, Found, int | None]
 _ERROR_STATUS = 400
@@ -146,7 +146,7 @@ def _differences(what: str, wanted: dict[str, Any], found: Callable[[str], list[
         if not actual:
             yield f"no {what} {name}"
         elif not any(_is_value(expected, value) for value in actual):
-            yield f"{what} {name} is {excerpt(json.dumps(actual[0], ensure_ascii=False), 100)}"
+            yield f"{what} {name} is {clip(plain(json.dumps(actual[0], ensure_ascii=False)), 100)}"
 
 
 def _of_name(pairs: Iterable[tuple[str, str]], name: str) -> list[Any]:
@@ -202,6 +202,6 @@ def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
 
 def _shown(entry: Entry) -> str:
     parts = urlsplit(entry.url)
-    where = excerpt(parts.path + (f"?{parts.query}" if parts.query else ""), 120)
-    sent = f" {excerpt(entry.post.text, 150)}" if entry.post and entry.post.text else ""
+    where = clip(parts.path + (f"?{parts.query}" if parts.query else ""), 120)
+    sent = f" {clip(plain(entry.post.text), 150)}" if entry.post and entry.post.text else ""
     return f"{entry.method} {where}{sent}: {entry.status or 'no answer'}"

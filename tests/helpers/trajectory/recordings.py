@@ -8,6 +8,7 @@ from pydantic import Field
 
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.requests import named_fields
 from judge.trajectory.network import write_har
 from judge.trajectory.record import Trajectory
 from judge.trajectory.redaction import Redaction
@@ -107,11 +108,12 @@ def recorded_attempt(
             )
         )
     entries = [one.har_entry(number) for number, seen_one in enumerate(seen, 1) for one in seen_one.requests]
-    write_har(folder, entries, Redaction(salt=b"test", keep=("key",)), versions={})
     known = {"task_id": "t", "website": f"{SHOP}/", "task": "Do it.", "checks": list(checks), **task}
+    played = Task.model_validate(known)
+    write_har(folder, entries, Redaction(salt=b"test", keep=named_fields(played)), versions={})
     return Trajectory(
         folder=folder,
-        task=Task.model_validate(known),
+        task=played,
         action_history=tuple(one.line for one in seen if one.line),
         steps=tuple(steps),
         final_answer=answer,
