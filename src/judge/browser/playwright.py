@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
-from judge.browser import lost_refs, points, processes, responses
+from judge.browser import lost_refs, points, probes, processes, responses
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
@@ -29,7 +29,7 @@ from judge.browser.requests import RequestLog
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode, begin_code, read_report, settle_code
 from shared.errors import BrowserFault, SiteFault
-from shared.models import Page, Settled, Task, ToolSpec
+from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
 
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
@@ -409,6 +409,11 @@ class PlaywrightBrowser:
         url = next((tab.url for tab in tabs if tab.current and tab.url), self._url)
         self._url, self._title = url, self._title if url == self._url else ""
         return Page(url=url, title=self._title, snapshot="", tabs=tabs, dialog=responses.dialog_text(state))
+
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        """See `judge.browser.session.Browser`."""
+        answer = await self._run(probes.probe_code(page.url, expressions))
+        return probes.read_values(answer.text, len(expressions))
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""

@@ -19,6 +19,8 @@ MAX_THOUGHT_CHARS = 4000
 SHARED_STATE = "shared_state"
 # Attempts that ended for reasons outside the participant; they count for nothing.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
+# Attempts that ended in a way that is up to the verdict.
+JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
 _LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
@@ -27,8 +29,9 @@ _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _EVIDENCE_IF_THERE = ("final_look", "start_urls")
 # What a verdict rests on: neither the verdict itself, nor what is derived from these keys (`action_history`,
-# `thoughts`), nor times. `probes` are not recorded yet and count as null, as does `network` where there is none. Keys
-# that came later count where they are there: attempts without them keep the digest that they were recorded with.
+# `thoughts`), nor times. `probes` counts as null, since the values of probes are in the steps, as does `network` where
+# there is none. Keys that came later count where they are there: attempts without them keep the digest that they were
+# recorded with.
 _EVIDENCE = (
     *(*_OF_TASK, "scenario_key_points", "checks", "allowed_sites"),
     *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
@@ -94,10 +97,10 @@ class Attempt(Record):
 
     @property
     def outcome(self) -> TaskOutcome:
-        """What the task counts as. Only an attempt that the participant itself ended is up to the verdict."""
+        """What the task counts as. Only an attempt that the participant or the page ended is up to the verdict."""
         if self.is_aborted:
             return "aborted"
-        if self.stop_reason != "finished":
+        if self.stop_reason not in JUDGED_ENDS:
             return "failure"
         return self.verdict.outcome if self.verdict else "unscored"
 

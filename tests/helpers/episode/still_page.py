@@ -1,6 +1,6 @@
 """Whole assessments without a browser process: one page that never changes and keeps what was done to it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
 from judge.store import RunStore
-from shared.models import Page, Task
+from shared.models import Page, ProbeValue, Task
 from shared.settings import Settings
 
 SITE = "https://shop.example.org/"
@@ -39,6 +39,9 @@ class StillPage(OneTab):
 
     async def observe(self) -> Page:
         return Page(url=SITE, title="Shop", snapshot=SNAPSHOT, screenshot=b"\xff\xd8" * 500)
+
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        return tuple(ProbeValue() for _ in expressions)
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         self.done.append((tool, params))
