@@ -15,7 +15,7 @@ TASK_KEYS = ["task_id", "task_id_with_timestamp", "website", "task_description",
 TASK_KEYS += ["max_steps", "thoughts", "action_history", "screenshots", "error", "verdict", "stop_reason"]
 DETAIL_KEYS = ["success_rate", "successful_tasks", "completed_tasks", "total_tasks", "judged_successes", "scored_tasks"]
 DETAIL_KEYS += ["unscored_tasks", "aborted_tasks", "success_rate_of_all", "is_complete", "by_level"]
-DETAIL_KEYS += ["confidence_interval_95", "judge", "cost_usd", "provenance", "tasks"]
+DETAIL_KEYS += ["confidence_interval_95", "judge", "cost_usd", "provenance", "tasks", "by_truth"]
 
 
 def seventeen() -> list[Attempt]:
@@ -36,7 +36,7 @@ def test_a_submission_has_the_keys_of_the_contract_in_order() -> None:
     assert submission["participants"] == {"white_agent": "id-1"}
     assert list(submission["results"][0]) == ["winner", "detail"]
     assert list(detail(submission)) == DETAIL_KEYS
-    assert list(detail(submission)["tasks"][0]) == [*TASK_KEYS, "reason", "flags", "settle"]
+    assert list(detail(submission)["tasks"][0]) == [*TASK_KEYS, "reason", "flags", "settle", "decided_by"]
 
 
 def test_the_example_of_the_contract_comes_out() -> None:
