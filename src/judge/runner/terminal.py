@@ -197,9 +197,7 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
         lines.append(text)
     shared = sum(SHARED_STATE in (task.get("flags") or ()) for task in detail["tasks"])
     if shared:
-        lines.append(
-            Text(f"  {shared} of them on a site that was not brought back to its first state ({SHARED_STATE})")
-        )
+        lines.append(Text(f"  {SHARED_STATE}: {shared} played on a site that was not brought back to its first state"))
     return lines
 
 
