@@ -16,6 +16,8 @@ TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 TaskId = Annotated[str, Field(pattern=f"^{TASK_ID.pattern}$")]
 Level = Literal["easy", "medium", "hard"]
 VerdictOutcome = Literal["success", "failure", "unscored"]
+# What decided a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
+Truth = Literal["checks", "webarena_verified", "judge"]
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`

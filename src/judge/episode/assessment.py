@@ -80,7 +80,7 @@ class Assessment:
                 except Exception as error:  # noqa: BLE001
                     _log.exception("task %s", task.task_id)
                     result = self._done(self._lost(task, f"{type(error).__name__}; see the log"))
-                done[place] = TaskSummary.of(result)
+                done[place] = TaskSummary.of(result, self.judge.judges_of(task)[0].id)
 
         # Only the group holds the asyncio tasks, so each one's memory is freed as soon as it is done.
         async with asyncio.TaskGroup() as group:
@@ -106,9 +106,10 @@ class Assessment:
         counted = result.verdict
         if counted is None or result.outcome not in ("success", "failure"):
             return None
-        found = verdict_on_file(store, self.judge.judges_of(task)[0].id, trajectory)
+        judge_id = self.judge.judges_of(task)[0].id
+        found = verdict_on_file(store, judge_id, trajectory)
         is_same = found is not None and (found.outcome, found.reason) == (counted.outcome, counted.reason)
-        return TaskSummary.of(result) if is_same else None
+        return TaskSummary.of(result, judge_id) if is_same else None
 
     async def _settle(self, task: Task, store: TaskStore) -> Attempt:
         first = store.attempts() + 1

@@ -157,7 +157,7 @@ class Attempt(Record):
             "agent_final_answer": self.final_answer,
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             "settle": self.settle,
-            "shared_state": self.shared_state,
+            **({"shared_state": True} if self.shared_state else {}),
             **{key: fields[key] for key in _OF_NETWORK},
             "is_aborted": self.is_aborted,
             "attempt": self.number,
