@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import imagesize  # type: ignore[import-untyped]
 
 from judge.report.evidence import VerdictView, verdict_view
+from judge.report.network import NetworkView, network_view
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_steps
 from judge.trajectory.record import Attempt
@@ -134,6 +135,7 @@ class TaskView:
     error: str | None = None
     versions: tuple[tuple[str, str], ...] = ()
     earlier_attempts: int = 0
+    network: NetworkView = field(default_factory=NetworkView)
 
     @property
     def judged(self) -> dict[str, str]:
@@ -200,6 +202,7 @@ def read_task(store: TaskStore) -> TaskView:
         error=result.cause,
         versions=tuple(result.versions.items()),
         earlier_attempts=earlier_attempts,
+        network=network_view(store.folder, result),
     )
 
 
