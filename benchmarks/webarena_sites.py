@@ -26,6 +26,7 @@ class Request(NamedTuple):
     path: str
     query: Mapping[str, list[str]]
     body: str
+    cookie: str
 
 
 class Answer(NamedTuple):
@@ -313,7 +314,10 @@ def _gitlab_sent(request: Request, rows: Mapping[str, Any]) -> Answer | None:
         case "POST", path if path.endswith("/follow.json"):
             return to(path.removesuffix("/follow.json").replace("/users", ""))
         case "POST", path if path.endswith("/toggle_star.json"):
-            return json_answer({"star_count": rows["star_count"]})
+            # Each browser has its own state here.
+            is_starred = "starred=1" in request.cookie
+            made = json_answer({"star_count": rows["star_count"] - is_starred})
+            return made._replace(headers=(("Set-Cookie", f"starred={int(not is_starred)}; path=/"),))
     return None
 
 
@@ -344,7 +348,7 @@ def serve(site: str, port: int, rows: Mapping[str, Any]) -> None:
         def _answer(self) -> None:
             parts = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "replace")
-            request = Request(self.command, parts.path, parse_qs(parts.query), body)
+            request = Request(self.command, parts.path, parse_qs(parts.query), body, self.headers.get("Cookie") or "")
             if parts.path == "/dummy_bin":
                 self.close_connection = True
                 return

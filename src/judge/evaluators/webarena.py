@@ -164,12 +164,13 @@ def _is_odd(entry: Mapping[str, Any]) -> bool:
 
 
 def _marked(entry: dict[str, Any]) -> dict[str, Any]:
-    if entry["response"]["status"] <= 0:
-        entry = {**entry, "response": {**entry["response"], "status": -1}}
+    response = entry.get("response") or {}
+    if response.get("status", 0) <= 0:
+        entry = {**entry, "response": {"redirectURL": "", **response, "status": -1}}
     if not entry.get("_frame"):
         return entry
     request = entry["request"]
-    kept = [header for header in request["headers"] if header["name"].lower() != "sec-fetch-user"]
+    kept = [header for header in request.get("headers", ()) if header["name"].lower() != "sec-fetch-user"]
     return {**entry, "request": {**request, "headers": [*kept, {"name": "Sec-Fetch-User", "value": "?0"}]}}
 
 
@@ -274,17 +275,18 @@ class WebArenaPackage:
     async def _start(self) -> About:
         folder = Path(self._folder.name)
         try:
-            # Isolated: neither this folder nor variables of the environment can add modules.
-            self._process = await asyncio.create_subprocess_exec(
-                *(self._python, "-I", "-X", "utf8", _PROGRAM),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=(folder / "log").open("wb"),
-                cwd=folder,
-                env={},
-                limit=_MAX_ANSWER_BYTES,
-                start_new_session=True,
-            )
+            with (folder / "log").open("wb") as log:
+                # Isolated: neither this folder nor variables of the environment can add modules.
+                self._process = await asyncio.create_subprocess_exec(
+                    *(self._python, "-I", "-X", "utf8", _PROGRAM),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=log,
+                    cwd=folder,
+                    env={},
+                    limit=_MAX_ANSWER_BYTES,
+                    start_new_session=True,
+                )
         except OSError as error:
             raise EvaluatorError(f"{self._python} cannot be started: {error.strerror or error}") from None
         return await self._exchange({"environments": self._environments}, About, _START_TIMEOUT_S)
@@ -305,10 +307,13 @@ class WebArenaPackage:
                 process.stdin.write(json.dumps(request).encode() + b"\n")
                 await process.stdin.drain()
                 line = await process.stdout.readline()
-        except (TimeoutError, ValueError, OSError) as error:
+        except (TimeoutError, ValueError) as error:
             await self._end()
             problem = f"no answer within {timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
             raise EvaluatorError(f"WebArena-Verified: {bounded_line(problem, _KEPT_OF_ERRORS)}") from None
+        except OSError:
+            # It ended before it read the request.
+            line = b""
         except asyncio.CancelledError:
             # Its answer would be taken for the next one's.
             await self._end()
