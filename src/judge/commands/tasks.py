@@ -14,7 +14,7 @@ from judge.commands.webarena import login, webarena_tasks
 from judge.episode.preflight import check_config
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_checks import try_checks
-from judge.scenario.checks import contradictions_of, repeated, warnings_of
+from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
@@ -168,7 +168,8 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
     except ConfigError as error:
         problems.append(str(error))
     for task in scenario.tasks:
-        problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in contradictions_of(task)]
+        found = [*contradictions_of(task), *unrecorded(task, scenario.config)]
+        problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in found]
     config = scenario.config
     if scenario.green_agent.cmd is None:
         # A judge that runs elsewhere may have files that are not here.

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
+from judge.evaluators.requests import named_fields
 from judge.events import (
     NO_ACTION,
     RunDone,
@@ -173,9 +174,7 @@ class Assessment:
             observed=observed,
             stepped=stepped,
             in_real_time=in_real_time,
-            redaction=Redaction(
-                (*self.config.secrets, *task.secrets), keep=[name.lower() for name in task.keep_fields], salt=self.salt
-            ),
+            redaction=Redaction((*self.config.secrets, *task.secrets), keep=named_fields(task), salt=self.salt),
         )
         return await episode.run()
 

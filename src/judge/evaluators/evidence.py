@@ -10,7 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 from judge.sites import Site, origin_of
+from judge.trajectory.network import Har, read_har
 from judge.trajectory.record import Trajectory
+from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
 from shared.models import Step
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
@@ -96,6 +98,19 @@ class Recording:
 
     looks: tuple[Look, ...]
     answer: str | None
+    site: Site
+    network: Path | None = None
+    network_missing: str | None = None
+
+    @cached_property
+    def traffic(self) -> Har:
+        """The requests of the attempt."""
+        if self.network is None:
+            raise MissingEvidence(f"no requests were recorded: {self.network_missing or 'there is no network.har'}")
+        try:
+            return read_har(self.network)
+        except TrajectoryError as error:
+            raise MissingEvidence(error.message.removeprefix(f"{self.network.parent}/")) from None
 
     @classmethod
     def of(cls, trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> "Recording":
@@ -112,7 +127,8 @@ class Recording:
             if looks and looks[-1].is_own and _types(looks[-1].step):
                 typed |= set(_typed_into(looks[-1], look))
             looks.append(replace(look, typed_into=typed))
-        return cls(tuple(looks), trajectory.final_answer)
+        missing = trajectory.attempt.network_missing if trajectory.attempt else None
+        return cls(tuple(looks), trajectory.final_answer, site, trajectory.network, missing)
 
     def actions(self, looks: Iterable[Look]) -> Iterator[tuple[int, str]]:
         """Step index and line, without downloads, of every action that was executed on the task's own site."""

@@ -162,7 +162,7 @@ def test_a_pattern_that_the_evaluator_would_match_is_no_success(
 
 
 def test_a_list_of_guesses_is_no_success(package: Package) -> None:
-    answer = {"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["?"]}
+    answer: dict[str, Any] = {"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["?"]}
     asked = package.evaluate(BEST_SELLER, json.dumps(answer), har(entry(ADMIN)))
     assert asked.result is not None
     (product,) = json.loads(asked.result.evaluators_results[0].expected)["retrieved_data"]
