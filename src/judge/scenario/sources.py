@@ -130,7 +130,7 @@ endpoint = "http://127.0.0.1:9019"
 cmd = "wabe participant {participant} --host 127.0.0.1 --port 9019"
 
 [config]
-{"".join(f"{key} = {_toml_value(value)}{chr(10)}" for key, value in settings.items())}
+{"".join(f"{key} = {toml_value(value)}{chr(10)}" for key, value in settings.items())}
 {tasks_toml(tasks)}"""
 
 
@@ -149,13 +149,13 @@ def _task_toml(task: Task) -> str:
         fields["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in referring]
     for key, value in fields.items():
         if key == "checks":
-            lines += ["checks = [", *(f"  {_toml_value(check)}," for check in value), "]"]
+            lines += ["checks = [", *(f"  {toml_value(check)}," for check in value), "]"]
         else:
-            lines.append(f"{key} = {_toml_value(value)}")
+            lines.append(f"{key} = {toml_value(value)}")
     return "\n".join(lines) + "\n"
 
 
-def _toml_value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """A JSON value in one line of TOML. A key whose value is null is left out: TOML has no null."""
     match value:
         case bool():
@@ -164,10 +164,10 @@ def _toml_value(value: Any) -> str:
             # JSON's escapes are TOML's, but for DEL, which JSON leaves bare.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case Mapping():
-            pairs = (f"{_toml_value(key)} = {_toml_value(item)}" for key, item in value.items() if item is not None)
+            pairs = (f"{toml_value(key)} = {toml_value(item)}" for key, item in value.items() if item is not None)
             return f"{{ {', '.join(pairs)} }}"
         case list() | tuple():
-            return f"[{', '.join(map(_toml_value, value))}]"
+            return f"[{', '.join(map(toml_value, value))}]"
     return str(value)
 
 
