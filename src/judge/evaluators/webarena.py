@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -157,10 +158,11 @@ def evaluator_trace(har: Mapping[str, Any]) -> dict[str, Any]:
     return {"log": {**har["log"], "entries": entries}}
 
 
-def _is_odd(entry: Mapping[str, Any]) -> bool:
-    """Whether a participant may have put something into the request that the package takes for a pattern."""
+def _holds_pattern(entry: Mapping[str, Any]) -> bool:
+    """Whether there may be something in the request that the package takes for a regular expression."""
     request = entry["request"]
-    return any(mark in unquote(request["url"] + (request.get("postData") or {}).get("text", "")) for mark in "^$[]")
+    sent = (request.get("postData") or {}).get("text") or ""
+    return re.search(r"\^.*\$", unquote(request["url"]) + unquote(sent), re.DOTALL) is not None
 
 
 def _marked(entry: dict[str, Any]) -> dict[str, Any]:
@@ -248,7 +250,9 @@ class WebArenaPackage:
                 return made
         except EvaluatorError as error:
             problem = error.message
-        without = {"log": {**trace["log"], "entries": [each for each in trace["log"]["entries"] if not _is_odd(each)]}}
+        without = {
+            "log": {**trace["log"], "entries": [each for each in trace["log"]["entries"] if not _holds_pattern(each)]}
+        }
         for what, rest in (("the answer", trace), ("an address or a form field", without)):
             with contextlib.suppress(EvaluatorError):
                 if (await self._evaluate(task_id, instruction, _NEUTRAL_ANSWER, rest)).error is None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.interop.environments import environment
+from helpers.webarena import ABOUT, entry, har, imitation
 from judge.evaluators import webarena
 from judge.evaluators.webarena import (
     Evaluation,
@@ -40,17 +41,6 @@ BIOGRAPHY = 399
 SEEN = '{"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": null}'
 DONE = '{"task_type": "MUTATE", "status": "SUCCESS", "retrieved_data": null}'
 NOTHING = '{"task_type": "RETRIEVE", "status": "NOT_FOUND_ERROR", "retrieved_data": null}'
-
-
-def entry(url: str, method: str = "GET", status: int = 200, body: str | None = None, **more: Any) -> dict[str, Any]:
-    request: dict[str, Any] = {"method": method, "url": url, "headers": [{"name": "Accept", "value": "text/html"}]}
-    if body is not None:
-        request["postData"] = {"mimeType": "application/x-www-form-urlencoded", "text": body}
-    return {"request": request, "response": {"status": status, "redirectURL": "", "headers": [], "content": {}}, **more}
-
-
-def har(*entries: dict[str, Any]) -> dict[str, Any]:
-    return {"log": {"version": "1.2", "entries": list(entries)}}
 
 
 class Package:
@@ -195,18 +185,6 @@ def test_the_submission_command_names_the_tasks_that_it_accepts(settings: Settin
         (tmp_path / str(number) / "agent_response.json").write_text(NOTHING)
         (tmp_path / str(number) / "network.har").write_text(json.dumps(trace))
     assert packaged_tasks(settings, tmp_path) == {22}
-
-
-ABOUT = {"version": "0", "evaluator_checksum": "0", "data_checksum": "0", "answer_schema": {}}
-
-
-def imitation(tmp_path: Path, *lines: str, then: str = "") -> Settings:
-    """Settings with a Python that answers each request with one of the lines, and does something else at the end."""
-    program = tmp_path / "python"
-    replies = "".join(f"read request && printf '%s\\n' '{line}'\n" for line in lines)
-    program.write_text(f"#!/bin/sh\n{replies}{then}\n")
-    program.chmod(0o755)
-    return Settings(webarena_python=str(program))
 
 
 async def one_evaluation(settings: Settings) -> Evaluation:
