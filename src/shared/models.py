@@ -9,12 +9,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shared.access import HttpCredentials, StorageState, secrets_of
 from shared.checks import Check
 
 TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 TaskId = Annotated[str, Field(pattern=f"^{TASK_ID.pattern}$")]
 Level = Literal["easy", "medium", "hard"]
 VerdictOutcome = Literal["success", "failure", "unscored"]
+# What decided a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
+Truth = Literal["checks", "webarena_verified", "judge"]
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
@@ -37,7 +40,13 @@ class Record(BaseModel):
 
 
 class Task(Record):
-    """One task of a scenario."""
+    """One task of a scenario.
+
+    `start_urls` are opened in tabs before the first observation, the first one in front; without any, `website` is.
+    `keep_fields` are names of fields, parameters, headers and cookies that an evaluator outside reads: the network
+    trace keeps their values, unless the scenario lists them as secrets.
+    `storage_state` and `http_credentials` are secret and in no dump; whoever sends a task adds them by hand.
+    """
 
     task_id: TaskId
     website: str
@@ -47,6 +56,15 @@ class Task(Record):
     key_points: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     allowed_sites: tuple[str, ...] = ()
+    start_urls: tuple[str, ...] = ()
+    keep_fields: tuple[str, ...] = ()
+    storage_state: StorageState | str | None = Field(default=None, exclude=True, repr=False)
+    http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values of `storage_state` and `http_credentials` that nothing may record or show."""
+        return secrets_of(self.storage_state, self.http_credentials)
 
 
 class ToolSpec(Record):

@@ -24,7 +24,9 @@ from judge.episode.blame import Route, shortened
 from judge.evaluators.probes import Probes
 from judge.sites import OFF_SITE
 from judge.store import TaskStore, clip_text
-from judge.trajectory.record import ABORTING
+from judge.trajectory.network import write_har
+from judge.trajectory.record import ABORTING, NetworkTrace
+from judge.trajectory.redaction import Redaction
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, WabeError
 from shared.models import (
     Action,
@@ -53,6 +55,10 @@ _ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
 # How the browser's server begins an answer.
 _RESULT_HEADING = "### Result\n"
 _KEPT_TABS = 8
+NETWORK_LOST = "its network trace is lost"
+# An answer that is being read when the attempt ends is waited for, at most a tenth of a second.
+_PENDING_TRIES = 5
+_PENDING_S = 0.02
 
 _log = logging.getLogger(__name__)
 
@@ -167,7 +173,8 @@ class EpisodeEnd(Record):
     participant used. `navigations` are those after the last recorded step or final look: a page that breaks the browser
     on the way leaves no step. `is_astray` says whether the participant itself had led the browser off the task's
     website without returning. `settle` is how pages were waited for, and `needs_real_time` says that this could not
-    work for the site.
+    work for the site. `shared_state`: another attempt may have changed the site (`judge.episode.reset`).
+    `network_missing` is why there is no `network`.
     """
 
     steps: tuple[Step, ...] = ()
@@ -184,6 +191,9 @@ class EpisodeEnd(Record):
     is_astray: bool = False
     settle: SettleMode | None = None
     needs_real_time: bool = False
+    shared_state: bool = False
+    network: NetworkTrace | None = None
+    network_missing: str | None = None
 
     @property
     def is_aborted(self) -> bool:
@@ -208,9 +218,14 @@ class Episode:
         *,
         observed: Callable[[Step], Awaitable[None]],
         stepped: Callable[[Step], None],
+        redaction: Redaction,
         in_real_time: bool = False,
     ) -> None:
         self._task = task
+        self._redaction = redaction
+        self._network: NetworkTrace | None = None
+        self._network_fault: WabeError | None = None
+        self._network_missing: str | None = "no browser was started"
         self._in_real_time = in_real_time
         self._settle: SettleMode | None = None
         self._config = config
@@ -267,7 +282,7 @@ class Episode:
             final_look=self._final_look,
             stop_reason=stop,
             final_answer=self._answer,
-            error=error.message if error else None,
+            error=self._error_text(error) if error else None,
             blame=error.blame if error else None,
             started_at=started_at,
             # Monotonic: the duration stays right if the machine's time is corrected meanwhile.
@@ -278,7 +293,13 @@ class Episode:
             is_astray=self._route.is_astray,
             settle=self._settle,
             needs_real_time=isinstance(error, ClockStalled),
+            network=self._network,
+            network_missing=self._network_missing,
         )
+
+    def _error_text(self, error: WabeError) -> str:
+        is_lost = isinstance(error, BrowserFault) and isinstance(self._network_fault, BrowserFault)
+        return f"{error.message}; {NETWORK_LOST}" if is_lost and NETWORK_LOST not in error.message else error.message
 
     async def _play(self) -> None:
         async with self._connect() as participant, self._browsers() as browser:
@@ -287,7 +308,10 @@ class Episode:
                 setting = "real-time" if self._in_real_time else self._config.settle
                 mode = await settle_mode(setting, self._task.website)
                 self._settle = mode
-                await browser.open(self._task.website, mode)
+                await browser.log_in(self._task)
+                first, *others = self._task.start_urls or (self._task.website,)
+                await browser.open(first, mode)
+                await browser.open_tabs(others)
                 try:
                     self._ended = await self._take_steps(participant, browser)
                 except ParticipantError as error:
@@ -298,6 +322,40 @@ class Episode:
                 raise
             finally:
                 self._navigations = shortened(self._route.went(browser.take_hops()))
+                await self._keep_network(browser)
+            if self._network_fault and self._ended == "finished":
+                # Its verdict may depend on what is lost.
+                raise self._network_fault
+
+    async def _keep_network(self, browser: Browser) -> None:
+        """Write the network trace. A failure is kept as the reason why there is none."""
+        if not self._config.record_network:
+            self._network_missing = "record_network is off"
+            return
+        self._network_missing = "the attempt's time was up before the network trace was written"
+        traffic = await asyncio.to_thread(browser.traffic)
+        for _ in range(_PENDING_TRIES):
+            if traffic is None or not traffic.is_pending:
+                break
+            await asyncio.sleep(_PENDING_S)
+            traffic = await asyncio.to_thread(browser.traffic)
+        if traffic is None:
+            self._network_fault = BrowserFault(f"the browser was killed or crashed: {NETWORK_LOST}")
+            self._network_missing = self._network_fault.message
+            return
+        try:
+            self._network = await asyncio.to_thread(
+                write_har,
+                self._store.folder,
+                traffic.entries,
+                self._redaction,
+                dropped=traffic.dropped,
+                versions=self._versions,
+            )
+            self._network_missing = None
+        except OSError as error:
+            self._network_missing = f"network.har: cannot be written: {error.strerror or error}"
+            self._network_fault = WabeError(self._network_missing)
 
     async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:
         for index in range(self._config.max_steps):
@@ -477,6 +535,7 @@ class Episode:
         self, checked: CheckedAction, browser: Browser, limit: Clock, record: dict[str, Any]
     ) -> ToolResult:
         """Execute an action; where it led is recorded even if it breaks the browser."""
+        browser.begin_step(record["index"] + 1)
         # What the page did on its own while the participant was thinking is not caused by this action.
         seen = len(record["navigations"])
         record["navigations"] += self._route.went(browser.take_hops())

@@ -1,4 +1,4 @@
-"""Declared checks on recorded evidence: page, element, text, action, answer, probe, and one of several.
+"""Declared checks on recorded evidence: page, element, text, action, answer, request, probe, and one of several.
 
 Each kind reads what is actually there, normalises it, compares it with what is expected, and reports what was found
 instead. The rules that all kinds share (which looks count, which is the end, what `not` means) are in `_over_looks`.
@@ -11,8 +11,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from judge.evaluators.addresses import is_at
-from judge.evaluators.base import MAX_FOUND_CHARS, Assertion
+from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.requests import requested
 from judge.trajectory.record import Trajectory
 from shared.checks import (
     ActionCheck,
@@ -22,6 +23,7 @@ from shared.checks import (
     ElementCheck,
     PageCheck,
     ProbeCheck,
+    RequestCheck,
     TextCheck,
     as_tuple,
 )
@@ -37,15 +39,6 @@ _POINTER_VERBS = ("CLICK", "HOVER", "DRAG", "SCROLL")
 _POINT = r"[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]"
 # As in `CLICK (12, 34)`, `CLICK: at (12, 34)` and `DRAG: to page (12, 34) to (56, 78)`.
 _COORDINATES = re.compile(rf":?(?: ?at)? ?{_POINT}(?: to {_POINT})?$")
-
-
-class Found(NamedTuple):
-    """The result of a comparison. `counts` is false where there was nothing to compare: no page, no answer."""
-
-    passed: bool
-    text: str
-    normalised: str | None = None
-    counts: bool = True
 
 
 class _Decision(NamedTuple):
@@ -132,6 +125,8 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> _Decision:
         found, step = _acted(check, list(recording.actions(looks)))
         passed = found.passed != inverted
         return _Decision(passed, found, step if passed and not inverted else None)
+    if isinstance(check, RequestCheck):
+        return _Decision(*requested(check, recording, looks, inverted=inverted))
     if isinstance(check, PageCheck):
         return _over_looks(check, looks, inverted, _page_test(check, looks))
     if isinstance(check, ProbeCheck):

@@ -13,8 +13,9 @@ from urllib.parse import urljoin
 
 import httpx
 
+from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.session import Browser, Hop, ToolResult
+from judge.browser.session import Browser, Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.sites import NetworkPolicy
@@ -53,7 +54,7 @@ class _Elements(HTMLParser):
         self._open = ""
 
 
-class TextBrowser:
+class TextBrowser(OneTab):
     """A `judge.browser.session.Browser`. Clicks follow links, typing fills fields; whatever else is asked succeeds."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:
@@ -96,6 +97,12 @@ class TextBrowser:
         elif tool == "browser_wait_for":
             await asyncio.sleep(float(params.get("time", 0)))
         return ToolResult(ok=not trouble, text=trouble or "done")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         taken, self._hops = tuple(self._hops), []

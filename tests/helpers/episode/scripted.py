@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from judge.browser.session import Hop, ToolResult
+from helpers.browser.one_tab import OneTab
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
 from judge.store import TaskStore
+from judge.trajectory.redaction import Redaction
 from shared.models import Action, Page, ProbeValue, Step, Tab, Task, ToolSpec
 from shared.protocol import render_reply
 
@@ -56,7 +58,7 @@ class SkippingLoop(asyncio.SelectorEventLoop):
         return super().time() + self.ahead_s
 
 
-class ScriptedBrowser:
+class ScriptedBrowser(OneTab):
     """Shows one page. `does` is called with each action, and may move it by `goes`, take its time or break.
 
     `values` are what probes read in the page.
@@ -90,6 +92,12 @@ class ScriptedBrowser:
         if self.does:
             await self.does(self, tool, params)
         return ToolResult(ok=True, text="")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         taken, self._hops = tuple(self._hops), []
@@ -138,12 +146,16 @@ def play_episode(
 
     known = {"task_id": "t", "website": HOME, "task": "Reach the goal.", "checks": checks}
     task = Task.model_validate(known)
-    settings = RunConfig(**{"judge_model": "offline", "settle": "real-time"} | config)
+    # A thread would take no time on a loop that skips it, and run into every limit.
+    settings = RunConfig(**{"judge_model": "offline", "settle": "real-time", "record_network": False} | config)
     store = TaskStore(folder)
     store.begin()
     participant = ScriptedParticipant(*actions)
     episode = Episode(
-        task, settings, opened, lambda: nullcontext(participant), store, observed=_ignore, stepped=lambda _: None
+        *(task, settings, opened, lambda: nullcontext(participant), store),
+        observed=_ignore,
+        stepped=lambda _: None,
+        redaction=Redaction(salt=b"test"),
     )
     with asyncio.Runner(loop_factory=SkippingLoop) as runner:
         end = runner.run(episode.run())

@@ -5,16 +5,19 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.session import Hop, ToolResult
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
+from judge.episode.reset import SiteTurns
 from judge.events import Event, TaskRetried
 from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
+from judge.sites import NetworkPolicy
 from judge.store import RunStore
 from shared.models import Page, ProbeValue, Task
 from shared.settings import Settings
@@ -23,7 +26,7 @@ SITE = "https://shop.example.org/"
 SNAPSHOT = '- link "Lamps" [ref=e12]\n- button "Buy" [ref=e2]\n- textbox "Name" [ref=f1e3]'
 
 
-class StillPage:
+class StillPage(OneTab):
     """A browser; `done` is what it was asked to do."""
 
     def __init__(self) -> None:
@@ -43,6 +46,12 @@ class StillPage:
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         self.done.append((tool, params))
         return ToolResult(ok=True, text="done")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         return ()
@@ -79,7 +88,8 @@ async def play(
     judge = open_judge(settings, Settings(), cache_dir=None)
     task = Task(task_id="t", website=SITE, task="Buy a lamp.")
     try:
-        assessment = Assessment((task,), settings, lambda _: browser, connect, judge, store, events.append)
+        sites = SiteTurns(settings, lambda task: NetworkPolicy.for_websites([task.website]))
+        assessment = Assessment((task,), settings, lambda _: browser, connect, judge, store, events.append, sites)
         (summary,) = await assessment.run()
     finally:
         await judge.aclose()

@@ -8,7 +8,15 @@ import pytest
 
 from helpers.miniwob_package import fake_package
 from judge.commands import doctor
-from judge.commands.doctor import check_browser, check_disk, check_miniwob, check_model, check_port, examine
+from judge.commands.doctor import (
+    check_browser,
+    check_disk,
+    check_miniwob,
+    check_model,
+    check_port,
+    check_webarena,
+    examine,
+)
 from shared.settings import Settings
 
 
@@ -63,4 +71,11 @@ def test_the_package_of_miniwob_is_named_where_it_is_missing(tmp_path: Path, mon
 
 def test_everything_is_examined_in_the_order_of_fixing(tmp_path: Path) -> None:
     subjects = [finding.subject for finding in examine(Settings(), tmp_path)]
-    assert subjects == ["browser", "judge model", "port 9009", "port 9019", "disk", "miniwob"]
+    assert subjects == ["browser", "judge model", "port 9009", "port 9019", "disk", "miniwob", "webarena"]
+
+
+def test_a_missing_environment_of_webarena_is_a_note_with_the_command_that_makes_it() -> None:
+    finding = check_webarena(Settings())
+    assert finding.state == "note"
+    assert "WABE_WEBARENA_PYTHON is not set" in finding.text
+    assert "pip install --require-hashes -r requirements-webarena.lock" in finding.text

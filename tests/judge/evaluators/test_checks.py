@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from helpers.trajectory.recordings import RecordedStep, evaluate_check, recorded_attempt
+from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import CheckEvaluator, describe
 from shared.models import ProbeValue, Task
 
@@ -183,6 +183,77 @@ ANSWER: list[tuple[dict[str, Any], str | None, bool]] = [
     ({"type": "number", "expected": 3, "not": True}, "no idea", False),
     ({"contains": "oak"}, "   ", False),
 ]
+ADDED = RecordedStep(
+    path="/product",
+    requests=(
+        RecordedRequest(
+            post='{"sku": "D-1", "qty": 2, "options": {"color": "Dark oak", "gift": true}, "tags": ["a", "b"]}',
+            response='{"cart": {"items": [{"sku": "L-9"}, {"sku": "D-1"}], "total": 518.0}}',
+            headers={"X-Requested-With": "XMLHttpRequest"},
+        ),
+        RecordedRequest(method="GET", path="/api/cart?page=2&sort=price"),
+    ),
+)
+SUBMITTED = RecordedStep(
+    path="/checkout",
+    requests=(
+        RecordedRequest(
+            path="/order",
+            post="name=Ada+L.&qty=2&tag=a&tag=b&form_key=Xy",
+            mime_type="application/x-www-form-urlencoded",
+            status=302,
+            sender=None,
+        ),
+        RecordedRequest(method="GET", path="/done?order=5", sender=None),
+    ),
+)
+CHANGED = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 3}'),))
+REFUSED = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 2}', status=422),))
+UNANSWERED = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 2}', status=0),))
+CART = {"method": "POST", "url": "/api/cart"}
+ORDER = {"method": "POST", "url": "/order"}
+REQUEST: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
+    (CART, [SHOP, ADDED], True),
+    (CART | {"post_data": {"sku": "D-1", "qty": 2}}, [ADDED], True),
+    (CART | {"post_data": {"options.color": "dark*", "options": {"gift": True}}}, [ADDED], False),
+    (CART | {"post_data": {"$.options.color": "Dark*", "options": {"gift": True}}}, [ADDED], True),
+    (CART | {"post_data": {"tags": ["a", "b"], "tags[1]": "b"}}, [ADDED], True),
+    (CART | {"response": {"cart.items[*].sku": "D-1", "cart.total": 518}}, [ADDED], True),
+    (CART | {"headers": {"x-requested-with": "XMLHttp*"}, "status": 200}, [ADDED], True),
+    (CART | {"post_data": {"qty": 3}}, [ADDED, CHANGED], True),
+    (CART | {"post_data": {"qty": 2}, "at": "any"}, [ADDED, CHANGED], True),
+    (CART | {"post_data": {"qty": 2}, "on": "/product"}, [ADDED, CHANGED], True),
+    (CART | {"post_data": {"qty": 2}, "not": True}, [ADDED, CHANGED], True),
+    (CART | {"status": 422}, [REFUSED], True),
+    (CART | {"not": True}, [SHOP], True),
+    (CART | {"not": True}, [REFUSED], True),
+    ({"method": "GET", "url": "/api/*", "query": {"page": 2}}, [ADDED], True),
+    ({"url": ["/api/cart", "/order", "/done"]}, [ADDED, SUBMITTED], True),
+    (ORDER | {"post_data": {"name": "Ada L.", "qty": 2, "tag": ["a", "b"], "form_key": "Xy"}}, [SUBMITTED], True),
+    (ORDER, [ADDED], False),
+    ({"method": "GET", "url": "/order"}, [SUBMITTED], False),
+    (CART | {"post_data": {"sku": "D-1", "qty": 3}}, [ADDED], False),
+    (CART | {"post_data": {"sku": "D-1", "note": "x"}}, [ADDED], False),
+    (CART | {"post_data": {"qty": True}}, [ADDED], False),
+    (CART | {"post_data": {"options.gift": 1}}, [ADDED], False),
+    (CART | {"post_data": {"tags": ["a"]}}, [ADDED], False),
+    (CART | {"post_data": {"tags": ["b", "a"]}}, [ADDED], False),
+    (CART | {"response": {"cart.items[0].sku": "D-1"}}, [ADDED], False),
+    (CART | {"headers": {"x-requested-with": "fetch"}}, [ADDED], False),
+    (CART | {"post_data": {"qty": 2}}, [ADDED, CHANGED], False),
+    (CART | {"post_data": {"qty": 2}, "at": "any", "not": True}, [ADDED, CHANGED], False),
+    (CART | {"post_data": {"qty": 3}, "on": "/product"}, [ADDED, CHANGED], False),
+    (CART, [REFUSED], False),
+    (CART, [UNANSWERED], False),
+    (CART | {"not": True}, [UNANSWERED], False),
+    ({"method": "GET", "url": "/api/*", "query": {"page": 3}}, [ADDED], False),
+    ({"method": "GET", "url": "/api/cart?page=2"}, [ADDED], False),
+    ({"url": ["/order", "/api/cart"]}, [ADDED, SUBMITTED], False),
+    (ORDER | {"post_data": {"tag": "a"}}, [SUBMITTED], False),
+    (ORDER | {"post_data": {"name": "Ada"}}, [SUBMITTED], False),
+    (CART | {"post_data": {"sku": "D-1"}}, [RecordedStep(requests=(RecordedRequest(is_cut=True),))], False),
+    (CART | {"post_data": {"sku": "D-1"}}, [RecordedStep(requests=(RecordedRequest(post='{"sku": '),))], False),
+]
 
 
 def read(value: bool | float | str | None = None, error: str | None = None, path: str = "/") -> RecordedStep:
@@ -232,12 +303,19 @@ ANY_OF: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
 ]
 LOOKS = [
     ({"kind": kind, **check} if kind else check, seen, passed)
-    for kind, cases in (("page", PAGE), ("element", ELEMENT), ("text", TEXT), ("action", ACTION), ("", ANY_OF))
+    for kind, cases in (
+        ("page", PAGE),
+        ("element", ELEMENT),
+        ("text", TEXT),
+        ("action", ACTION),
+        ("request", REQUEST),
+        ("", ANY_OF),
+    )
     for check, seen, passed in cases
 ] + [({"kind": "probe", "expression": "total", **check}, seen, passed) for check, seen, passed in PROBE]
 
 
-@pytest.mark.parametrize("cases", [PAGE, ELEMENT, TEXT, ACTION, ANSWER, PROBE, ANY_OF])
+@pytest.mark.parametrize("cases", [PAGE, ELEMENT, TEXT, ACTION, ANSWER, REQUEST, PROBE, ANY_OF])
 def test_every_kind_is_tried_on_a_right_attempt_and_on_two_that_are_nearly_right(cases: list[tuple[Any, ...]]) -> None:
     verdicts = [passed for *_, passed in cases]
     assert verdicts.count(True) >= 1
