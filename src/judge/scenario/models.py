@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapt
 
 from judge.config import AllowedSites, RunConfig
 from judge.sites import origin_of
-from shared.access import Credentials, DeclaredState
+from shared.access import Credentials, DeclaredState, StateContent
 from shared.checks import MAX_CHECKS, Check
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
@@ -297,6 +297,8 @@ class RequestBody(Table):
     ]
     config: dict[str, Any] = Field(default_factory=dict)
     tasks: Any = None
+    # By the name that tasks use for them.
+    storage_states: Annotated[dict[str, StateContent], at_most(1000)] = Field(default_factory=dict, repr=False)
     launch: Launch | None = None
 
 
