@@ -123,6 +123,7 @@ def play_episode(
     *actions: Acts,
     closing: Callable[[], Awaitable[None]] | None = None,
     told: list[str] | None = None,
+    loop: Callable[[], asyncio.AbstractEventLoop] = SkippingLoop,
     **config: Any,
 ) -> EpisodeEnd:
     """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `told`."""
@@ -147,7 +148,7 @@ def play_episode(
         stepped=lambda _: None,
         redaction=Redaction(salt=b"test"),
     )
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+    with asyncio.Runner(loop_factory=loop) as runner:
         end = runner.run(episode.run())
     if told is not None:
         told += participant.told
