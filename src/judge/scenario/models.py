@@ -105,6 +105,28 @@ class _Process(Table):
         return self
 
 
+def resolved(text: str, environ: Mapping[str, str], where: str) -> str:
+    """A text with each `${NAME}` replaced from `environ`. An empty variable counts as unset.
+
+    Raises `ConfigError` that names the variable and `where`, the file and the key; no error shows a value.
+    """
+
+    def resolve(reference: str) -> str:
+        name = _VARIABLE.fullmatch(reference)
+        if name is None:
+            raise ConfigError(f"{where} refers to a variable in another form than ${{NAME}}", remedy="write ${NAME}")
+        value = environ.get(name[1])
+        if not value:
+            raise ConfigError(
+                f"{where} needs the environment variable {name[1]}, which is not set",
+                remedy=f"export {name[1]}=…, or remove the entry",
+            )
+        return value
+
+    # The text between two references, and each reference, in turn.
+    return "".join(resolve(piece) if place % 2 else piece for place, piece in enumerate(_REFERENCE.split(text)))
+
+
 class AgentEntry(_Process):
     """An agent of a scenario. Without `cmd` it is already running; without `endpoint` a platform places it."""
 
@@ -122,32 +144,9 @@ class AgentEntry(_Process):
         return {key: value for key, value in data.items() if key != "name"} | ({"role": role} if role else {})
 
     def resolved_env(self, environ: Mapping[str, str], source: object) -> dict[str, str]:
-        """`env` with each `${NAME}` replaced from `environ`. An empty variable counts as unset.
-
-        Raises `ConfigError` that names the variable, the key and the file (`source`); no error shows a value.
-        """
-
-        def resolve(where: str, reference: str) -> str:
-            name = _VARIABLE.fullmatch(reference)
-            if name is None:
-                raise ConfigError(
-                    f"{where} refers to a variable in another form than ${{NAME}}", remedy="write ${NAME}"
-                )
-            value = environ.get(name[1])
-            if not value:
-                raise ConfigError(
-                    f"{where} needs the environment variable {name[1]}, which is not set",
-                    remedy=f"export {name[1]}=…, or remove the entry",
-                )
-            return value
-
-        resolved = {}
-        for key, text in self.env.items():
-            where = f"{source}: {excerpt(self.role)}, key 'env': {excerpt(key)}"
-            # The text between two references, and each reference, in turn.
-            pieces = _REFERENCE.split(text)
-            resolved[key] = "".join(resolve(where, piece) if place % 2 else piece for place, piece in enumerate(pieces))
-        return resolved
+        """`env` with its variables replaced. Raises `ConfigError`, which names `source`."""
+        where = f"{source}: {excerpt(self.role)}, key 'env'"
+        return {key: resolved(text, environ, f"{where}: {excerpt(key)}") for key, text in self.env.items()}
 
 
 class GreenAgent(AgentEntry):

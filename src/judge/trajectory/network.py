@@ -71,7 +71,7 @@ def write_har(
     dropped: int = 0,
     versions: Mapping[str, str],
 ) -> NetworkTrace:
-    """Write the entries (HAR 1.2), each of them `redacted`, to the folder's `network.har` in one step. Raises `OSError`."""
+    """Write the entries, each of them `redacted`, to the folder's `network.har` in one step. Raises `OSError`."""
     kept = [redacted(entry) for entry in entries]
     data = _har_bytes(kept, dropped, versions)
     if len(data) > MAX_FILE_BYTES:
