@@ -3,13 +3,13 @@
 Implemented by `judge.browser.playwright`. Fakes implement it in tests of the episode loop only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
-from shared.models import Page, Record, ToolSpec
+from shared.models import Page, ProbeValue, Record, Task, ToolSpec
 
 
 class ToolResult(Record):
@@ -62,6 +62,10 @@ class Browser(Protocol):
         """`{"mcp_server": …, "browser": …, "sandbox": "on" | "off: reason"}`, for provenance."""
         ...
 
+    async def log_in(self, task: Task) -> None:
+        """Give the browser the task's storage state and credentials, before the first page is opened."""
+        ...
+
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """Open the task's website; a page with an HTTP error status is a page. `settle` is how pages are waited for.
 
@@ -69,11 +73,19 @@ class Browser(Protocol):
         """
         ...
 
+    async def open_tabs(self, urls: Sequence[str]) -> None:
+        """Open more pages in tabs of their own, behind the first one. Raises `SiteFault` as `open` does."""
+        ...
+
     async def observe(self) -> Page:
         """The current page once it has settled. Follows a new tab; with an open dialog, no snapshot or screenshot.
 
         Raises `ClockStalled` for a page that cannot be observed in page time.
         """
+        ...
+
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        """The values of expressions in the page that was observed last, see `judge.browser.probes`."""
         ...
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:

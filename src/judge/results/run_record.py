@@ -14,7 +14,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from judge.config import RunConfig
-from judge.results.submission import TaskSummary
+from judge.results.submission import TaskSummary, decided
 from judge.scenario.models import Launch
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
 from judge.trajectory.files import read_attempt
@@ -65,7 +65,8 @@ def compared_parts(
             for role, url in participants.items()
         },
         "sites": launched.get("sites", {}),
-        "tasks": {task.task_id: sha256_of(task.model_dump(mode="json")) for task in tasks},
+        # What logs a browser in is in no dump: a session may be renewed between two runs.
+        "tasks": {task.task_id: sha256_of(_without_unset(task, "start_urls", "keep_fields")) for task in tasks},
         "config": {key: value for key, value in config.recorded().items() if key not in _NOT_COMPARED},
         "judge": judge_id,
     }
@@ -236,6 +237,7 @@ def end_run(
         # Not before it began, whatever happened to the machine's clock in between.
         "ended_at": max(time.time(), record.get("resumed_at") or record.get("started_at") or 0.0),
         "outcomes": outcomes_of(results),
+        "decided_by": decided(result.entry for result in results),
         "environment": environment_of(results),
         "judge": judge.model_dump(mode="json") if judge else None,
     }
@@ -290,18 +292,22 @@ def environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
 
 
 def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
-    """The judge that the verdicts name; where checks decided some tasks and a model others, the model's judge."""
-    judges = [result.judge for result in results if result.judge]
-    return next((judge for judge in judges if judge.method != "checks"), judges[0] if judges else None)
+    """The judge that the verdicts name; where several methods decided tasks, a model's before ground truth."""
+    order = {"checks": 2, "webarena_verified": 1}
+    return min(
+        (each.judge for each in results if each.judge), key=lambda judge: order.get(judge.method, 0), default=None
+    )
 
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:
     """SHA-256 of the tasks, whatever their order. Keys that older versions lacked count only where they are set."""
-    declared = [
-        task.model_dump(mode="json", exclude={key for key in ("checks", "allowed_sites") if not getattr(task, key)})
-        for task in tasks
-    ]
+    declared = [_without_unset(task, "checks", "allowed_sites", "start_urls", "keep_fields") for task in tasks]
     return sha256_of(sorted(declared, key=lambda task: str(task["task_id"])))
+
+
+def _without_unset(task: Task, *later: str) -> dict[str, Any]:
+    """The task without those of the `later` keys, which older versions lacked, that are not set."""
+    return task.model_dump(mode="json", exclude={key for key in later if not getattr(task, key)})
 
 
 def settings_checksum(settings: Mapping[str, Any]) -> str:

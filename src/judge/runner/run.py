@@ -22,6 +22,7 @@ from judge.runner.boundary import EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
 from judge.runner.terminal import Progress, print_summary
+from judge.scenario.logins import with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, resolved
 from judge.scenario.request import parse_request, request_text
 from judge.scenario.toml import load_scenario, select, shard
@@ -92,6 +93,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     tasks = scenario.tasks
     if tasks:
         tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task_ids)
+        tasks = with_logins(scenario, tasks, settings.environ)
     if options.serve_only or not is_ours:
         return Plan(scenario, members, request_text(scenario, tasks=tasks, config=config), store=None, notes=notes)
     launch = _launch(scenario, members, options, settings)

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from judge.config import RunConfig
+from judge.scenario.logins import login_problem
 from judge.scenario.models import (
     EXAMPLES,
     ONE_TASK,
@@ -45,6 +46,10 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
         settings["num_shards"] = settings.pop("num_instances")
     settings = _known(settings, RunConfig, ("config",), warnings)
     config = validated(TypeAdapter(RunConfig), settings, _SOURCE, under=("config",))
+    for task in tasks:
+        if problem := login_problem(task, config.allowed_sites):
+            path, said, remedy = problem
+            raise mistake(f"{_SOURCE}: task {task.task_id}", path, said, remedy)
     if len(warnings) > _MAX_WARNINGS:
         warnings = [*warnings[:_MAX_WARNINGS], f"{_SOURCE}: {len(warnings) - _MAX_WARNINGS} more warnings"]
     return AssessmentRequest(
@@ -79,9 +84,20 @@ def request_text(
     if ids and "participant_ids" not in body:
         body["participant_ids"] = ids
     if chosen:
-        body["tasks"] = [task.model_dump(mode="json", exclude_defaults=True) for task in chosen]
+        body["tasks"] = [task.model_dump(mode="json", exclude_defaults=True) | _logins(task) for task in chosen]
     extra = {} if launch is None else {"launch": launch.model_dump(mode="json", exclude_defaults=True)}
     return json.dumps({"participants": endpoints, "config": body, **extra}, ensure_ascii=False, allow_nan=False)
+
+
+def _logins(task: Task) -> dict[str, Any]:
+    """The keys of a task that no dump contains."""
+    state, credentials = task.storage_state, task.http_credentials
+    sent: dict[str, Any] = {}
+    if state is not None:
+        sent["storage_state"] = state if isinstance(state, str) else state.to_json()
+    if credentials:
+        sent["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in credentials]
+    return sent
 
 
 def _read_json(text: str) -> object:

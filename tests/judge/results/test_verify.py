@@ -184,3 +184,21 @@ def test_the_command_ends_with_1_when_something_does_not_match(store: RunStore, 
     bad = CliRunner().invoke(app, arguments)
     assert bad.exit_code == 1
     assert "success_rate: 99.0 is stored, expected 50.0" in bad.output
+
+
+def test_a_run_that_was_written_before_rates_by_truth_matches(store: RunStore) -> None:
+    def older(value: Any) -> None:
+        del detail(value)["by_truth"]
+        for entry in detail(value)["tasks"]:
+            del entry["decided_by"]
+
+    change(store.folder / "results.json", older)
+    change(store.folder / "run.json", lambda run: run.pop("decided_by"))
+    assert mismatches(store) == ()
+
+
+def test_what_decided_a_task_is_checked(store: RunStore) -> None:
+    change(store.folder / "results.json", lambda value: detail(value)["tasks"][0].update(decided_by="checks"))
+    change(store.folder / "run.json", lambda run: run["decided_by"].update(judge=7))
+    assert any("decided_by" in found for found in mismatches(store) if found.startswith("results.json"))
+    assert any("decided_by" in found for found in mismatches(store) if found.startswith("run.json"))
