@@ -24,7 +24,7 @@ from judge.runner.launch import Member, child_environ, launched, log_path, log_t
 from judge.runner.restarts import restarts_of
 from judge.runner.terminal import Progress, print_summary
 from judge.scenario.logins import with_logins
-from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario
+from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, resolved
 from judge.scenario.request import parse_request, request_text
 from judge.scenario.toml import load_scenario, select, shard
 from judge.server.limits import settings_of_the_host
@@ -119,6 +119,9 @@ def _config(
 ) -> tuple[RunConfig, tuple[str, ...]]:
     """The scenario's settings with the options applied, and a note for each that a foreign judge would reject."""
     config = scenario.config.model_dump(exclude_unset=True, exclude={"run_id"})
+    if secrets := scenario.config.secrets:
+        where = f"{scenario.path}: [config], key 'secrets'"
+        config["secrets"] = tuple(resolved(text, settings.environ, where) for text in secrets)
     foreign = () if is_ours else [name for name in settings_of_the_host(scenario.config) if config.pop(name, None)]
     notes = tuple(
         f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."
