@@ -10,6 +10,7 @@ from pydantic import AfterValidator, FailFast, Field, ValidationInfo, field_vali
 
 from judge.sites import is_site, origin_of
 from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, did_you_mean, shown
+from shared.models import Truth
 
 # How participants name what they act on: by an element's reference, by a point of the screenshot, or either.
 Actions = Literal["refs", "coordinates", "both"]
@@ -124,7 +125,7 @@ class RunConfig(Table):
     max_images: int = Field(default=50, ge=1, le=500)
 
     judge_checked_tasks: bool = False
-    truth: Literal["checks", "judge"] = "checks"
+    truth: Truth = "checks"
     allowed_sites: AllowedSites = ()
 
     off_site: Literal["flag", "fail", "allow"] = "flag"

@@ -5,7 +5,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from urllib.parse import parse_qsl
@@ -21,8 +21,7 @@ from shared.patterns import Pattern
 MAX_CHECKS = 50
 # The reason of a task that is unscored because nothing was declared to check.
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
-Kind = Literal["page", "element", "text", "action", "answer", "request"]
-_LATER = ("probe",)
+Kind = Literal["page", "element", "text", "action", "answer", "request", "probe"]
 _MAX_SCHEMA_CHARS = 10_000
 _COMMON = ("at", "on", "within", "in_view")
 
@@ -306,14 +305,38 @@ def _names_of(value: Any) -> list[str]:
     return [key for table in _tables(value) for key in table]
 
 
+def _is_value(value: object) -> object:
+    if not isinstance(value, bool | int | float | str):
+        raise Invalid(f"{shown(value)} is neither a text, a number nor a boolean", "correct it")
+    return value
+
+
+class ProbeCheck(_Look):
+    """A value that the judge reads in the page after every action equals `expected` or lies within `min` and `max`."""
+
+    kind: Literal["probe"]
+    expression: Annotated[Text, at_most(1_000)]
+    expected: Annotated[bool | int | float | str | None, BeforeValidator(_is_value)] = None
+    min: float | None = None
+    max: float | None = None
+    keep: Literal["first"] | None = None
+    ends: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if (self.expected is None) == (self.min is None and self.max is None):
+            raise Invalid("needs either expected, or min or max", "write expected = 1")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise Invalid(f"min {self.min:g} is larger than max {self.max:g}", "correct one of them", key="min")
+        return self
+
+
 def _has_a_kind(value: object) -> object:
     if isinstance(value, _Check):
         return value
     if not isinstance(value, Mapping):
         raise Invalid(f"{shown(value)} is not a table", 'write { kind = "page", url = "/" }')
     kind = value.get("kind")
-    if kind in _LATER:
-        raise Invalid(f"'{kind}' is not supported by this version", did_you_mean("", get_args(Kind)), key="kind")
     if kind not in get_args(Kind):
         problem = "missing" if kind is None else f"{shown(kind)} is not a kind of check"
         raise Invalid(problem, did_you_mean(kind, get_args(Kind)), key="kind")
@@ -330,7 +353,8 @@ PlainCheck = Annotated[
     | Annotated[TextCheck, Tag("<text>")]
     | Annotated[ActionCheck, Tag("<action>")]
     | Annotated[AnswerCheck, Tag("<answer>")]
-    | Annotated[RequestCheck, Tag("<request>")],
+    | Annotated[RequestCheck, Tag("<request>")]
+    | Annotated[ProbeCheck, Tag("<probe>")],
     Discriminator(lambda value: f"<{value['kind'] if isinstance(value, Mapping) else value.kind}>"),
     BeforeValidator(_has_a_kind),
 ]
@@ -360,6 +384,17 @@ Check = Annotated[
     Annotated[PlainCheck, Tag("<plain>")] | Annotated[AnyOf, Tag("<any_of>")],
     Discriminator(lambda value: "<any_of>" if _has_any_of(value) else "<plain>"),
 ]
+
+
+def probes_of(checks: Sequence[Check]) -> tuple[ProbeCheck, ...]:
+    """The probes among a task's checks, those inside `any_of` included."""
+    plain = [each for check in checks for each in (check.any_of if isinstance(check, AnyOf) else (check,))]
+    return tuple(each for each in plain if isinstance(each, ProbeCheck))
+
+
+def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:
+    """The expressions of a task's probes, each once: what is read in the page and recorded, in this order."""
+    return tuple(dict.fromkeys(probe.expression for probe in probes_of(checks)))
 
 
 def as_tuple(value: str | tuple[str, ...] | None) -> tuple[str, ...]:

@@ -16,9 +16,12 @@ TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 TaskId = Annotated[str, Field(pattern=f"^{TASK_ID.pattern}$")]
 Level = Literal["easy", "medium", "hard"]
 VerdictOutcome = Literal["success", "failure", "unscored"]
+# What decided a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
+Truth = Literal["checks", "webarena_verified", "judge"]
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
+    "ended_by_page",  # a probe with `ends` found a value
     "max_steps",  # over the step budget, no answer
     "task_timeout",  # over the time budget, no answer
     "participant_error",  # erred, timed out, disconnected
@@ -170,12 +173,20 @@ class Navigation(Record):
     by: Literal["participant", "site"]
 
 
+class ProbeValue(Record):
+    """What the judge read in the page for one expression, or why there is no value."""
+
+    value: bool | int | float | str | None = None
+    error: str | None = None
+
+
 class Step(Record):
     """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
 
     The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
-    step, so they include the ones that led to this observation.
+    step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
+    task's checks name (`shared.checks.expressions_of`), in order.
     """
 
     index: int
@@ -198,6 +209,7 @@ class Step(Record):
     navigations: tuple[Navigation, ...] = ()
     vanished: tuple[str, ...] = ()
     waited_for: tuple[str, ...] = ()
+    probes: tuple[ProbeValue, ...] = ()
     timings: Timings = Timings()
 
 

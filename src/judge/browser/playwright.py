@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
-from judge.browser import lost_refs, points, processes, responses
+from judge.browser import lost_refs, points, probes, processes, responses
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
@@ -29,7 +29,7 @@ from judge.browser.requests import RequestLog
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode, begin_code, read_report, settle_code
 from shared.errors import BrowserFault, SiteFault
-from shared.models import Page, Settled, Task, ToolSpec
+from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
 
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
@@ -87,6 +87,7 @@ class McpServer:
         self._error: Exception | None = None
         self._fault: BrowserFault | None = None
         self._watch = processes.Watch(())
+        self._server_watch = processes.Watch(())
         self._groups: frozenset[int] = frozenset()
         self._unanswered = 0
         self._downloads: list[str] = []
@@ -186,6 +187,8 @@ class McpServer:
         self._groups = frozenset(one.group for one in found)
         self._watch.close()
         self._watch = processes.Watch([one.pid for one in found if processes.is_browser(one, self.folder)])
+        self._server_watch.close()
+        self._server_watch = processes.Watch([one.pid for one in found if processes.is_server(one, self.folder)])
 
     @property
     def is_watched(self) -> bool:
@@ -200,7 +203,8 @@ class McpServer:
     @property
     def runs(self) -> bool:
         """Whether the server and the browser that it started with still run, answering or not."""
-        return self._task is not None and not self._task.done() and self._watch.alive()
+        is_served = self._task is not None and not self._task.done() and self._server_watch.alive()
+        return is_served and self._watch.alive()
 
     def fail(self, message: str) -> BrowserFault:
         """The fault to raise: the first one."""
@@ -215,6 +219,7 @@ class McpServer:
     async def end(self) -> None:
         """End the server, the browser and everything they started."""
         self._watch.close()
+        self._server_watch.close()
         if self._task is None:
             return
         self._stop.set()
@@ -409,6 +414,11 @@ class PlaywrightBrowser:
         url = next((tab.url for tab in tabs if tab.current and tab.url), self._url)
         self._url, self._title = url, self._title if url == self._url else ""
         return Page(url=url, title=self._title, snapshot="", tabs=tabs, dialog=responses.dialog_text(state))
+
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        """See `judge.browser.session.Browser`."""
+        answer = await self._run(probes.probe_code(page.url, expressions))
+        return probes.read_values(answer.text, len(expressions))
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
-from shared.models import Page, Record, Task, ToolSpec
+from shared.models import Page, ProbeValue, Record, Task, ToolSpec
 
 
 class ToolResult(Record):
@@ -82,6 +82,10 @@ class Browser(Protocol):
 
         Raises `ClockStalled` for a page that cannot be observed in page time.
         """
+        ...
+
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        """The values of expressions in the page that was observed last, see `judge.browser.probes`."""
         ...
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:

@@ -2,8 +2,9 @@
 
 import asyncio
 import random
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -13,10 +14,13 @@ from judge.commands.webarena import SOURCE as WEBARENA
 from judge.commands.webarena import login, webarena_tasks
 from judge.episode.preflight import check_config
 from judge.runner.boundary import EXIT_USAGE
+from judge.runner.miniwob import with_utterances
 from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
 from judge.scenario.logins import with_logins
-from judge.scenario.models import Scenario
+from judge.scenario.miniwob import chosen_tasks, settings_for
+from judge.scenario.miniwob import site as miniwob_site
+from judge.scenario.models import Scenario, SiteEntry
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
@@ -27,6 +31,8 @@ from shared.files import write_atomic
 from shared.models import Task
 from shared.settings import Settings
 from shared.text import one_line
+
+MINIWOB = "miniwob"
 
 tasks = typer.Typer(
     help="Sample, validate and import tasks.",
@@ -92,37 +98,58 @@ def validate(
 
 @tasks.command("import")
 def import_tasks(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help=f"The dataset's JSON, or {WEBARENA}; without it, Online-Mind2Web's hub.", metavar="SOURCE"),
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help=f"The dataset's JSON, {MINIWOB} or {WEBARENA}; without it, Online-Mind2Web's hub.", metavar="SOURCE"
+        ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The scenario to write; printed when not given.", metavar="FILE"),
     ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tasks", help=f"{MINIWOB}: all, or names, as in click-test,click-link. {WEBARENA}: numbers, as in 7,44."
+        ),
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(help=f"{MINIWOB}: a seed, or a range such as 0:5.")] = None,
     addresses: Annotated[
         Path | None, typer.Option("--config", help=f"{WEBARENA}: the addresses of its sites.", metavar="FILE")
     ] = None,
     subset: Annotated[str | None, typer.Option(help=f"{WEBARENA}: a subset of its tasks, such as hard.")] = None,
-    ids: Annotated[list[str] | None, typer.Option("--tasks", help=f"{WEBARENA}: task numbers, as in 7,44,118.")] = None,
     level: Annotated[str | None, typer.Option(help="easy, medium or hard only.")] = None,
     limit: Annotated[int | None, typer.Option(help="At most this many tasks.")] = None,
     participant: Annotated[str, typer.Option(help="The bundled participant that plays.")] = "gemini",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
-    """Create a scenario from the Online-Mind2Web dataset, or from WebArena-Verified."""
-    if str(file) == WEBARENA:
-        chosen = asyncio.run(webarena_tasks(addresses, subset, ids or (), output))
-        selected, settings = select(chosen, level=level, limit=limit), WEBARENA_SETTINGS
+    """Create a scenario from the Online-Mind2Web dataset, MiniWoB++ or WebArena-Verified."""
+    first, *more = source or [""]
+    # Names may also follow one another, as in `--tasks click-test click-link`.
+    chosen = [*(names or ()), *more]
+    if first != WEBARENA and (addresses or subset):
+        raise ConfigError(f"--config and --subset are for {WEBARENA}", remedy=f"wabe tasks import {WEBARENA} …")
+    if first != MINIWOB and seeds:
+        raise ConfigError(f"--seeds is for {MINIWOB}", remedy=f"wabe tasks import {MINIWOB} …")
+    site: SiteEntry | None = None
+    settings: Mapping[str, Any] = {"max_steps": 15}
+    if first == MINIWOB:
+        pages = chosen_tasks(chosen, seeds or "0")[:limit]
+        selected = asyncio.run(with_utterances(pages, Settings.from_environ()))
+        settings, site = settings_for(pages), miniwob_site()
+    elif first == WEBARENA:
+        selected = asyncio.run(webarena_tasks(addresses, subset, chosen, output))
+        selected, settings = select(selected, level=level, limit=limit), WEBARENA_SETTINGS
         for warning in unsatisfiable(task.task_id for task in selected):
             typer.echo(f"note: {warning}", err=True)
-    elif addresses or subset or ids:
+    elif chosen:
         raise ConfigError(
-            f"--config, --subset and --tasks are for {WEBARENA}", remedy=f"wabe tasks import {WEBARENA} …"
+            f"--tasks is for {MINIWOB} and {WEBARENA}", remedy=f"wabe tasks import {MINIWOB} --tasks {chosen[0]}"
         )
     else:
-        selected, settings = select(_tasks_from(file), level=level, limit=limit), {"max_steps": 15}
-    text = scenario_toml(selected, participant=participant, settings=settings)
+        selected = select(_tasks_from(Path(first) if first else None), level=level, limit=limit)
+    text = scenario_toml(selected, participant=participant, settings=settings, site=site)
     if output is None:
         typer.echo(text, nl=False)
         return

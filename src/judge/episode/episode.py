@@ -21,6 +21,7 @@ from judge.browser.settle import ClockStalled, SettleMode, settle_mode
 from judge.browser.tools import CheckedAction, Complaint, check_action
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
+from judge.evaluators.probes import Probes
 from judge.sites import OFF_SITE
 from judge.store import TaskStore, clip_text
 from judge.trajectory.network import write_har
@@ -33,6 +34,7 @@ from shared.models import (
     Observation,
     Outcome,
     Page,
+    ProbeValue,
     Record,
     Step,
     StopReason,
@@ -171,7 +173,8 @@ class EpisodeEnd(Record):
     participant used. `navigations` are those after the last recorded step or final look: a page that breaks the browser
     on the way leaves no step. `is_astray` says whether the participant itself had led the browser off the task's
     website without returning. `settle` is how pages were waited for, and `needs_real_time` says that this could not
-    work for the site. `network_missing` is why there is no `network`.
+    work for the site. `shared_state`: another attempt may have changed the site (`judge.episode.reset`).
+    `network_missing` is why there is no `network`.
     """
 
     steps: tuple[Step, ...] = ()
@@ -188,6 +191,7 @@ class EpisodeEnd(Record):
     is_astray: bool = False
     settle: SettleMode | None = None
     needs_real_time: bool = False
+    shared_state: bool = False
     network: NetworkTrace | None = None
     network_missing: str | None = None
 
@@ -238,6 +242,7 @@ class Episode:
         self._unreadable = 0
         self._versions: dict[str, str] = {}
         self._route = Route(task.website, (*config.allowed_sites, *task.allowed_sites))
+        self._probes = Probes(task, config.allowed_sites)
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
         self._content: object = None
@@ -368,10 +373,15 @@ class Episode:
         with _timed(times, "observe_s"):
             async with self._browser_time(limit):
                 page = await browser.observe()
+                probed = await self._probes.read(browser, page)
+                if index and self._probes.has_ended(page, probed):
+                    # Not a step: the participant is not asked any more.
+                    self._record_final_look(page, probed, browser)
+                    return "ended_by_page"
                 self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
                 self._downloads = ()
-                record = self._record_page(index, page, browser, self._store.write_page(index, page))
-                self._content = _content(page)
+                record = self._record_page(index, page, probed, browser, self._store.write_page(index, page))
+                self._content = _content(page), probed
         times |= {"settle_s": page.settled.real_s, "page_s": page.settled.page_s}
         try:
             if page.wall and index == 0:
@@ -399,16 +409,24 @@ class Episode:
 
         Checks judge it and reports show it; no model sees it.
         """
+        if self._final_look is not None:
+            return
         limit = Clock(self._config.step_timeout_s, BrowserFault("the final look took too long"))
         # The attempt has ended: whatever breaks now, it is judged on what is recorded already.
         with suppress(WabeError):
             # Not the participant's time, which may be used up.
             async with limit.running():
                 page = await browser.observe()
-            if _content(page) != self._content:
-                self._feedback = None
-                files = self._store.write_final_page(page)
-                self._final_look = Step(**self._record_page(len(self._steps), page, browser, files))
+                probed = await self._probes.read(browser, page)
+            if (_content(page), probed) != self._content:
+                self._record_final_look(page, probed, browser)
+            if self._ended == "max_steps" and self._probes.has_ended(page, probed):
+                self._ended = "ended_by_page"
+
+    def _record_final_look(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
+        self._feedback = None
+        files = self._store.write_final_page(page)
+        self._final_look = Step(**self._record_page(len(self._steps), page, probed, browser, files))
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -430,7 +448,9 @@ class Episode:
             )
         return without_surrogates(text)
 
-    def _record_page(self, index: int, page: Page, browser: Browser, files: dict[str, str | None]) -> dict[str, Any]:
+    def _record_page(
+        self, index: int, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, files: dict[str, str | None]
+    ) -> dict[str, Any]:
         """The observation's fields of the step's record; the rest of the step adds to them."""
         hops = browser.take_hops()
         if index == 0:
@@ -454,6 +474,7 @@ class Episode:
             "navigations": navigations,
             "vanished": page.vanished,
             "waited_for": page.settled.waited_for,
+            "probes": probed,
         }
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:

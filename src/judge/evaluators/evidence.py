@@ -12,9 +12,10 @@ from pathlib import Path
 from judge.sites import Site, origin_of
 from judge.trajectory.network import Har, read_har
 from judge.trajectory.record import Trajectory
+from shared.checks import expressions_of
 from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
-from shared.models import Step
+from shared.models import Step, Task
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 from shared.text import without_downloads
 
@@ -101,6 +102,7 @@ class Recording:
     site: Site
     network: Path | None = None
     network_missing: str | None = None
+    expressions: tuple[str, ...] = ()
 
     @cached_property
     def traffic(self) -> Har:
@@ -115,10 +117,8 @@ class Recording:
     @classmethod
     def of(cls, trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> "Recording":
         """Most snapshots are read only when a check needs them."""
-        task = trajectory.task
-        starts = [task.website, *(step.url for step in trajectory.steps[:1])]
-        home = frozenset(origin for url in starts if (origin := origin_of(url)) is not None)
-        site = Site(home, (*allowed_sites, *task.allowed_sites))
+        landed = next((step.url for step in trajectory.observations), "")
+        site = own_site(trajectory.task, landed, allowed_sites)
         looks: list[Look] = []
         typed: frozenset[tuple[str, str]] = frozenset()
         for step in trajectory.observations:
@@ -128,7 +128,8 @@ class Recording:
                 typed |= set(_typed_into(looks[-1], look))
             looks.append(replace(look, typed_into=typed))
         missing = trajectory.attempt.network_missing if trajectory.attempt else None
-        return cls(tuple(looks), trajectory.final_answer, site, trajectory.network, missing)
+        expressions = expressions_of(trajectory.task.checks)
+        return cls(tuple(looks), trajectory.final_answer, site, trajectory.network, missing, expressions)
 
     def actions(self, looks: Iterable[Look]) -> Iterator[tuple[int, str]]:
         """Step index and line, without downloads, of every action that was executed on the task's own site."""
@@ -136,6 +137,12 @@ class Recording:
             outcome = look.step.outcome
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
                 yield look.step.index, without_downloads(outcome.line)
+
+
+def own_site(task: Task, landed: str, allowed_sites: Iterable[str] = ()) -> Site:
+    """The task's own site; `landed` is the address of the first observation."""
+    home = frozenset(origin for url in (task.website, landed) if (origin := origin_of(url)) is not None)
+    return Site(home, (*allowed_sites, *task.allowed_sites))
 
 
 def _types(step: Step) -> bool:

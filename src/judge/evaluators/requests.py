@@ -30,10 +30,10 @@ _MAX_SHOWN = 3
 
 
 def named_fields(task: Task) -> frozenset[str]:
-    """Names, in lower case, whose values a check or an evaluator outside compares: they must not be redacted."""
+    """Names, in lower case, whose values a check or an evaluator of the task compares: they must not be redacted."""
     checks = [each for check in task.checks for each in (check.any_of if isinstance(check, AnyOf) else (check,))]
-    compared = frozenset(name for check in checks if isinstance(check, RequestCheck) for name in check.compared)
-    return compared | frozenset(name.lower() for name in task.keep_fields)
+    compared = {name for check in checks if isinstance(check, RequestCheck) for name in check.compared}
+    return frozenset(compared | {name.lower() for name in task.keep_fields})
 
 
 def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], *, inverted: bool) -> Decided:

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from judge.config import RunConfig
-from judge.results.submission import TaskSummary
+from judge.results.submission import TaskSummary, decided
 from judge.scenario.models import Launch
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
 from judge.trajectory.files import read_attempt
@@ -237,6 +237,7 @@ def end_run(
         # Not before it began, whatever happened to the machine's clock in between.
         "ended_at": max(time.time(), record.get("resumed_at") or record.get("started_at") or 0.0),
         "outcomes": outcomes_of(results),
+        "decided_by": decided(result.entry for result in results),
         "environment": environment_of(results),
         "judge": judge.model_dump(mode="json") if judge else None,
     }
@@ -291,9 +292,11 @@ def environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
 
 
 def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
-    """The judge that the verdicts name; where checks decided some tasks and a model others, the model's judge."""
-    judges = [result.judge for result in results if result.judge]
-    return next((judge for judge in judges if judge.method != "checks"), judges[0] if judges else None)
+    """The judge that the verdicts name; where several methods decided tasks, a model's before ground truth."""
+    order = {"checks": 2, "webarena_verified": 1}
+    return min(
+        (each.judge for each in results if each.judge), key=lambda judge: order.get(judge.method, 0), default=None
+    )
 
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:

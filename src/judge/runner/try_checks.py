@@ -14,6 +14,7 @@ from judge.browser.pool import browser_pool
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
+from judge.episode.reset import SiteTurns
 from judge.evaluators.checks import CheckEvaluator
 from judge.events import Event
 from judge.judges.factory import OFFLINE, open_judge
@@ -68,12 +69,21 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
             browser_pool(browser_settings) as pool,
         ):
 
+            def policy_for(task: Task) -> NetworkPolicy:
+                return NetworkPolicy.for_websites((task.website, *config.allowed_sites, *task.allowed_sites))
+
             def browsers(task: Task) -> BrowserFactory:
-                sites = (task.website, *config.allowed_sites, *task.allowed_sites)
-                return partial(pool.browser, NetworkPolicy.for_websites(sites))
+                return partial(pool.browser, policy_for(task))
 
             assessment = Assessment(
-                tasks, config, browsers=browsers, connect=_idle, judge=judge, store=store, emit=_ignore
+                tasks,
+                config,
+                browsers=browsers,
+                connect=_idle,
+                judge=judge,
+                store=store,
+                emit=_ignore,
+                sites=SiteTurns(config, policy_for),
             )
             results = await assessment.run()
         for task, result in zip(tasks, results, strict=True):

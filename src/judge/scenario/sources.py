@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from judge.scenario.models import EXAMPLES, TASKS, VARIABLE
+from judge.scenario.models import EXAMPLES, TASKS, VARIABLE, SiteEntry
 from shared.errors import ConfigError
 from shared.fields import shown
 from shared.files import decode, parse_json, reason_of
@@ -115,7 +115,11 @@ def _as_table(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def scenario_toml(
-    tasks: Sequence[Task], *, participant: str, settings: Mapping[str, Any] = MappingProxyType({"max_steps": 15})
+    tasks: Sequence[Task],
+    *,
+    participant: str,
+    settings: Mapping[str, Any] = MappingProxyType({"max_steps": 15}),
+    site: SiteEntry | None = None,
 ) -> str:
     """A scenario of these tasks, with these settings, for this machine and the bundled participant of that name."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", participant):
@@ -129,9 +133,14 @@ role = "white_agent"
 endpoint = "http://127.0.0.1:9019"
 cmd = "wabe participant {participant} --host 127.0.0.1 --port 9019"
 
-[config]
-{"".join(f"{key} = {toml_value(value)}{chr(10)}" for key, value in settings.items())}
+{"" if site is None else _table("[[sites]]", site.model_dump(exclude_defaults=True))}
+{_table("[config]", settings)}
 {tasks_toml(tasks)}"""
+
+
+def _table(heading: str, values: Mapping[str, Any]) -> str:
+    lines = (f"{key} = {toml_value(value)}\n" for key, value in values.items())
+    return f"{heading}\n{''.join(lines)}"
 
 
 def tasks_toml(tasks: Sequence[Task]) -> str:

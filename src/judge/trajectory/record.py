@@ -16,8 +16,11 @@ RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read only: they can be shown, scored and verified, and are never rewritten.
 OLDER_RESULT_SCHEMAS = ("wabe-1",)
 MAX_THOUGHT_CHARS = 4000
+SHARED_STATE = "shared_state"
 # Attempts that ended for reasons outside the participant; they count for nothing.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
+# Attempts that ended in a way that is up to the verdict.
+JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
 _LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
@@ -26,8 +29,9 @@ _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _EVIDENCE_IF_THERE = ("final_look", "start_urls")
 # What a verdict rests on: neither the verdict itself, nor what is derived from these keys (`action_history`,
-# `thoughts`), nor times. `probes` are not recorded yet and count as null, as does `network` where there is none. Keys
-# that came later count where they are there: attempts without them keep the digest that they were recorded with.
+# `thoughts`), nor times. `probes` counts as null, since the values of probes are in the steps, as does `network` where
+# there is none. Keys that came later count where they are there: attempts without them keep the digest that they were
+# recorded with.
 _EVIDENCE = (
     *(*_OF_TASK, "scenario_key_points", "checks", "allowed_sites"),
     *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
@@ -48,8 +52,9 @@ class Attempt(Record):
     `number` counts the task's attempts from 1. `participant_s` is how much of `task_timeout_s` the participant used.
     `final_look` is the page after the end, where no step shows it. `navigations` are those after the last step or
     final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
-    `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none. `network_missing` is
-    why there is no network trace.
+    `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none. `shared_state`: the
+    site was not in its first state, or another attempt was played there at the same time. `network_missing` is why
+    there is no network trace.
     """
 
     task: Task
@@ -70,6 +75,7 @@ class Attempt(Record):
     navigations: tuple[Navigation, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
     settle: str | None = None
+    shared_state: bool = False
     network: NetworkTrace | None = None
     network_missing: str | None = None
 
@@ -91,10 +97,10 @@ class Attempt(Record):
 
     @property
     def outcome(self) -> TaskOutcome:
-        """What the task counts as. Only an attempt that the participant itself ended is up to the verdict."""
+        """What the task counts as. Only an attempt that the participant or the page ended is up to the verdict."""
         if self.is_aborted:
             return "aborted"
-        if self.stop_reason != "finished":
+        if self.stop_reason not in JUDGED_ENDS:
             return "failure"
         return self.verdict.outcome if self.verdict else "unscored"
 
@@ -129,8 +135,9 @@ class Attempt(Record):
 
     @property
     def flags(self) -> list[str]:
-        """The flags of all steps (such as `off_site`), each once, in order."""
-        return list(dict.fromkeys(flag for step in self.observations for flag in step.flags))
+        """`shared_state`, and the flags of all steps (such as `off_site`), each once, in order."""
+        flags = (flag for step in self.observations for flag in step.flags)
+        return [*([SHARED_STATE] if self.shared_state else []), *dict.fromkeys(flags)]
 
     def to_json(self) -> dict[str, Any]:
         """The contract's `result.json`, readable by the Online-Mind2Web evaluator (v1).
@@ -150,6 +157,7 @@ class Attempt(Record):
             "agent_final_answer": self.final_answer,
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             "settle": self.settle,
+            **({"shared_state": True} if self.shared_state else {}),
             **{key: fields[key] for key in _OF_NETWORK},
             "is_aborted": self.is_aborted,
             "attempt": self.number,
@@ -192,6 +200,7 @@ class Attempt(Record):
                     "participant_s": times.get("participant_s", 0.0),
                     "navigations": value.get("navigations", ()),
                     "settle": value.get("settle"),
+                    "shared_state": value.get("shared_state", False),
                     **{key: value.get(key) for key in _OF_NETWORK},
                 }
             )

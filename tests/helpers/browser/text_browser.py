@@ -5,7 +5,7 @@ For tests of what happens around the browser. Starting a real one costs more tha
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from html.parser import HTMLParser
 from typing import Any
@@ -20,7 +20,7 @@ from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.sites import NetworkPolicy
 from shared.errors import SiteFault
-from shared.models import Page, Tab
+from shared.models import Page, ProbeValue, Tab
 
 JPEG = b"\xff\xd8\xff\xe0"
 _ROLES = {"a": "link", "button": "button", "h1": "heading", "p": "paragraph", "input": "textbox"}
@@ -81,6 +81,9 @@ class TextBrowser(OneTab):
         picture = JPEG + hashlib.sha256(f"{self._looks} {self._url} {snapshot}".encode()).digest() * 16
         tab = Tab(index=0, title=self._page.title, url=self._url, current=True)
         return Page(url=self._url, title=self._page.title, snapshot=snapshot, screenshot=picture, tabs=(tab,))
+
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        return tuple(ProbeValue() for _ in expressions)
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         trouble = ""

@@ -12,7 +12,7 @@ from judge.evaluators.requests import named_fields
 from judge.trajectory.network import write_har
 from judge.trajectory.record import Trajectory
 from judge.trajectory.redaction import Redaction
-from shared.models import Action, Outcome, Record, Step, Task
+from shared.models import Action, Outcome, ProbeValue, Record, Step, Task
 
 SHOP = "http://shop.test"
 VIEWPORT = (1280, 720)
@@ -83,6 +83,7 @@ class RecordedStep(Record):
     is_ok: bool = True
     viewport: tuple[int, int] | None = VIEWPORT
     requests: tuple[RecordedRequest, ...] = ()
+    probes: tuple[ProbeValue, ...] = ()
 
 
 def recorded_attempt(
@@ -103,6 +104,7 @@ def recorded_attempt(
                 snapshot=name,
                 dialog=one.dialog,
                 viewport=one.viewport,
+                probes=one.probes,
                 action=Action(tool=one.tool, params=one.params),
                 outcome=Outcome(ok=one.is_ok, line=one.line if one.is_ok else None),
             )

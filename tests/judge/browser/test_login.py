@@ -139,5 +139,5 @@ async def test_start_pages_are_tabs_with_the_first_in_front(pool: BrowserPool, s
 async def test_a_start_page_that_cannot_be_reached_is_a_fault_of_the_site(site: Site) -> None:
     async with browser_pool(browser_settings()) as pool, pool.browser(policy(site)) as browser:
         await browser.open(site.url)
-        with pytest.raises(SiteFault, match="http://127.0.0.1:9/ cannot be reached"):
+        with pytest.raises(SiteFault, match=r"http://127.0.0.1:9/ cannot be reached"):
             await browser.open_tabs(["http://127.0.0.1:9/"])

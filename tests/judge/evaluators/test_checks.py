@@ -7,7 +7,7 @@ import pytest
 
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import CheckEvaluator, describe
-from shared.models import Task
+from shared.models import ProbeValue, Task
 
 LIST = """- main [ref=e1]:
   - group "Material" [ref=e2]:
@@ -254,6 +254,45 @@ REQUEST: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     (CART | {"post_data": {"sku": "D-1"}}, [RecordedStep(requests=(RecordedRequest(is_cut=True),))], False),
     (CART | {"post_data": {"sku": "D-1"}}, [RecordedStep(requests=(RecordedRequest(post='{"sku": '),))], False),
 ]
+
+
+def read(value: bool | float | str | None = None, error: str | None = None, path: str = "/") -> RecordedStep:
+    """A look at which the judge read a value in the page."""
+    return RecordedStep(path=path, probes=(ProbeValue(value=value, error=error),))
+
+
+THREW = read(error="ReferenceError: total is not defined")
+AWAY = read(error="a page of another site", path="http://evil.test/")
+PROBE: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
+    ({"expected": 1}, [read(), read(1)], True),
+    ({"expected": 1.0}, [read(1)], True),
+    ({"expected": "two  words"}, [read("two words\n")], True),
+    ({"expected": False}, [read(False)], True),
+    ({"min": 1, "max": 3}, [read(9), read(2.5)], True),
+    ({"min": 1}, [read(1e9)], True),
+    ({"expected": 1, "at": "any"}, [read(1), read(2)], True),
+    ({"expected": 1, "keep": "first"}, [read(), read(1), read(-1)], True),
+    ({"expected": 1, "keep": "first"}, [read(1), read(), AWAY], True),
+    ({"expected": 1, "on": "/done"}, [read(1, path="/done"), read(2)], True),
+    ({"expected": 1, "not": True}, [read(1), read(2)], True),
+    ({"expected": 1}, [read(1), read(2)], False),
+    ({"expected": 1}, [read(1), read()], False),
+    ({"expected": 1}, [read(1), THREW], False),
+    ({"expected": 1}, [read(1), AWAY], False),
+    ({"expected": 1}, [read(True)], False),
+    ({"expected": 1}, [read("1")], False),
+    ({"expected": True}, [read(1)], False),
+    ({"expected": "One"}, [read("one")], False),
+    ({"expected": 1.0}, [read(0.1)], False),
+    ({"min": 1, "max": 3}, [read(3.01)], False),
+    ({"min": 0}, [read("5")], False),
+    ({"min": 0}, [read(True)], False),
+    ({"expected": 1, "keep": "first"}, [read(-1), read(1)], False),
+    ({"expected": 0, "keep": "first"}, [read(), THREW], False),
+    ({"expected": 1, "on": "/done"}, [read(1)], False),
+    ({"expected": 1, "not": True}, [read()], False),
+    ({"expected": 1, "not": True}, [THREW], False),
+]
 ANY_OF: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"any_of": [{"kind": "page", "url": "/x"}, {"kind": "page", "url": "/done?order=5"}]}, [SHOP, END], True),
     ({"any_of": [{"kind": "page", "url": "/x"}, {"kind": "page", "url": "/y"}], "not": True}, [SHOP, END], True),
@@ -273,10 +312,10 @@ LOOKS = [
         ("", ANY_OF),
     )
     for check, seen, passed in cases
-]
+] + [({"kind": "probe", "expression": "total", **check}, seen, passed) for check, seen, passed in PROBE]
 
 
-@pytest.mark.parametrize("cases", [PAGE, ELEMENT, TEXT, ACTION, ANSWER, REQUEST, ANY_OF])
+@pytest.mark.parametrize("cases", [PAGE, ELEMENT, TEXT, ACTION, ANSWER, REQUEST, PROBE, ANY_OF])
 def test_every_kind_is_tried_on_a_right_attempt_and_on_two_that_are_nearly_right(cases: list[tuple[Any, ...]]) -> None:
     verdicts = [passed for *_, passed in cases]
     assert verdicts.count(True) >= 1
@@ -333,6 +372,34 @@ def test_without_steps_only_answers_can_be_checked(tmp_path: Path) -> None:
     checks = [{"kind": "page", "url": "/"}, {"kind": "answer", "contains": "x"}]
     page, answer = CheckEvaluator().evaluate(recorded_attempt(tmp_path, checks, [], "x"))
     assert (page.passed, answer.passed) == (None, True)
+
+
+def test_a_probe_without_a_recorded_value_is_undecided(tmp_path: Path) -> None:
+    check = {"kind": "probe", "expression": "total", "expected": 1}
+    assertion = evaluate_check(tmp_path, check, [read(1), SHOP])
+    assert (assertion.check, assertion.passed, assertion.found) == ("check 1", None, "no value was read at step 2")
+
+
+def test_a_probe_that_failed_says_what_was_read(tmp_path: Path) -> None:
+    check = {"kind": "probe", "expression": "total", "expected": 1}
+    found = [evaluate_check(tmp_path, check, [read(), seen]).found for seen in (read(2), THREW, read(), AWAY)]
+    assert found == [
+        "2",
+        "no value, ReferenceError: total is not defined",
+        "no value, null",
+        'no value, a page of another site: "http://evil.test/"',
+    ]
+
+
+def test_each_probe_of_a_task_has_its_own_value(tmp_path: Path) -> None:
+    checks: list[dict[str, Any]] = [
+        {"kind": "probe", "expression": "b", "expected": 2},
+        {"any_of": [{"kind": "probe", "expression": "a", "expected": 9}, {"kind": "page", "url": "/x"}]},
+        {"kind": "probe", "expression": "b", "max": 1},
+    ]
+    seen = RecordedStep(probes=(ProbeValue(value=2), ProbeValue(value=9)))
+    found = CheckEvaluator().evaluate(recorded_attempt(tmp_path, checks, [seen]))
+    assert [each.passed for each in found] == [True, True, False]
 
 
 def test_in_view_needs_the_recorded_viewport(tmp_path: Path) -> None:
