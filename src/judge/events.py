@@ -106,12 +106,14 @@ _PATTERNS = {
 }
 
 
+_COUNTED = re.compile(r"\{(\w+)\} ((?:scored )?(?:task|step))s")
+
+
 def _pattern(prose: str) -> re.Pattern[str]:
-    """What reads a prose back: every `{field}` becomes a group of that name."""
+    """What reads a prose back: every `{field}` becomes a group of that name, and a plural may be a singular."""
+    escaped = re.sub(r"(?<=\\ )(task|step)s\b", r"\1s?", re.escape(prose))
     return re.compile(
-        re.sub(
-            r"\\{(\w+)\\}", lambda field: f"(?P<{field[1]}>{_PATTERNS.get(field[1], '[0-9]{1,9}')})", re.escape(prose)
-        )
+        re.sub(r"\\{(\w+)\\}", lambda field: f"(?P<{field[1]}>{_PATTERNS.get(field[1], '[0-9]{1,9}')})", escaped)
     )
 
 
@@ -122,8 +124,9 @@ def describe(event: Event) -> str:
     """One line of prose for an event."""
     has_kept = isinstance(event, RunStarted) and event.kept > 0
     prose = next(prose for kind, prose in _PROSE if type(event) is kind and has_kept == ("{kept}" in prose))
-    limit = _MAX_NOTE_CHARS if isinstance(event, Noted) else _MAX_TEXT_CHARS
+    limit = _MAX_NOTE_CHARS if isinstance(event, Noted | TaskDone) else _MAX_TEXT_CHARS
     fields = event.model_dump()
+    prose = _COUNTED.sub(lambda found: f"{{{found[1]}}} {found[2]}{'' if fields[found[1]] == 1 else 's'}", prose)
     return prose.format(**fields | {name: one_line(fields[name], limit) for name in _TEXTS & fields.keys()})
 
 

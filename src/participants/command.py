@@ -14,6 +14,7 @@ import typer
 
 import participants
 from shared.errors import ConfigError, WabeError
+from shared.fields import closest
 from shared.logs import configure_logging
 from shared.settings import Settings
 
@@ -48,7 +49,7 @@ def load(name: str) -> "Callable[[ParticipantOptions], Decide]":
     known = list_participants()
     module_name = name.replace("-", "_")
     if module_name not in known:
-        raise ConfigError(f"unknown participant {name!r}", remedy=f"one of: {', '.join(known)}")
+        raise ConfigError(f"unknown participant {name!r}", remedy=f"{closest(name, known)}one of: {', '.join(known)}")
     try:
         module = importlib.import_module(f"participants.{module_name}")
     except (ImportError, SyntaxError) as error:

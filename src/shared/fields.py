@@ -65,8 +65,13 @@ def shown(value: object) -> str:
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """A remedy for a misspelt word: the closest known one, otherwise all of them."""
     names = list(known)
-    close = difflib.get_close_matches(str(word)[:100], names, n=1, cutoff=0.6)
-    return f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(names)
+    return closest(word, names).strip() or "known: " + ", ".join(names)
+
+
+def closest(word: object, known: Iterable[str]) -> str:
+    """The closest known word as a question before the rest of a remedy, or nothing."""
+    close = difflib.get_close_matches(str(word)[:100], list(known), n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'? " if close else ""
 
 
 def remedy_for(key: object, model: type[BaseModel]) -> str:

@@ -57,6 +57,11 @@ def excerpt(text: str, limit: int = 60) -> str:
     return '"' + bounded_line(text, limit).replace('"', "'") + '"'
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def without_surrogates(text: str) -> str:
     """The text with lone surrogates replaced, so that it can be encoded as UTF-8."""
     return _SURROGATE.sub("\ufffd", text)

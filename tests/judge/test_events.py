@@ -37,6 +37,21 @@ def test_what_is_described_can_be_read_back(event: Event) -> None:
     assert parse(describe(event)) == event
 
 
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (RunStarted(run_id="r", total=1), "Assessment r: 1 task."),
+        (TaskStarted(task_id="t", attempt=1, max_steps=1), "Task t, attempt 1: started, up to 1 step."),
+        (TaskJudging(task_id="t", steps=1), "Task t: 1 step done, judging."),
+        (TaskDone(task_id="t", outcome="success", steps=1, reason="r"), "Task t: success after 1 step: r"),
+        (RunDone(successes=1, scored=1, total=1), "Done: 1 of 1 scored task succeeded, 1 in all."),
+    ],
+)
+def test_one_of_a_kind_is_not_a_plural(event: Event, line: str) -> None:
+    assert describe(event) == line
+    assert parse(line) == event
+
+
 @given(action=st.text())
 def test_no_action_text_breaks_out_of_its_line_or_becomes_json(action: str) -> None:
     line = describe(StepDone(task_id="t", step=1, max_steps=2, action=action))

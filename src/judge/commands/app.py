@@ -3,16 +3,17 @@
 import importlib
 import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from importlib import metadata
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
 
+from judge.commands.examples import EXAMPLES
 from judge.runner.boundary import run_command
 from shared.imports import collector_paused
-from shared.settings import Settings
 
 # The module of each command. It is imported only when the command is used, so that scoring one trajectory does not wait
 # for the libraries of a server, a leaderboard or a report.
@@ -35,15 +36,18 @@ MODULES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def command_app(name: str) -> typer.Typer:
+def command_app(name: str, *, add_completion: bool = False) -> typer.Typer:
     """The command of that name alone, as an app of its own."""
     # A fifth of an import's time would go to garbage collection that finds nothing.
     with collector_paused():
         command = getattr(importlib.import_module(MODULES[name]), name)
+    # Marked as a paragraph whose lines are not joined.
+    epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES.get(name, ()))
     if isinstance(command, typer.Typer):
+        command.info.epilog = epilog
         return command
-    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    single.command(name)(command)
+    single = typer.Typer(add_completion=add_completion, pretty_exceptions_enable=False, rich_markup_mode=None)
+    single.command(name, epilog=epilog)(command)
     return single
 
 
@@ -62,22 +66,38 @@ class _LazyGroup(TyperGroup):
 app = typer.Typer(
     name="wabe",
     cls=_LazyGroup,
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
 
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"wabe {metadata.version('wabe')}")
+        raise typer.Exit
+
+
 @app.callback()
-def wabe() -> None:
+def wabe(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
     """Agent-to-agent assessment of web agents."""
+
+
+def _bundled() -> Collection[str]:
+    # Late: `--help` should not wait for it.
+    from shared.settings import Settings
+
+    return Settings.from_environ().bundled_scenarios
 
 
 def expand_resume(arguments: list[str]) -> list[str]:
     """`--resume` may stand without a run id, but the option parser requires one, so `latest` is inserted."""
     expanded: list[str] = []
-    bundled = Settings.from_environ().bundled_scenarios if "--resume" in arguments else ()
+    bundled = _bundled() if "--resume" in arguments else ()
     for argument, following in itertools.pairwise([*arguments, "--"]):
         expanded.append(argument)
         is_value = not following.startswith("-") and not following.endswith(".toml") and following not in bundled
@@ -93,4 +113,4 @@ def main() -> None:
 
 def agentbeats_run() -> None:
     """`agentbeats-run`, with the arguments of this process: the same as `wabe run`."""
-    run_command(command_app("run"), expand_resume(sys.argv[1:]), name="agentbeats-run")
+    run_command(command_app("run", add_completion=True), expand_resume(sys.argv[1:]), name="agentbeats-run")

@@ -13,8 +13,9 @@ from judge.results.webarena import export_webarena
 from judge.runner.boundary import EXIT_LOST
 from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
+from shared.fields import closest
 from shared.settings import Settings
-from shared.text import one_line
+from shared.text import counted, one_line
 
 
 def export(
@@ -31,7 +32,8 @@ def export(
 ) -> None:
     """Write a run as a submission folder of Online-Mind2Web or WebArena-Verified, or check such a folder."""
     if format_ not in FORMATS:
-        raise ConfigError(f"unknown --format {one_line(format_)[:40]!r}", remedy=f"one of: {', '.join(FORMATS)}")
+        remedy = f"{closest(format_, FORMATS)}one of: {', '.join(FORMATS)}"
+        raise ConfigError(f"unknown --format {one_line(format_)[:40]!r}", remedy=remedy)
     if (run is None) == (validate is None):
         raise ConfigError("give either a RUN to export or --validate DIR", remedy="such as: wabe export latest")
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
@@ -50,7 +52,7 @@ def export(
     for result in left_out:
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
     written = len(results) - len(left_out)
-    typer.echo(f"{target}: {written} of {len(results)} tasks written")
+    typer.echo(f"{target}: {written} of {counted(len(results), 'task')} written")
     # What was written is checked at once: the user should not learn of mistakes from the benchmark's server.
     if written and format_ == WEBARENA:
         _check_package(target, settings)

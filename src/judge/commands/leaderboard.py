@@ -12,7 +12,7 @@ from rich.text import Text
 from judge.commands import AsJson
 from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as leaderboard_rows
-from shared.text import one_line
+from shared.text import counted, one_line
 
 _PIPED_WIDTH = 140
 
@@ -31,7 +31,7 @@ def leaderboard(
         objects = [dict(zip(columns, row, strict=True)) for row in rows]
         typer.echo(json.dumps(objects, indent=2, allow_nan=False, default=str))
         return
-    table = Table(title=f"Leaderboard: {query or query_names()[0]}", caption=f"{len(rows)} rows")
+    table = Table(title=f"Leaderboard: {query or query_names()[0]}", caption=counted(len(rows), "row"))
     for number, column in enumerate(columns):
         values = [row[number] for row in rows if row[number] is not None]
         # Not by `isinstance`, because a bool is an int.

@@ -1,24 +1,37 @@
 """`wabe run` and `agentbeats-run`: an assessment from a scenario file or a bundled task set."""
 
+# Only what the help needs is imported here; the rest takes a second.
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from judge.commands import OutputDir
 from judge.runner.boundary import run_interruptible
-from judge.runner.run import RunOptions
-from judge.runner.run import run as run_scenario
-from judge.store import output_folder
 from shared.errors import ConfigError
-from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from shared.settings import Settings
+
+_LEVELS = ("easy", "medium", "hard")
+
+
+def _bundled() -> list[str]:
+    """The bundled task sets, for shell completion."""
+    from shared.settings import Settings
+
+    return list(Settings.from_environ().bundled_scenarios)
 
 
 def run(
     context: typer.Context,
     scenario: Annotated[
-        str, typer.Argument(help="A scenario file, or a bundled task set such as demo.", metavar="SCENARIO.toml")
+        str,
+        typer.Argument(
+            help="A scenario file, or a bundled task set such as demo.",
+            metavar="SCENARIO.toml",
+            autocompletion=lambda incomplete: [name for name in _bundled() if name.startswith(incomplete)],
+        ),
     ],
     show_logs: Annotated[bool, typer.Option("--show-logs", help="Show the agents' logs while they run.")] = False,
     serve_only: Annotated[bool, typer.Option("--serve-only", help="Start everything, send nothing.")] = False,
@@ -29,17 +42,43 @@ def run(
         str | None, typer.Option(metavar="[RUN_ID]", help="Resume a run; without an id, the newest unfinished one.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Run the first N tasks only.")] = None,
-    level: Annotated[str | None, typer.Option(help="Run tasks of this level: easy, medium or hard.")] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(help="Run tasks of this level: easy, medium or hard.", autocompletion=lambda: list(_LEVELS)),
+    ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Run this task only; may be given again.")] = None,
     max_parallel: Annotated[int | None, typer.Option(min=1, max=64, help="How many tasks run at once.")] = None,
     judge_model: Annotated[str | None, typer.Option(help="gemini:NAME, openai:NAME, or offline: checks only.")] = None,
     participant_model: Annotated[str | None, typer.Option(help="Model for the participant.")] = None,
+    display: Annotated[
+        Literal["full", "plain", "json", "none"] | None,
+        typer.Option(
+            help="A live table; a line per task; a JSON line per event; or nothing. [default: full, piped: plain]"
+        ),
+    ] = None,
+    fail_under: Annotated[
+        float | None,
+        typer.Option(metavar="PERCENT", help="Exit with 1 if the success rate of all tasks is below this."),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
 ) -> None:
     """Run an assessment: start the agents of a scenario, drive them, judge, write results, stop everything."""
-    if level is not None and level not in ("easy", "medium", "hard"):
-        raise ConfigError(f"--level {level[:40]!r} is not a level", remedy="easy, medium or hard")
+    from rich.console import Console
+
+    console = Console(quiet=display in ("json", "none"))
+    # Importing the rest takes a second, several on a busy machine.
+    with console.status("Loading"):
+        from judge.runner import run as runner
+        from judge.store import output_folder
+        from shared.fields import did_you_mean
+        from shared.settings import Settings
+
+    if level is not None and level not in _LEVELS:
+        raise ConfigError(f"--level {level[:40]!r} is not a level", remedy=did_you_mean(level, _LEVELS))
+    if fail_under is not None and not 0 <= fail_under <= 100:
+        raise ConfigError(f"--fail-under {fail_under:g} is not a percentage", remedy="give 0 to 100")
     settings = Settings.from_environ()
-    options = RunOptions(
+    options = runner.RunOptions(
         scenario=_scenario_file(scenario, settings),
         command=(*context.command_path.split(), scenario),
         output_dir=output_folder(output_dir, settings),
@@ -54,11 +93,14 @@ def run(
         max_parallel=max_parallel,
         judge_model=judge_model,
         participant_model=participant_model,
+        display=display,
+        fail_under=fail_under,
+        junit=junit,
     )
-    raise typer.Exit(run_interruptible(run_scenario(options, settings, Console())))
+    raise typer.Exit(run_interruptible(runner.run(options, settings, console)))
 
 
-def _scenario_file(argument: str, settings: Settings) -> Path:
+def _scenario_file(argument: str, settings: "Settings") -> Path:
     """A file goes before a bundled task set of the same name."""
     path = Path(argument)
     bundled = settings.bundled_scenarios
@@ -69,7 +111,10 @@ def _scenario_file(argument: str, settings: Settings) -> Path:
     # It looks like a path, so the message should be about that file.
     if path.suffix or len(path.parts) > 1 or path.exists():
         return path
+    from shared.fields import closest
+
     raise ConfigError(
         f"{argument!r} is neither a scenario file nor a bundled task set",
-        remedy=f"give the path of a scenario TOML file, or one of: {', '.join(bundled) or 'none is installed'}",
+        remedy=f"{closest(argument, bundled)}give the path of a scenario TOML file,"
+        f" or one of: {', '.join(bundled) or 'none is installed'}",
     )

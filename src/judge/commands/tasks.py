@@ -30,7 +30,7 @@ from shared.errors import ConfigError
 from shared.files import write_atomic
 from shared.models import Task
 from shared.settings import Settings
-from shared.text import one_line
+from shared.text import counted, one_line
 
 MINIWOB = "miniwob"
 
@@ -58,7 +58,7 @@ def sample(
     # Printed with the tasks, so that any sample can be repeated.
     used = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     drawn = draw(_tasks_from(source), count=count, seed=used)
-    typer.echo(f"# {len(drawn)} tasks, {count} of each level where there are as many; seed {used}\n")
+    typer.echo(f"# {counted(len(drawn), 'task')}, {count} of each level where there are as many; seed {used}\n")
     typer.echo(tasks_toml(drawn), nl=False)
 
 
@@ -89,7 +89,7 @@ def validate(
         for warning in (*_warnings(scenario), *passing):
             typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
-            typer.echo(f"{path}: valid, {len(scenario.tasks)} tasks")
+            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}")
         for line in statistics(scenario.tasks) if verbose else ():
             typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:
@@ -159,7 +159,7 @@ def import_tasks(
         write_atomic(output, text.encode())
     except OSError as error:
         raise ConfigError(f"{output}: {error.strerror or error}", remedy="choose another --output") from None
-    typer.echo(f"{output}: {len(selected)} tasks")
+    typer.echo(f"{output}: {counted(len(selected), 'task')}")
 
 
 def _tasks_from(path: Path | None) -> tuple[Task, ...]:
@@ -176,7 +176,7 @@ def _warnings(scenario: Scenario) -> list[str]:
         found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.allowed_sites)]
     unchecked = sum(not task.checks for task in scenario.tasks)
     if unchecked and scenario.config.judge_model == "offline":
-        found.append(f"{unchecked} of {len(scenario.tasks)} tasks will be unscored: {NO_CHECKS}")
+        found.append(f"{unchecked} of {counted(len(scenario.tasks), 'task')} will be unscored: {NO_CHECKS}")
     return found
 
 

@@ -9,6 +9,7 @@ from judge.results.verify import verify_run
 from judge.runner.boundary import EXIT_LOST
 from judge.store import output_folder, resolve_run
 from shared.settings import Settings
+from shared.text import counted
 
 
 def verify(
@@ -30,4 +31,4 @@ def verify(
     if findings.mismatches:
         typer.echo(f"Run {store.run_id}: {len(findings.mismatches)} recomputed values do not match.")
         raise typer.Exit(EXIT_LOST)
-    typer.echo(f"Run {store.run_id}: {findings.tasks} tasks, checksums, counts and rates match.")
+    typer.echo(f"Run {store.run_id}: {counted(findings.tasks, 'task')}, checksums, counts and rates match.")

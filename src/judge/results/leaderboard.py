@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from judge.results.submission import read_submissions
 from shared.errors import ConfigError
+from shared.fields import closest
 from shared.files import read_text, reason_of
 from shared.models import Level
 
@@ -95,7 +96,7 @@ def _read_query(name: str) -> str:
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"--query {name[:100]!a} is neither a bundled query nor a readable file: {reason_of(error)}",
-            remedy="known: " + ", ".join(query_names()),
+            remedy=f"{closest(name, query_names())}known: {', '.join(query_names())}",
         ) from None
 
 

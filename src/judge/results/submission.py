@@ -24,7 +24,7 @@ from shared.errors import ConfigError
 from shared.fields import Invalid
 from shared.files import read_json, reason_of
 from shared.models import JudgeInfo, Level, Task, TaskOutcome, Truth
-from shared.text import clip
+from shared.text import clip, counted
 from shared.validation import validated
 
 # A submission with more tasks without a verdict than this, in percent of all, is incomplete.
@@ -72,7 +72,7 @@ class TaskSummary:
     @property
     def outcome(self) -> TaskOutcome:
         """What the task counts as."""
-        return _outcome(self.entry)
+        return entry_outcome(self.entry)
 
 
 def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
@@ -150,7 +150,7 @@ def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     task in its denominator, so an aborted or unscored task weighs as much as a failure.
     """
     listed = list(entries)
-    outcomes = Counter(_outcome(entry) for entry in listed)
+    outcomes = Counter(entry_outcome(entry) for entry in listed)
     successes, scored = outcomes["success"], outcomes["success"] + outcomes["failure"]
     ended = sum(_ended_itself(entry) for entry in listed)
     low, high = exact(successes, scored)
@@ -179,12 +179,20 @@ def is_complete(scored: int, total: int) -> bool:
     return total > 0 and 100 * (total - scored) <= _MAX_LOST_PERCENT * total
 
 
+def rate_text(counts: Mapping[str, Any]) -> str:
+    """The success rate and what it is a rate of, in a line. There is no rate if nothing was scored."""
+    if not counts["scored_tasks"]:
+        return "no task was scored"
+    scored = counted(counts["scored_tasks"], "scored task")
+    return f"success rate {counts['success_rate']} %, {counts['judged_successes']} of {scored}"
+
+
 def incomplete_note(detail: Mapping[str, Any]) -> str:
     """Why the counts are incomplete, in a line; empty when they are complete."""
     if detail["is_complete"]:
         return ""
     total = detail["total_tasks"]
-    return f"incomplete: {total - detail['scored_tasks']} of {total} tasks aborted or unscored"
+    return f"incomplete: {total - detail['scored_tasks']} of {counted(total, 'task')} aborted or unscored"
 
 
 def detail_of(
@@ -227,7 +235,7 @@ def _within(entry: Mapping[str, Any], limit: int) -> dict[str, Any]:
     return {**entry, **{key: fit(entry.get(key), limit // 8) for key in _TEXTS}, **lists}
 
 
-def _outcome(entry: Mapping[str, Any]) -> TaskOutcome:
+def entry_outcome(entry: Mapping[str, Any]) -> TaskOutcome:
     """An entry's outcome; older files have only `success`, or `passed`."""
     for outcome in _OUTCOMES:
         if entry.get("verdict") == outcome:

@@ -1,7 +1,9 @@
 """Where errors become one line on standard error and an exit code. A user's mistake never shows a traceback."""
 
 import asyncio
+import difflib
 import errno
+import re
 import signal
 import sys
 from collections.abc import Coroutine
@@ -28,7 +30,8 @@ def run_command(app: typer.Typer, arguments: list[str], *, name: str) -> NoRetur
     except WabeError as error:
         _exit_with(error)
     except typer.TyperException as error:
-        message = error.format_message()
+        message = error.format_message().replace("Value error, ", "")
+        message += _suggestion(message)
         command = context.command_path if (context := getattr(error, "ctx", None)) else name
         # A group without a command answers with its help, which keeps its lines.
         is_help = message.startswith("Usage:")
@@ -45,6 +48,13 @@ def run_command(app: typer.Typer, arguments: list[str], *, name: str) -> NoRetur
         # Commands explain the files they expect. Every other file that cannot be read or written is reported here.
         _exit_with(_explained(error))
     sys.exit(code if isinstance(code, int) else EXIT_DONE)
+
+
+def _suggestion(message: str) -> str:
+    """What was meant by a misspelt choice. The option parser itself suggests commands and options only."""
+    found = re.search(r"'([^']*)' is not one of (.*)", message)
+    close = difflib.get_close_matches(found[1], re.findall(r"'([^']*)'", found[2]), n=1) if found else []
+    return f" Did you mean '{close[0]}'?" if close else ""
 
 
 def _exit_with(error: WabeError) -> NoReturn:

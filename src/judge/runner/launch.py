@@ -10,7 +10,7 @@ import shlex
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -160,9 +160,17 @@ async def _spawn(name: str, argv: Sequence[str], env: Mapping[str, str], log: Pa
 
 @asynccontextmanager
 async def launched(
-    members: Sequence[Member], *, scenario_dir: Path, environ: Mapping[str, str], logs: Path
+    members: Sequence[Member],
+    *,
+    scenario_dir: Path,
+    environ: Mapping[str, str],
+    logs: Path,
+    is_up: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[list[Child]]:
-    """Start every member with a `cmd` and wait until all are up. However the body ends, stop what was started."""
+    """Start every member with a `cmd` and wait until all are up. However the body ends, stop what was started.
+
+    `is_up` is called with the name of each member that is up.
+    """
     for member in members:
         if member.cmd is not None:
             require_free_port(member.name, member.endpoint)
@@ -177,7 +185,7 @@ async def launched(
                 children[member.name] = await start_child(
                     member.name, member.cmd, env={**environ, **member.env}, log=log, scenario_dir=scenario_dir
                 )
-        await _wait_until_all_up(members, children)
+        await _wait_until_all_up(members, children, is_up)
         yield list(children.values())
     finally:
         # Shielded: a second Ctrl-C must not leave processes behind.
@@ -198,11 +206,17 @@ def require_free_port(name: str, endpoint: str) -> None:
     )
 
 
-async def _wait_until_all_up(members: Sequence[Member], children: Mapping[str, Child]) -> None:
+async def _wait_until_all_up(
+    members: Sequence[Member], children: Mapping[str, Child], is_up: Callable[[str], None]
+) -> None:
+    async def wait(member: Member) -> None:
+        await wait_until_up(member, children.get(member.name))
+        is_up(member.name)
+
     try:
         async with asyncio.TaskGroup() as group:
             for member in members:
-                group.create_task(wait_until_up(member, children.get(member.name)))
+                group.create_task(wait(member))
     except BaseExceptionGroup as errors:
         # Several may fail together; the user can only act on one message.
         raise errors.exceptions[0] from None

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 from rich.console import Console
@@ -18,11 +19,13 @@ from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.report.build import make_report, open_page
 from judge.results.run_record import compared_parts, newest_unfinished, require_same_request, withdraw_unplayed
+from judge.results.submission import counts_of
 from judge.runner.boundary import EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
+from judge.runner.junit import write_junit
 from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
 from judge.runner.restarts import restarts_of
-from judge.runner.terminal import Progress, print_summary
+from judge.runner.terminal import Display, Progress, print_json, print_summary
 from judge.scenario.logins import with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, resolved
 from judge.scenario.request import parse_request, request_text
@@ -31,7 +34,7 @@ from judge.server.limits import settings_of_the_host
 from judge.store import RunStore, new_run_id, resolve_run
 from shared.errors import ConfigError, WabeError
 from shared.files import write_json
-from shared.models import Level, Record
+from shared.models import Level, Record, Task
 from shared.settings import Settings
 from shared.validation import problems_of
 
@@ -55,6 +58,9 @@ class RunOptions(Record):
     max_parallel: int | None = None
     judge_model: str | None = None
     participant_model: str | None = None
+    display: Display | None = None
+    fail_under: float | None = None
+    junit: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class Plan:
     """A run before it starts: `request` is the text that the judge receives.
 
     `store` is `None` when the judge was started elsewhere and keeps its runs itself. `notes` are for the user.
+    `tasks` are those that will be run, as far as they are known here.
     """
 
     scenario: Scenario
@@ -69,6 +76,7 @@ class Plan:
     request: str
     store: RunStore | None
     notes: tuple[str, ...] = ()
+    tasks: tuple[Task, ...] = ()
 
 
 def make_plan(options: RunOptions, settings: Settings) -> Plan:
@@ -96,7 +104,8 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
         tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task_ids)
         tasks = with_logins(scenario, tasks, settings.environ)
     if options.serve_only or not is_ours:
-        return Plan(scenario, members, request_text(scenario, tasks=tasks, config=config), store=None, notes=notes)
+        request = request_text(scenario, tasks=tasks, config=config)
+        return Plan(scenario, members, request, store=None, notes=notes, tasks=tasks)
     launch = _launch(scenario, members, options, settings)
     store = RunStore(options.output_dir, new_run_id()) if options.resume is None else _run_to_resume(options, launch)
     config = config.model_copy(update={"run_id": store.run_id})
@@ -111,7 +120,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
         mine = shard(parsed.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
         parts = compared_parts(parsed.participants, parsed.config, mine, launch=parsed.launch)
         require_same_request(store, parts, unknown=unknown)
-    return Plan(scenario, members, request, store, notes)
+    return Plan(scenario, members, request, store, notes, tasks=tasks)
 
 
 def _config(
@@ -200,10 +209,12 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     """Run the scenario. Returns the exit code; raises `Interrupted` with the command that resumes the run."""
     plan = make_plan(options, settings)
     crashes: list[str] = []
+    progress = Progress(console, options.display, task_ids=[task.task_id for task in plan.tasks])
     with _logs_folder(plan, options, crashes) as logs:
         try:
-            outcome = await _play(plan, options, settings, console, logs, crashes)
-            return _conclude(outcome, plan, options, console)
+            with progress:
+                outcome = await _play(plan, options, settings, console, logs, crashes, progress)
+            return _conclude(outcome, plan, options, console, progress)
         except asyncio.CancelledError:
             can_resume = plan.store is not None and plan.store.has_begun
             remedy = f"resume with: {resume_command(options, plan.store)}" if plan.store and can_resume else ""
@@ -212,7 +223,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
             raise _unusable(error, plan, options, logs) from None
         finally:
             for crash in crashes:
-                console.out(crash, style="red", highlight=False)
+                _tell_problem(console, crash)
 
 
 @contextmanager
@@ -240,7 +251,13 @@ def _logs_folder(plan: Plan, options: RunOptions, crashes: list[str]) -> Iterato
 
 
 async def _play(
-    plan: Plan, options: RunOptions, settings: Settings, console: Console, logs: Path, crashes: list[str]
+    plan: Plan,
+    options: RunOptions,
+    settings: Settings,
+    console: Console,
+    logs: Path,
+    crashes: list[str],
+    progress: Progress,
 ) -> RunOutcome:
     """Start the members and follow the assessment. `crashes` receives a line for each child that ended by itself."""
     where = f"Run {plan.store.run_id}, logs" if plan.store else "Logs"
@@ -249,25 +266,27 @@ async def _play(
     output_dir = plan.store.output_dir if plan.store else options.output_dir
     environ = child_environ(settings, output_dir=output_dir, participant_model=options.participant_model)
     scenario_dir = plan.scenario.path.resolve().parent
+    progress.waiting_for(member.name for member in plan.members)
     async with (
-        launched(plan.members, scenario_dir=scenario_dir, environ=environ, logs=logs) as children,
+        launched(plan.members, scenario_dir=scenario_dir, environ=environ, logs=logs, is_up=progress.is_up) as children,
         shown_logs(children if options.show_logs else (), console),
         restarts_of(plan.scenario.sites if plan.store else (), children) as restarts,
     ):
         if options.serve_only:
+            progress.close()
             addresses = ", ".join(f"{member.name} at {member.endpoint}" for member in plan.members)
             console.out(f"Up: {addresses}. Ctrl-C stops everything.", highlight=False)
             # Until a signal cancels it.
             await asyncio.Event().wait()
         try:
-            with Progress(console) as progress:
-                return await request_assessment(
-                    plan.members[-1].endpoint,
-                    _with(plan.request, restarts),
-                    FirstTasks(progress),
-                    auth_token=settings.auth_token,
-                )
+            return await request_assessment(
+                plan.members[-1].endpoint,
+                _with(plan.request, restarts),
+                FirstTasks(progress),
+                auth_token=settings.auth_token,
+            )
         finally:
+            progress.stopping()
             # Before the children are stopped: afterwards all of them have ended.
             crashes += [crash for child in children if (crash := child.crash())]
 
@@ -297,20 +316,43 @@ def _unusable(error: UnusableParticipant, plan: Plan, options: RunOptions, logs:
     return WabeError(message)
 
 
-def _conclude(outcome: RunOutcome, plan: Plan, options: RunOptions, console: Console) -> int:
+def _conclude(outcome: RunOutcome, plan: Plan, options: RunOptions, console: Console, progress: Progress) -> int:
     """Write and show the results. Returns the exit code."""
     store = plan.store
     if outcome.state == "rejected":
         raise ConfigError(f"the judge refused the request: {outcome.message}")
     submission = outcome.submission(plan.scenario)
     if submission is None:
-        console.out(f"The judge gave no result ({outcome.state}): {outcome.message}", highlight=False)
+        _tell_problem(console, f"The judge gave no result ({outcome.state}): {outcome.message}", style="")
         if store is not None and store.has_begun:
             console.out(f"Resume with: {resume_command(options, store)}", highlight=False)
         return EXIT_LOST
-    if store is not None and not store.has_begun:
+    _write_results(submission, plan, options)
+    code = print_summary(console, submission, store, progress.shown)
+    page = None
+    if store is None:
+        run_id = f" as {outcome.run_id}" if outcome.run_id else ""
+        kept = f"Results: {options.output}" if options.output else "Results: not kept here (--output FILE keeps them)"
+        console.out(f"{kept}. The judge at {plan.members[-1].endpoint} keeps the run{run_id}.", highlight=False)
+    else:
+        page = _report(store, options, console)
+        if code == EXIT_LOST and store.read_run():
+            console.out(f"To retry lost tasks, resume with: {resume_command(options, store)}", highlight=False)
+    for rate in _rates_under(options.fail_under, submission):
+        code = EXIT_LOST
+        _tell_problem(console, f"success rate of all tasks {rate} % is below --fail-under {options.fail_under:g} %")
+    if progress.display == "json":
+        detail = submission["results"][0]["detail"]
+        counts = counts_of(detail["tasks"])
+        known = {"run_id": store.run_id if store else outcome.run_id, "report": page and str(page)}
+        print_json(console, "results", exit_code=code, **known, **counts)
+    return code
+
+
+def _write_results(submission: dict[str, Any], plan: Plan, options: RunOptions) -> None:
+    if plan.store is not None and not plan.store.has_begun:
         # The judge keeps its folders elsewhere, such as in a container.
-        store.write_submission(submission)
+        plan.store.write_submission(submission)
     if options.output is not None:
         try:
             write_json(options.output, submission)
@@ -318,26 +360,37 @@ def _conclude(outcome: RunOutcome, plan: Plan, options: RunOptions, console: Con
             raise ConfigError(
                 f"--output {options.output}: {error.strerror or error}", remedy="choose a file you can write"
             ) from None
-    code = print_summary(console, submission, store)
-    if store is None:
-        run_id = f" as {outcome.run_id}" if outcome.run_id else ""
-        kept = f"Results: {options.output}" if options.output else "Results: not kept here (--output FILE keeps them)"
-        console.out(f"{kept}. The judge at {plan.members[-1].endpoint} keeps the run{run_id}.", highlight=False)
-        return code
+    if options.junit is not None:
+        path = plan.scenario.path.resolve()
+        write_junit(options.junit, submission, f"{path.parent.name}/{path.name}")
+
+
+def _report(store: RunStore, options: RunOptions, console: Console) -> Path | None:
+    """Write and name the report of a run that is kept here."""
     try:
         has_tasks = next(store.tasks(), None) is not None
-        page = make_report([store]) if has_tasks else None
+        with console.status("Writing the report"):
+            page = make_report([store]) if has_tasks else None
     except WabeError as error:
-        console.out(f"No report: {error}", highlight=False)
-    else:
-        console.out(
-            f"Report:  {page}" if page else "No report: the judge keeps its trajectories elsewhere.", highlight=False
-        )
-        if page and options.open_report:
-            open_page(page)
-    if code == EXIT_LOST and store.read_run():
-        console.out(f"To retry lost tasks, resume with: {resume_command(options, store)}", highlight=False)
-    return code
+        _tell_problem(console, f"No report: {error}", style="")
+        return None
+    console.out(
+        f"Report:  {page}" if page else "No report: the judge keeps its trajectories elsewhere.", highlight=False
+    )
+    if page and options.open_report:
+        open_page(page)
+    return page
+
+
+def _rates_under(limit: float | None, submission: dict[str, Any]) -> list[float]:
+    """The rates of all tasks below the limit, computed from the tasks rather than as the judge states them."""
+    rates = [counts_of(result["detail"]["tasks"])["success_rate_of_all"] for result in submission["results"]]
+    return [rate for rate in rates if limit is not None and rate < limit]
+
+
+def _tell_problem(console: Console, text: str, style: str = "red") -> None:
+    """A line that is worth reading in any display; where nothing else is shown, on standard error."""
+    (Console(stderr=True) if console.quiet else console).out(text, style=style, highlight=False)
 
 
 def resume_command(options: RunOptions, store: RunStore) -> str:
@@ -354,6 +407,8 @@ def resume_command(options: RunOptions, store: RunStore) -> str:
         *(("--task", task_id) for task_id in options.task_ids),
         ("--judge-model", options.judge_model),
         ("--participant-model", options.participant_model),
+        ("--fail-under", options.fail_under),
+        ("--junit", options.junit),
     ):
         words += [name, str(value)] if value else []
     return shlex.join([*words, "--resume", store.run_id if is_here else str(store.folder)])

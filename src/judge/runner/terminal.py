@@ -1,13 +1,15 @@
-"""What a run shows in the terminal: progress while it runs (a live table, or plain lines), then the results."""
+"""What a run shows in the terminal: its start and progress, one line per finished task, then the rates."""
 
+import json
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -23,15 +25,19 @@ from judge.events import (
     TaskStarted,
     describe,
 )
-from judge.results.submission import counts_of, incomplete_note
+from judge.results.submission import counts_of, entry_outcome, incomplete_note, rate_text
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.store import RunStore
 from judge.trajectory.record import SHARED_STATE
 from shared.checks import NO_CHECKS
-from shared.text import one_line
+from shared.text import counted, one_line
+
+Display = Literal["full", "plain", "json", "none"]
 
 OUTCOME_STYLES = {"success": "green", "failure": "red", "unscored": "yellow", "aborted": "magenta"}
-_MAX_FAILURES = 10
+_MAX_ID_CHARS = 40
+_MAX_REASON_CHARS = 500
+_BAR_WIDTH = 20
 
 
 @dataclass
@@ -46,19 +52,34 @@ class _Row:
 
 
 class Progress:
-    """Takes a run's events and shows them. Use it as a context manager around the run."""
+    """Takes a run's events and shows them. Use it as a context manager around the run.
 
-    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+    `full` is a live table and a progress bar, `plain` one line per task, `json` one line per event, `none` nothing.
+    `shown` are the tasks whose results have been printed. Ids are aligned if `task_ids` are known.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        display: Display | None = None,
+        *,
+        task_ids: Iterable[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.display: Display = display or ("full" if console.is_terminal else "plain")
+        self.shown: set[str] = set()
         self._console = console
         self._clock = clock
+        self._width = _id_width(task_ids)
         self._rows: dict[str, _Row] = {}
         self._counts = dict.fromkeys(OUTCOME_STYLES, 0)
         self._total = 0
         self._kept = 0
-        self._began = clock()
-        self._live = (
-            Live(console=console, get_renderable=self.render, refresh_per_second=4) if console.is_terminal else None
-        )
+        self._began = self._phase_began = clock()
+        self._phase = ""
+        self._waiting: dict[str, None] = {}
+        is_live = self.display == "full"
+        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=4) if is_live else None
 
     def __enter__(self) -> "Progress":
         if self._live:
@@ -66,27 +87,68 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the live display. The last frame stays on the screen, without the tasks of an interrupted run."""
+        self._rows.clear()
+        self._phase = ""
         if self._live:
-            # The last frame stays on the screen: without the tasks of an interrupted run.
-            self._rows.clear()
             self._live.stop()
+
+    def phase(self, text: str) -> None:
+        """What the run is doing now, beside its tasks."""
+        self._phase, self._phase_began = text, self._clock()
+        if self.display == "plain":
+            self._console.out(text, highlight=False)
+        elif self.display == "json":
+            print_json(self._console, "phase", text=text)
+
+    def waiting_for(self, names: Iterable[str]) -> None:
+        """The run begins when these agents and sites are up."""
+        self._waiting = dict.fromkeys(names)
+        self.phase(f"Waiting for {', '.join(self._waiting)}")
+
+    def is_up(self, name: str) -> None:
+        """One of them is up."""
+        self._waiting.pop(name, None)
+        if self._waiting:
+            self._phase = f"Waiting for {', '.join(self._waiting)}"
+        else:
+            self.phase("Everything is up, the judge prepares the run")
+
+    def stopping(self) -> None:
+        """The judge is done, or the run was interrupted."""
+        self._rows.clear()
+        if self.display == "full":
+            self.phase("Stopping what was started")
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
+        max_steps = row.max_steps if isinstance(event, TaskDone) and (row := self._rows.get(event.task_id)) else 0
         self._apply(event)
-        if self._live is None:
-            self._console.out(describe(event), highlight=False)
-        elif isinstance(event, TaskRetried | Noted):
-            self._console.print(describe(event), markup=False, highlight=False, style="dim")
-        elif isinstance(event, TaskDone):
-            line = Text.assemble((f"{event.outcome:>9} ", OUTCOME_STYLES[event.outcome]), event.task_id)
-            line.append(f"  {event.steps} steps  ", style="dim").append(event.reason, style="dim")
-            self._console.print(line, no_wrap=True, overflow="ellipsis")
+        match self.display:
+            case "none":
+                return
+            case "json":
+                print_json(self._console, _event_name(event), **event.model_dump())
+                return
+        match event:
+            case TaskDone():
+                self.shown.add(event.task_id)
+                self._width = max(self._width, _id_width([event.task_id]))
+                line = _task_cells(event.outcome, event.task_id, event.steps, max_steps, event.reason)
+                _print_task(self._console, line, self._width)
+            case TaskRetried() | Noted():
+                self._console.print(describe(event), markup=False, highlight=False, style="dim", soft_wrap=True)
+            case RunStarted():
+                self._console.out(describe(event), highlight=False)
 
     def _apply(self, event: Event) -> None:
         match event:
             case RunStarted():
                 self._total, self._kept, self._began = event.total, event.kept, self._clock()
+                self._phase = ""
             case TaskStarted():
                 self._rows[event.task_id] = _Row(event.attempt, event.max_steps, since=self._clock())
             case StepDone() if row := self._rows.get(event.task_id):
@@ -102,19 +164,29 @@ class Progress:
                 self._rows.clear()
 
     def render(self) -> RenderableType:
-        """The table of running tasks and the line of totals, as of now."""
+        """What runs at the moment: the phase, or a table of tasks; and the totals below."""
         now = self._clock()
+        parts: list[RenderableType] = []
+        if self._rows:
+            parts.append(self._running(now))
+        if self._phase:
+            parts.append(Text(f" {self._phase} … {_duration(now - self._phase_began)}", style="dim"))
+        if self._total:
+            parts.append(self._totals(now - self._began))
+        return Group(*parts)
+
+    def _running(self, now: float) -> Table:
         table = Table(box=None, expand=True, padding=(0, 1))
         for name, options in (("Task", {}), ("Step", {"justify": "right"}), ("Action", {"ratio": 1}), ("Elapsed", {})):
             table.add_column(name, no_wrap=True, overflow="ellipsis", **options)
         for task_id, row in self._rows.items():
             name = task_id if row.attempt == 1 else f"{task_id} (attempt {row.attempt})"
             table.add_row(name, f"{row.step}/{row.max_steps}", Text(row.action), _duration(now - row.since))
-        return Group(table, self._totals(now - self._began))
+        return table
 
-    def _totals(self, elapsed: float) -> Text:
+    def _totals(self, elapsed: float) -> Table:
         done = sum(self._counts.values())
-        text = Text(f" {done + self._kept} of {self._total} tasks  ", style="bold")
+        text = Text(f"{done + self._kept} of {counted(self._total, 'task')}  ", style="bold")
         for outcome, style in OUTCOME_STYLES.items():
             if self._counts[outcome]:
                 text.append(f"{self._counts[outcome]} {outcome}  ", style=style)
@@ -123,7 +195,52 @@ class Progress:
         waiting = self._total - self._kept - done
         if done and waiting > 0:
             text.append(f"  about {_duration(elapsed / done * waiting)} left", style="dim")
-        return text
+        line = Table.grid(padding=(0, 1))
+        line.add_column()
+        line.add_column(width=_BAR_WIDTH)
+        line.add_column(no_wrap=True, overflow="ellipsis")
+        line.add_row("", ProgressBar(total=self._total, completed=done + self._kept, width=_BAR_WIDTH), text)
+        return line
+
+
+def print_json(console: Console, event: str, **fields: Any) -> None:
+    """One line of `--display json`, on the console's file even if the console itself is quiet."""
+    console.file.write(json.dumps({"event": event, **fields}, allow_nan=False) + "\n")
+    console.file.flush()
+
+
+def _event_name(event: Event) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+
+
+def _id_width(task_ids: Iterable[str]) -> int:
+    return min(max(map(len, task_ids), default=0), _MAX_ID_CHARS)
+
+
+def _task_cells(outcome: str, task_id: str, steps: int, max_steps: int, reason: str) -> tuple[Text, Text, Text, Text]:
+    taken = f"{steps}/{max_steps} steps" if max_steps else counted(steps, "step")
+    style = OUTCOME_STYLES.get(outcome, "")
+    return (
+        Text(f"{outcome:<9}", style=style),
+        Text(one_line(task_id, _MAX_ID_CHARS)),
+        Text(f"{taken:>11}", style="dim"),
+        Text(one_line(reason, _MAX_REASON_CHARS), style="dim" if outcome == "success" else ""),
+    )
+
+
+def _print_task(console: Console, cells: tuple[Text, Text, Text, Text], width: int) -> None:
+    """A finished task: one line, or on a terminal as many as its reason takes, in a column of its own."""
+    outcome, task_id, taken, reason = cells
+    task_id.pad_right(width - len(task_id))
+    if not console.is_terminal:
+        console.print(Text("  ").join((outcome, task_id, taken, reason)), soft_wrap=True, highlight=False)
+        return
+    grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    for cell in (outcome, task_id, taken):
+        grid.add_column(width=len(cell), no_wrap=True, overflow="ellipsis")
+    grid.add_column(ratio=1, overflow="fold")
+    grid.add_row(*cells)
+    console.print(grid)
 
 
 def _duration(seconds: float) -> str:
@@ -132,8 +249,10 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def print_summary(console: Console, submission: dict[str, Any], store: RunStore | None) -> int:
-    """Print a table of tasks, the reasons for failures, the rates, and where the files are if they are here.
+def print_summary(
+    console: Console, submission: dict[str, Any], store: RunStore | None, shown: Collection[str] = ()
+) -> int:
+    """Print the tasks that are not in `shown`, the rates, and where the files are if they are here.
 
     Returns the exit code: 1 when tasks were aborted or unscored, or nothing was scored; else 0.
     """
@@ -142,14 +261,8 @@ def print_summary(console: Console, submission: dict[str, Any], store: RunStore 
         # Older judges leave some counts out; they can be computed from the tasks.
         detail = counts_of(result["detail"]["tasks"]) | result["detail"]
         tasks = detail["tasks"]
-        console.print(_task_table(tasks))
-        # The table has no room for what the checks or the judge found.
-        failures = [task for task in tasks if task.get("verdict") == "failure" and task.get("reason")]
-        for task in failures[:_MAX_FAILURES]:
-            line = Text.assemble((one_line(str(task["task_id"]), 32), "red"), f": {one_line(str(task['reason']), 500)}")
-            console.print(line, soft_wrap=True, highlight=False)
-        if len(failures) > _MAX_FAILURES:
-            console.print(f"and {len(failures) - _MAX_FAILURES} more failures", highlight=False)
+        # Such as those that a resumed run kept from before.
+        _print_tasks(console, [task for task in tasks if task["task_id"] not in shown])
         console.print(_rates_line(str(result.get("winner", "")), detail), soft_wrap=True)
         for line in _truth_lines(detail):
             console.print(line, soft_wrap=True, highlight=False)
@@ -168,21 +281,13 @@ def print_summary(console: Console, submission: dict[str, Any], store: RunStore 
     return EXIT_LOST if lost else EXIT_DONE
 
 
-def _task_table(tasks: list[dict[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
-    for name in ("Task", "Level", "Verdict", "Steps"):
-        table.add_column(name, justify="right" if name == "Steps" else "left", no_wrap=True)
-    table.add_column("Why", no_wrap=True, overflow="ellipsis", ratio=1)
+def _print_tasks(console: Console, tasks: list[dict[str, Any]]) -> None:
+    width = _id_width(str(task["task_id"]) for task in tasks)
     for task in tasks:
-        verdict = str(task.get("verdict") or "aborted")
-        table.add_row(
-            Text(one_line(str(task["task_id"]), 32)),
-            Text(str(task.get("level") or "")),
-            Text(verdict, style=OUTCOME_STYLES.get(verdict, "")),
-            f"{task.get('steps_taken', 0)}/{task.get('max_steps', 0)}",
-            Text(one_line(str(task.get("reason") or task.get("error") or task.get("stop_reason") or ""), 200)),
-        )
-    return table
+        why = task.get("reason") or task.get("error") or task.get("stop_reason") or ""
+        taken, allowed = (int(task.get(key) or 0) for key in ("steps_taken", "max_steps"))
+        cells = _task_cells(entry_outcome(task), str(task["task_id"]), taken, allowed, str(why))
+        _print_task(console, cells, width)
 
 
 def _truth_lines(detail: dict[str, Any]) -> list[Text]:
@@ -192,9 +297,7 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
     lines = []
     for truth, counts in by_truth.items() if len(by_truth) > 1 else ():
         name = f"judge model {model}" if truth == "judge" and model else truth
-        text = Text(f"  decided by {one_line(name, 100)}: {counts['success_rate']} %")
-        text.append(f", {counts['judged_successes']} of {counts['scored_tasks']} scored tasks")
-        lines.append(text)
+        lines.append(Text(f"  decided by {one_line(name, 100)}: {rate_text(counts).removeprefix('success rate ')}"))
     shared = sum(SHARED_STATE in (task.get("flags") or ()) for task in detail["tasks"])
     if shared:
         lines.append(Text(f"  {SHARED_STATE}: {shared} played on a site that was not brought back to its first state"))
@@ -202,11 +305,10 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
 
 
 def _rates_line(role: str, detail: dict[str, Any]) -> Text:
-    text = Text.assemble((f"{role}: success rate {detail['success_rate']} %", "bold"))
-    if interval := detail.get("confidence_interval_95"):
+    text = Text.assemble((f"{role}: {rate_text(detail)}", "bold"))
+    if detail["scored_tasks"] and (interval := detail.get("confidence_interval_95")):
         text.append(" (95 % interval {} to {})".format(*interval), style="dim")
-    text.append(f", {detail['judged_successes']} of {detail['scored_tasks']} scored tasks")
-    text.append(f"; of all {detail['total_tasks']} tasks: {detail['success_rate_of_all']} %")
+    text.append(f"; of all {counted(detail['total_tasks'], 'task')}: {detail['success_rate_of_all']} %")
     for key, name in (("unscored_tasks", "unscored"), ("aborted_tasks", "aborted")):
         if detail.get(key):
             text.append(f", {detail[key]} {name}", style=OUTCOME_STYLES[name])

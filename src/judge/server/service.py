@@ -19,7 +19,7 @@ from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance, spending_before
-from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, result_text
+from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, rate_text, result_text
 from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, shard
@@ -34,7 +34,7 @@ from shared.llm.limits import Budget, Spending
 from shared.llm.model import Model
 from shared.models import Task
 from shared.settings import Settings
-from shared.text import excerpt, one_line
+from shared.text import counted, excerpt, one_line
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class JudgeService:
             config, notes = self.limits.within_budget(config)
             warnings += notes
         elif unchecked:
-            warnings += (f"{unchecked} of {len(tasks)} tasks will be unscored: {NO_CHECKS}",)
+            warnings += (f"{unchecked} of {counted(len(tasks), 'task')} will be unscored: {NO_CHECKS}",)
         return request.model_copy(update={"config": config, "tasks": tasks, "warnings": warnings})
 
     async def _assess(self, request: AssessmentRequest, run_id: str, sink: TaskSink) -> Submission:
@@ -297,8 +297,7 @@ def _prose(role: str, submission: Submission) -> str:
     detail = submission["results"][0]["detail"]
     note = incomplete_note(detail)
     return (
-        f"{one_line(role)}: success rate {detail['success_rate']} %, {detail['judged_successes']} of"
-        f" {detail['scored_tasks']} scored tasks; {detail['unscored_tasks']} unscored,"
-        f" {detail['aborted_tasks']} aborted; of all {detail['total_tasks']} tasks:"
+        f"{one_line(role)}: {rate_text(detail)}; {detail['unscored_tasks']} unscored,"
+        f" {detail['aborted_tasks']} aborted; of all {counted(detail['total_tasks'], 'task')}:"
         f" {detail['success_rate_of_all']} %{note and f' ({note})'}."
     )

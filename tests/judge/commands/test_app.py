@@ -1,15 +1,22 @@
 """The command line as a whole: what it offers, and what a command has to wait for."""
 
 import json
+import os
+import shlex
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from helpers.results import a_submission
-from judge.commands.app import MODULES, app
+from judge.commands.app import MODULES, app, expand_resume
+from judge.commands.examples import EXAMPLES
 
 SCORE_IS_MADE_OF = """
 import sys
@@ -36,6 +43,61 @@ def test_a_mistyped_command_gets_a_suggestion() -> None:
     answer = CliRunner().invoke(app, ["leaderbord"])
     assert answer.exit_code == 2
     assert "'leaderboard'" in answer.output
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_command_ends_its_help_with_examples_that_can_be_parsed(name: str) -> None:
+    assert EXAMPLES[name]
+    command = typer.main.get_command(app)
+    for example in EXAMPLES[name]:
+        assert f"\n    {example}\n" in CliRunner().invoke(app, [name, "--help"]).output
+        first, *words = expand_resume(shlex.split(example))
+        assert first == "wabe"
+        parse(command, words)
+
+
+def parse(command: Any, words: list[str]) -> None:
+    """Raises for an option that does not exist or a value that is none of the choices; runs nothing."""
+    context = command.make_context("wabe", words)
+    while isinstance(context.command, TyperGroup) and (context._protected_args or context.args):
+        name, inner, rest = context.command.resolve_command(context, [*context._protected_args, *context.args])
+        assert inner is not None
+        context = inner.make_context(name, rest, parent=context)
+
+
+@pytest.mark.parametrize("program", ["wabe", "agentbeats-run"])
+def test_the_help_needs_none_of_the_large_libraries(program: str) -> None:
+    code = (
+        "import sys; from judge.commands.app import app, command_app; sys.argv = ['x']\n"
+        f"chosen, words = (app, ['run', '--help']) if {program!r} == 'wabe' else (command_app('run'), ['--help'])\n"
+        "chosen(words, standalone_mode=False); print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "--fail-under" in done.stdout
+    large = {"judge.config", "a2a", "mcp", "playwright", "httpx", "jinja2", "starlette"}
+    assert large.isdisjoint(done.stderr.split())
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert CliRunner().invoke(app, ["--version"]).output == f"wabe {metadata.version('wabe')}\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "typed", "offered"),
+    [
+        ("wabe", "wabe le", ["leaderboard"]),
+        ("wabe", "wabe run d", ["demo", "docs"]),
+        ("wabe", "wabe run demo --display p", ["plain"]),
+        ("wabe", "wabe run demo --level e", ["easy"]),
+        ("agentbeats-run", "agentbeats-run demo --fail", ["--fail-under"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_values(program: str, typed: str, offered: list[str]) -> None:
+    variable = f"_{program.upper().replace('-', '_')}_COMPLETE"
+    environ = {variable: "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    command = [str(Path(sys.executable).parent / program)]
+    done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == offered
 
 
 def test_scoring_waits_for_no_server_no_browser_and_no_database() -> None:

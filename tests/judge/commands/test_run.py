@@ -68,6 +68,10 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     ("flags", "complaint"),
     [
         (["--level", "extreme"], "--level 'extreme' is not a level"),
+        (["--level", "esy"], "did you mean 'easy'?"),
+        (["--display", "plian"], "'plian' is not one of 'full', 'plain', 'json', 'none'. Did you mean 'plain'?"),
+        (["--fail-under", "101"], "--fail-under 101 is not a percentage"),
+        (["--fail-under", "nan"], "--fail-under nan is not a percentage"),
         (["--limit", "0"], "--limit"),
         (["--limit", "many"], "--limit"),
         (["--max-parallel", "0"], "--max-parallel"),
@@ -179,7 +183,7 @@ def test_a_message_names_the_command_that_was_typed(
         seen.append(options)
         return 0
 
-    monkeypatch.setattr("judge.commands.run.run_scenario", interrupted)
+    monkeypatch.setattr("judge.runner.run.run", interrupted)
     words = ["demo", "--limit", "2", "--output-dir", str(tmp_path)]
     used, given = (command_app("run"), words) if prog == "agentbeats-run" else (app, ["run", *words])
     with pytest.raises(SystemExit) as left:
@@ -208,3 +212,4 @@ def test_a_name_that_is_neither_is_an_error_that_names_the_sets(fails: Callable[
     said = fails(name)
     assert name in said
     assert ("demo, docs, live" in said) == (name == "dmeo")
+    assert ("did you mean 'demo'?" in said) == (name == "dmeo")

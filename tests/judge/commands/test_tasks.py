@@ -102,7 +102,7 @@ def test_an_import_that_cannot_be_written_is_named(app: typer.Typer, dataset: st
 
 
 def test_a_valid_file_is_reported_as_valid(app: typer.Typer, tmp_path: Path) -> None:
-    assert run(app, "validate", scenario_file(tmp_path, a_task())).endswith("scenario.toml: valid, 1 tasks\n")
+    assert run(app, "validate", scenario_file(tmp_path, a_task())).endswith("scenario.toml: valid, 1 task\n")
 
 
 def test_statistics_come_with_v(app: typer.Typer, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What a run shows in the terminal."""
 
 import io
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from judge.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
-from judge.runner.terminal import Progress, print_summary
+from judge.runner.terminal import Display, Progress, print_summary
 from judge.store import RunStore
 
 
@@ -100,14 +102,80 @@ def test_markup_in_an_action_is_shown_and_not_obeyed(clock: Clock) -> None:
     assert "[red]not red[/red] [bold" in drawn(progress)
 
 
-def test_without_a_terminal_every_event_is_one_plain_line() -> None:
+def test_what_a_start_waits_for_is_named_until_it_is_up(clock: Clock) -> None:
+    progress = watching(clock)
+    progress.waiting_for(["shop", "green_agent"])
+    clock.now += 5
+    assert "Waiting for shop, green_agent … 0:05" in drawn(progress)
+    progress.is_up("shop")
+    assert "Waiting for green_agent …" in drawn(progress)
+    progress.is_up("green_agent")
+    assert "the judge prepares the run" in drawn(progress)
+    progress(RunStarted(run_id="r", total=1))
+    assert "prepares" not in drawn(progress)
+
+
+def test_the_progress_bar_grows_with_the_finished_tasks(clock: Clock) -> None:
+    progress = watching(clock, RunStarted(run_id="r", total=2))
+    assert drawn(progress).count("━") == 0
+    progress(TaskDone(task_id="t", outcome="success", steps=2, reason="r"))
+    assert drawn(progress).count("━") == 10
+
+
+def piped(display: Display | None = None) -> tuple[str, Progress]:
+    """What a run of two tasks prints into a pipe of 40 columns."""
     text = io.StringIO()
-    with Progress(Console(file=text, width=40)) as progress:
+    console = Console(file=text, width=40, quiet=display in ("json", "none"))
+    with Progress(console, display, task_ids=["t", "oak_desks"]) as progress:
+        progress.waiting_for(["shop"])
+        progress.is_up("shop")
+        progress(RunStarted(run_id="r", total=2))
+        progress(TaskStarted(task_id="t", attempt=1, max_steps=5))
+        progress(StepDone(task_id="t", step=1, max_steps=5, action="<Oak checkbox> -> CLICK"))
+        progress(TaskJudging(task_id="t", steps=2))
         progress(TaskDone(task_id="t", outcome="failure", steps=2, reason="[bold]because[/bold] " * 10))
-        progress(RunDone(successes=0, scored=1, total=1))
-    lines = text.getvalue().splitlines()
-    assert lines[0].startswith("Task t: failure after 2 steps: [bold]because[/bold]")
+        progress(TaskDone(task_id="oak_desks", outcome="success", steps=1, reason="all checks passed"))
+        progress(RunDone(successes=1, scored=2, total=2))
+    return text.getvalue(), progress
+
+
+def test_without_a_terminal_a_task_is_one_line_and_ids_are_aligned() -> None:
+    text, _ = piped()
+    lines = text.splitlines()
+    assert lines[:3] == ["Waiting for shop", "Everything is up, the judge prepares the run", "Assessment r: 2 tasks."]
+    assert lines[3].startswith("failure    t            2/5 steps  [bold]because[/bold] [bold]because[/bold]")
+    assert lines[4] == "success    oak_desks       1 step  all checks passed"
+    assert len(lines) == 5
+
+
+def test_json_is_one_object_per_line_and_nothing_else() -> None:
+    text, _ = piped("json")
+    events = [json.loads(line) for line in text.splitlines()]
+    assert [event["event"] for event in events] == [
+        *("phase", "phase", "run_started", "task_started", "step_done", "task_judging", "task_done", "task_done"),
+        "run_done",
+    ]
+    assert events[-2] == {
+        "event": "task_done",
+        "task_id": "oak_desks",
+        "outcome": "success",
+        "steps": 1,
+        "reason": "all checks passed",
+    }
+
+
+def test_none_shows_nothing() -> None:
+    assert piped("none")[0] == ""
+
+
+def test_on_a_terminal_a_long_reason_stays_in_its_column() -> None:
+    text = io.StringIO()
+    progress = Progress(Console(file=text, force_terminal=True, width=60, no_color=True), "plain", task_ids=["t"])
+    progress(TaskDone(task_id="t", outcome="failure", steps=2, reason="one two three four five six seven eight nine"))
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in text.getvalue().splitlines()]
+    assert lines[0].startswith("failure")
     assert len(lines) == 2
+    assert lines[1].startswith(" " * 25)
 
 
 # --- the summary at the end -------------------------------------------------------------------------------------------
@@ -134,6 +202,21 @@ def a_detail(**changes: Any) -> dict[str, Any]:
         "tasks": [task],
     }
     return base | changes
+
+
+def test_a_task_that_was_shown_is_not_listed_again(tmp_path: Path) -> None:
+    text = io.StringIO()
+    tasks = [{**a_detail()["tasks"][0], "task_id": name} for name in ("kept_from_before", "just_done")]
+    submission = {"results": [{"winner": "white_agent", "detail": a_detail(tasks=tasks)}]}
+    print_summary(Console(file=text, width=120), submission, None, shown={"just_done"})
+    assert "kept_from_before" in text.getvalue()
+    assert "just_done" not in text.getvalue()
+
+
+def test_nothing_scored_has_no_rate(tmp_path: Path) -> None:
+    text = shown(tmp_path, scored_tasks=0, unscored_tasks=1, total_tasks=1)[1]
+    assert "white_agent: no task was scored; of all 1 task: 0.0 %, 1 unscored" in text
+    assert "interval" not in text
 
 
 def shown(tmp_path: Path, **changes: Any) -> tuple[int, str]:

@@ -1,0 +1,38 @@
+"""Command lines that the help of each command ends with; a test checks that they can be parsed."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "run": (
+            "wabe run demo",
+            "wabe run my.toml --max-parallel 4 --judge-model gemini:gemini-3-flash-preview",
+            "wabe run my.toml --level easy --limit 10 --display plain",
+            "wabe run my.toml --fail-under 80 --junit results.xml",
+            "wabe run my.toml --resume",
+        ),
+        "serve": ("wabe serve --port 9009", "wabe serve --host 0.0.0.0 --card-url https://judge.example.org/"),
+        "participant": ("wabe participant --list", "wabe participant gemini --port 9019"),
+        "score": (
+            "wabe score latest --model openai:o4-mini",
+            "wabe score trajectories/ --method webjudge --limit 20 --json",
+        ),
+        "agreement": ("wabe agreement labelled.csv", "wabe agreement latest --truth checks"),
+        "leaderboard": ("wabe leaderboard submissions/*.json", "wabe leaderboard results.json --query by_level --json"),
+        "report": (
+            "wabe report latest --open",
+            "wabe report 20260101-120000-ab 20260102-120000-cd --output comparison",
+        ),
+        "export": ("wabe export latest", "wabe export latest --format webarena-verified --output submission"),
+        "runs": ("wabe runs", "wabe runs --json"),
+        "merge": ("wabe merge shard-*.json --output results.json",),
+        "tasks": (
+            "wabe tasks validate my.toml --try",
+            "wabe tasks sample --from my.toml --count 5 --seed 1",
+            "wabe tasks import miniwob --tasks click-test,click-link --output miniwob.toml",
+        ),
+        "verify": ("wabe verify", "wabe verify 20260101-120000-ab"),
+        "doctor": ("wabe doctor", "wabe doctor --agent http://127.0.0.1:9019 --wait 30"),
+    }
+)

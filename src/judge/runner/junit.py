@@ -1,0 +1,53 @@
+"""A run as a JUnit XML file, which continuous integration services show as a list of tests."""
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from judge.results.submission import counts_of, entry_outcome
+from shared.errors import ConfigError
+from shared.files import write_atomic
+from shared.text import one_line, show_hidden
+
+_MAX_TEXT_CHARS = 2000
+
+
+def write_junit(path: Path, submission: dict[str, Any], scenario: str) -> None:
+    """Write one test suite per participant, one test case per task. Raises `ConfigError` when it cannot be written.
+
+    A failed task is a failure; an unscored or aborted one is an error, because a skipped test would pass.
+    """
+    root = ElementTree.Element("testsuites")
+    for result in submission["results"]:
+        tasks = result["detail"]["tasks"]
+        counts = counts_of(tasks)
+        lost = counts["unscored_tasks"] + counts["aborted_tasks"]
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=_text(f"{scenario} {result.get('winner', '')}"),
+            tests=str(counts["total_tasks"]),
+            failures=str(counts["scored_tasks"] - counts["judged_successes"]),
+            errors=str(lost),
+        )
+        for task in tasks:
+            case = ElementTree.SubElement(
+                suite, "testcase", name=_text(task.get("task_id")), classname=_text(task.get("level") or scenario)
+            )
+            verdict = entry_outcome(task)
+            if verdict != "success":
+                why = _text(task.get("reason") or task.get("error") or task.get("stop_reason") or "")
+                problem = ElementTree.SubElement(case, "failure" if verdict == "failure" else "error", type=verdict)
+                problem.set("message", one_line(why))
+                problem.text = why
+    ElementTree.indent(root)
+    try:
+        write_atomic(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+    except OSError as error:
+        raise ConfigError(f"--junit {path}: {error.strerror or error}", remedy="choose a file you can write") from None
+
+
+def _text(value: object) -> str:
+    # XML has no form for most control characters, not even an escaped one.
+    text = show_hidden(str(value))[:_MAX_TEXT_CHARS]
+    return text.replace("\ufffe", "").replace("\uffff", "")

@@ -1,0 +1,50 @@
+"""Results as JUnit XML."""
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.runner.junit import write_junit
+from shared.errors import ConfigError
+
+
+def a_task(task_id: str, verdict: str, reason: str = "because") -> dict[str, Any]:
+    return {"task_id": task_id, "level": "easy", "verdict": verdict, "reason": reason}
+
+
+def written(path: Path, *tasks: dict[str, Any]) -> ElementTree.Element:
+    write_junit(path, {"results": [{"winner": "white_agent", "detail": {"tasks": tasks}}]}, "demo/scenario.toml")
+    return ElementTree.parse(path).getroot()
+
+
+def test_a_failure_is_a_failure_and_a_lost_task_is_an_error(tmp_path: Path) -> None:
+    outcomes = ("success", "failure", "unscored", "aborted")
+    suite = written(tmp_path / "j.xml", *(a_task(f"t_{outcome}", outcome) for outcome in outcomes))[0]
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors")} == {
+        "tests": "4",
+        "failures": "1",
+        "errors": "2",
+    }
+    found = {case.get("name"): [(child.tag, child.get("type")) for child in case] for case in suite}
+    assert found == {
+        "t_success": [],
+        "t_failure": [("failure", "failure")],
+        "t_unscored": [("error", "unscored")],
+        "t_aborted": [("error", "aborted")],
+    }
+
+
+@given(reason=st.text())
+def test_whatever_the_reason_the_file_is_xml(tmp_path_factory: pytest.TempPathFactory, reason: str) -> None:
+    suite = written(tmp_path_factory.getbasetemp() / "reason.xml", a_task("t", "failure", reason))[0]
+    assert suite[0][0].get("type") == "failure"
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("")
+    with pytest.raises(ConfigError, match="--junit"):
+        written(tmp_path / "folder" / "j.xml", a_task("t", "success"))

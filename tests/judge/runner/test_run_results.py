@@ -1,0 +1,57 @@
+"""What a run leaves when its judge has answered: exit code, files, and the last lines."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from helpers.results import a_result, a_submission, a_verdict
+from helpers.runner.scenario_runs import write_scenario
+from judge.runner.follow import RunOutcome
+from judge.runner.launch import Member
+from judge.runner.run import Plan, RunOptions, _conclude
+from judge.runner.terminal import Progress
+from judge.scenario.toml import load_scenario
+
+JUDGE = Member(name="green_agent", endpoint="http://127.0.0.1:9009", cmd=None, is_agent=True)
+
+
+def concluded(folder: Path, **options: Any) -> tuple[int, str]:
+    """A run of two tasks, one of them a success, whose judge keeps the records elsewhere."""
+    results = a_submission(a_result("rugs"), a_result("lamps", verdict=a_verdict("failure")))["results"]
+    outcome = RunOutcome(results=tuple(results), state="completed", run_id="r1")
+    given = RunOptions(scenario=write_scenario(folder / "shop" / "scenario.toml"), **options)
+    plan = Plan(load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
+    console = Console(file=io.StringIO(), width=200, quiet=given.display in ("json", "none"))
+    code = _conclude(outcome, plan, given, console, Progress(console, given.display))
+    return code, console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("limit", "code"), [(None, 0), (50.0, 0), (50.1, 1), (100.0, 1), (0.0, 0)])
+def test_a_rate_below_the_limit_is_a_failed_run(tmp_path: Path, limit: float | None, code: int) -> None:
+    found, text = concluded(tmp_path, fail_under=limit)
+    assert found == code
+    assert ("is below --fail-under" in text) == bool(code)
+
+
+def test_a_missed_limit_is_said_even_where_nothing_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert concluded(tmp_path, fail_under=80, display="none") == (1, "")
+    assert capsys.readouterr().err == "success rate of all tasks 50.0 % is below --fail-under 80 %\n"
+
+
+def test_the_last_json_line_has_the_counts_and_the_exit_code(tmp_path: Path) -> None:
+    _, text = concluded(tmp_path, display="json", fail_under=80)
+    [line] = text.splitlines()
+    found = json.loads(line)
+    assert (found["event"], found["run_id"], found["exit_code"]) == ("results", "r1", 1)
+    assert (found["success_rate_of_all"], found["total_tasks"]) == (50.0, 2)
+
+
+def test_the_junit_file_names_the_scenario(tmp_path: Path) -> None:
+    concluded(tmp_path, junit=tmp_path / "junit.xml")
+    assert 'testsuite name="shop/scenario.toml white_agent" tests="2" failures="1"' in (
+        (tmp_path / "junit.xml").read_text()
+    )
