@@ -29,12 +29,13 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
-from judge.browser.session import Browser, Hop, ToolResult
+from judge.browser.session import Browser, Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode
 from judge.sites import NetworkPolicy
 from judge.store import TaskStore
+from judge.trajectory.redaction import Redaction
 from shared.a2a.client import ParticipantClient
 from shared.models import Action, Page, Step, Task, ToolSpec
 from shared.settings import Settings
@@ -109,6 +110,12 @@ class Watched:
         self._notes.actions.append((tool, params))
         return await self._browser.act(tool, params)
 
+    def begin_step(self, number: int) -> None:
+        self._browser.begin_step(number)
+
+    def traffic(self) -> Traffic | None:
+        return self._browser.traffic()
+
     def take_hops(self) -> tuple[Hop, ...]:
         return self._browser.take_hops()
 
@@ -142,7 +149,12 @@ async def judged(
     store = TaskStore(folder)
     store.begin()
     config = config.model_copy(update={"max_steps": 30})
-    episode = Episode(task, config, watched, lambda: nullcontext(line), store, observed=_ignore, stepped=lambda _: None)
+    episode = Episode(
+        *(task, config, watched, lambda: nullcontext(line), store),
+        observed=_ignore,
+        stepped=lambda _: None,
+        redaction=Redaction(salt=b"benchmark"),
+    )
     end = await episode.run()
     assert end.stop_reason == "finished", end.error
     assert all(step.outcome and step.outcome.ok for step in end.steps), [step.outcome for step in end.steps]

@@ -19,16 +19,17 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
-from judge.browser import lost_refs, points, processes, responses
+from judge.browser import lost_refs, points, probes, processes, responses
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
 from judge.browser.login import login_code
 from judge.browser.navigations import NavigationLog
-from judge.browser.session import Hop, ToolResult
+from judge.browser.requests import RequestLog
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode, begin_code, read_report, settle_code
 from shared.errors import BrowserFault, SiteFault
-from shared.models import Page, Settled, Task, ToolSpec
+from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
 
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
@@ -86,6 +87,7 @@ class McpServer:
         self._error: Exception | None = None
         self._fault: BrowserFault | None = None
         self._watch = processes.Watch(())
+        self._server_watch = processes.Watch(())
         self._groups: frozenset[int] = frozenset()
         self._unanswered = 0
         self._downloads: list[str] = []
@@ -185,6 +187,8 @@ class McpServer:
         self._groups = frozenset(one.group for one in found)
         self._watch.close()
         self._watch = processes.Watch([one.pid for one in found if processes.is_browser(one, self.folder)])
+        self._server_watch.close()
+        self._server_watch = processes.Watch([one.pid for one in found if processes.is_server(one, self.folder)])
 
     @property
     def is_watched(self) -> bool:
@@ -193,8 +197,14 @@ class McpServer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether server and browser still run, as far as is known without a call."""
-        return self._fault is None and self._task is not None and not self._task.done() and self._watch.alive()
+        """Whether server and browser still run and answer, as far as is known without a call."""
+        return self._fault is None and self.runs
+
+    @property
+    def runs(self) -> bool:
+        """Whether the server and the browser that it started with still run, answering or not."""
+        is_served = self._task is not None and not self._task.done() and self._server_watch.alive()
+        return is_served and self._watch.alive()
 
     def fail(self, message: str) -> BrowserFault:
         """The fault to raise: the first one."""
@@ -209,6 +219,7 @@ class McpServer:
     async def end(self) -> None:
         """End the server, the browser and everything they started."""
         self._watch.close()
+        self._server_watch.close()
         if self._task is None:
             return
         self._stop.set()
@@ -241,6 +252,7 @@ class PlaywrightBrowser:
         self._server = server
         self._guard = guard
         self._navigations = NavigationLog(server.folder)
+        self._requests = RequestLog(server.folder)
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
         self._tab_count = 1
         self._url = _BLANK
@@ -403,6 +415,11 @@ class PlaywrightBrowser:
         self._url, self._title = url, self._title if url == self._url else ""
         return Page(url=url, title=self._title, snapshot="", tabs=tabs, dialog=responses.dialog_text(state))
 
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        """See `judge.browser.session.Browser`."""
+        answer = await self._run(probes.probe_code(page.url, expressions))
+        return probes.read_values(answer.text, len(expressions))
+
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""
         named = points.points_of(params)
@@ -444,6 +461,14 @@ class PlaywrightBrowser:
     def take_hops(self) -> tuple[Hop, ...]:
         """See `judge.browser.session.Browser`."""
         return self._navigations.take()
+
+    def begin_step(self, number: int) -> None:
+        """See `judge.browser.session.Browser`."""
+        self._requests.begin_step(number)
+
+    def traffic(self) -> Traffic | None:
+        """See `judge.browser.session.Browser`."""
+        return self._requests.read() if self._server.runs else None
 
     async def _scroll(self, direction: str, amount: int, target: str | None = None) -> Answer:
         """Turn the wheel over the element, or over the middle of the page."""

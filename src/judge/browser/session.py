@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
-from shared.models import Page, Record, Task, ToolSpec
+from shared.models import Page, ProbeValue, Record, Task, ToolSpec
 
 
 class ToolResult(Record):
@@ -34,6 +34,17 @@ class Hop(Record):
 
     url: str
     is_redirect: bool = False
+
+
+class Traffic(Record):
+    """The requests of an attempt so far, as entries of HAR 1.2 with nothing redacted.
+
+    `dropped` is how many more there were than can be recorded; `is_pending`: an answer is still being read.
+    """
+
+    entries: tuple[dict[str, Any], ...] = ()
+    dropped: int = 0
+    is_pending: bool = False
 
 
 class Browser(Protocol):
@@ -73,12 +84,24 @@ class Browser(Protocol):
         """
         ...
 
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        """The values of expressions in the page that was observed last, see `judge.browser.probes`."""
+        ...
+
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """Execute one action that `judge.browser.tools` has checked and normalised."""
         ...
 
     def take_hops(self) -> tuple[Hop, ...]:
         """Where navigations went since the last call, every redirect included. Works after the browser has died."""
+        ...
+
+    def begin_step(self, number: int) -> None:
+        """The step's action is about to be executed: requests from now on are its own. Steps are numbered from 1."""
+        ...
+
+    def traffic(self) -> Traffic | None:
+        """The requests so far; `None` when the browser has died, so that some of them may be missing."""
         ...
 
 

@@ -6,14 +6,16 @@ judged. So resuming a run and starting one are the same function.
 
 import asyncio
 import logging
+import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.reset import SiteTurns
+from judge.evaluators.requests import named_fields
 from judge.events import (
     NO_ACTION,
     RunDone,
@@ -31,6 +33,7 @@ from judge.results.submission import TaskSummary
 from judge.store import RunStore, TaskStore, bounded
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
+from judge.trajectory.redaction import Redaction
 from shared.errors import SiteFault, TrajectoryError
 from shared.models import Step, Task, Verdict
 
@@ -49,6 +52,8 @@ class Assessment:
     store: RunStore
     emit: Sink
     sites: SiteTurns
+    # Of the digests that stand for session cookies in network traces. It is stored nowhere.
+    salt: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
     async def run(self) -> tuple[TaskSummary, ...]:
         """Play and judge every task that is not settled yet; one `TaskSummary` per task, in the order of the tasks.
@@ -183,6 +188,7 @@ class Assessment:
             observed=observed,
             stepped=stepped,
             in_real_time=in_real_time,
+            redaction=Redaction((*self.config.secrets, *task.secrets), keep=named_fields(task), salt=self.salt),
         )
         return await episode.run()
 

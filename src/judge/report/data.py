@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import imagesize  # type: ignore[import-untyped]
 
 from judge.report.evidence import VerdictView, verdict_view
+from judge.report.network import NetworkView, network_view
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.submission import decided_by
 from judge.store import RunStore, TaskStore
@@ -138,6 +139,7 @@ class TaskView:
     error: str | None = None
     versions: tuple[tuple[str, str], ...] = ()
     earlier_attempts: int = 0
+    network: NetworkView = field(default_factory=NetworkView)
 
     @property
     def judged(self) -> dict[str, str]:
@@ -204,6 +206,7 @@ def read_task(store: TaskStore) -> TaskView:
         error=result.cause,
         versions=tuple(result.versions.items()),
         earlier_attempts=earlier_attempts,
+        network=network_view(store.folder, result),
     )
 
 

@@ -70,8 +70,8 @@ def compared_parts(
         },
         "sites": launched.get("sites", {}),
         # What logs a browser in is in no dump: a session may be renewed between two runs.
-        "tasks": {task.task_id: sha256_of(_without_unset(task, "start_urls")) for task in tasks},
-        "config": config.model_dump(mode="json", exclude=set(_NOT_COMPARED)),
+        "tasks": {task.task_id: sha256_of(_without_unset(task, "start_urls", "keep_fields")) for task in tasks},
+        "config": {key: value for key, value in config.recorded().items() if key not in _NOT_COMPARED},
         "judge": judge_id,
     }
 
@@ -158,7 +158,7 @@ def begin_run(
     Raises `ConfigError` when it cannot be written, or the folder holds a run with another request.
     """
     asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
-    settings = config.model_dump(mode="json")
+    settings = config.recorded()
     if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
         require_same_request(store, asked)
     before = store.read_run() or {}
@@ -305,7 +305,7 @@ def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:
     """SHA-256 of the tasks, whatever their order. Keys that older versions lacked count only where they are set."""
-    declared = [_without_unset(task, "checks", "allowed_sites", "start_urls") for task in tasks]
+    declared = [_without_unset(task, "checks", "allowed_sites", "start_urls", "keep_fields") for task in tasks]
     return sha256_of(sorted(declared, key=lambda task: str(task["task_id"])))
 
 
@@ -339,7 +339,7 @@ def provenance(
         "packages": package_versions(),
         "environment": dict(environment),
         "task_set_checksum": task_set_checksum(tasks),
-        "config_checksum": settings_checksum(config.model_dump(mode="json")),
+        "config_checksum": settings_checksum(config.recorded()),
         "judge_code_checksum": judge.code_checksum if judge else None,
         "prompt_checksum": judge.prompt_checksum if judge else None,
         "shard": {"index": config.shard_index, "of": config.num_shards},

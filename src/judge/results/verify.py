@@ -25,6 +25,7 @@ from judge.results.run_record import (
 from judge.results.submission import TaskSummary, decided, detail_of, total_cost
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import evidence_problems, read_result, read_steps, recorded_pages, with_digests
+from judge.trajectory.network import NETWORK_FILE
 from judge.trajectory.record import RESULT_SCHEMA, Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json
@@ -125,14 +126,17 @@ def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummar
 
 
 def _files(folder: Path, recorded: dict[str, Any]) -> Iterator[str]:
-    """Screenshots and snapshots that are missing, changed, or belong to no step."""
+    """Screenshots, snapshots and the network trace where they are missing, changed, or belong to nothing."""
     named = {page[kind] for page in recorded_pages(recorded) for kind in ("screenshot", "snapshot") if page.get(kind)}
+    named |= {recorded["network"]["file"]} if recorded.get("network") else set()
     if outside := [name for name in named if Path(name).is_absolute() or ".." in Path(name).parts]:
         yield f"result.json: {excerpt(outside[0])} points outside its folder"
     elif recorded["schema_version"] == RESULT_SCHEMA:
         yield from evidence_problems(recorded, with_digests(folder, recorded))
     else:
         yield from (f"{name}: missing" for name in sorted(named) if not (folder / name).is_file())
+    if not recorded.get("network") and (folder / NETWORK_FILE).exists():
+        yield f"{NETWORK_FILE}: belongs to no recorded network trace"
     for kind in ("trajectory", "snapshots", "final"):
         for path in sorted((folder / kind).iterdir()) if (folder / kind).is_dir() else ():
             if f"{kind}/{path.name}" not in named:

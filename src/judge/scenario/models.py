@@ -202,6 +202,7 @@ class TaskTable(Table):
     checks: Annotated[tuple[Check, ...], at_most(MAX_CHECKS)] = ()
     allowed_sites: AllowedSites = ()
     start_urls: Annotated[tuple[Url, ...], FailFast(), at_most(20)] = ()
+    keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
 

@@ -19,19 +19,31 @@ MAX_THOUGHT_CHARS = 4000
 SHARED_STATE = "shared_state"
 # Attempts that ended for reasons outside the participant; they count for nothing.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
+# Attempts that ended in a way that is up to the verdict.
+JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
-_LATER_OF_TASK = ("checks", "allowed_sites", "start_urls")
+_LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
+_OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _EVIDENCE_IF_THERE = ("final_look", "start_urls")
 # What a verdict rests on: neither the verdict itself, nor what is derived from these keys (`action_history`,
-# `thoughts`), nor times. `network` and `probes` are not recorded yet and count as null. Keys that came later count
-# where they are there: attempts without them keep the digest that they were recorded with.
+# `thoughts`), nor times. `probes` counts as null, since the values of probes are in the steps, as does `network` where
+# there is none. Keys that came later count where they are there: attempts without them keep the digest that they were
+# recorded with.
 _EVIDENCE = (
     *(*_OF_TASK, "scenario_key_points", "checks", "allowed_sites"),
     *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
 )
+
+
+class NetworkTrace(Record):
+    """The file with an attempt's requests, relative to its folder, its digest and the number of requests in it."""
+
+    file: str
+    sha256: str | None
+    entries: int = Field(ge=0)
 
 
 class Attempt(Record):
@@ -41,7 +53,8 @@ class Attempt(Record):
     `final_look` is the page after the end, where no step shows it. `navigations` are those after the last step or
     final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
     `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none. `shared_state`: the
-    site was not in its first state, or another attempt was played there at the same time.
+    site was not in its first state, or another attempt was played there at the same time. `network_missing` is why
+    there is no network trace.
     """
 
     task: Task
@@ -63,6 +76,8 @@ class Attempt(Record):
     versions: dict[str, str] = Field(default_factory=dict)
     settle: str | None = None
     shared_state: bool = False
+    network: NetworkTrace | None = None
+    network_missing: str | None = None
 
     @property
     def is_aborted(self) -> bool:
@@ -82,10 +97,10 @@ class Attempt(Record):
 
     @property
     def outcome(self) -> TaskOutcome:
-        """What the task counts as. Only an attempt that the participant itself ended is up to the verdict."""
+        """What the task counts as. Only an attempt that the participant or the page ended is up to the verdict."""
         if self.is_aborted:
             return "aborted"
-        if self.stop_reason != "finished":
+        if self.stop_reason not in JUDGED_ENDS:
             return "failure"
         return self.verdict.outcome if self.verdict else "unscored"
 
@@ -143,6 +158,7 @@ class Attempt(Record):
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             "settle": self.settle,
             **({"shared_state": True} if self.shared_state else {}),
+            **{key: fields[key] for key in _OF_NETWORK},
             "is_aborted": self.is_aborted,
             "attempt": self.number,
             "flags": self.flags,
@@ -185,6 +201,7 @@ class Attempt(Record):
                     "navigations": value.get("navigations", ()),
                     "settle": value.get("settle"),
                     "shared_state": value.get("shared_state", False),
+                    **{key: value.get(key) for key in _OF_NETWORK},
                 }
             )
         except KeyError as error:
@@ -213,6 +230,7 @@ class Trajectory(Record):
     `screenshots` are absolute paths in step order, without that of the final look, which no model sees. Foreign layouts
     (Online-Mind2Web v1 and v2) have no step records and no `attempt`: `steps` is empty there. `sha256` is the digest of
     the evidence as it is on disk; `is_digested` says that its recorder wrote digests as well, and that they match.
+    `network` is the file with the requests; it is `None` where they were not recorded.
     """
 
     folder: Path
@@ -228,6 +246,7 @@ class Trajectory(Record):
     is_aborted: bool = False
     sha256: str | None = None
     is_digested: bool = False
+    network: Path | None = None
     attempt: Attempt | None = None
 
     @property

@@ -1,12 +1,12 @@
 """An assessment with a scripted browser: a shop of one page."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from helpers.browser.one_tab import OneTab
-from judge.browser.session import Hop, ToolResult
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
@@ -18,7 +18,7 @@ from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
 from judge.store import RunStore
-from shared.models import Page, Task, ToolSpec
+from shared.models import Page, ProbeValue, Task, ToolSpec
 from shared.settings import Settings
 
 CLICK = ToolSpec(name="browser_click", description="Click", parameters={"properties": {"target": {"type": "string"}}})
@@ -42,8 +42,17 @@ class OnePageShop(OneTab):
         picture = b"\xff\xd8\xff" * 300 + bytes([self._looks % 256])
         return Page(url="https://example.org/", title="OnePageShop", snapshot=SNAPSHOT, screenshot=picture)
 
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        return tuple(ProbeValue() for _ in expressions)
+
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         return ToolResult(ok=True, text="clicked")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         return ()

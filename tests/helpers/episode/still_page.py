@@ -1,13 +1,13 @@
 """Whole assessments without a browser process: one page that never changes and keeps what was done to it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.session import Hop, ToolResult
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
@@ -19,7 +19,7 @@ from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
 from judge.store import RunStore
-from shared.models import Page, Task
+from shared.models import Page, ProbeValue, Task
 from shared.settings import Settings
 
 SITE = "https://shop.example.org/"
@@ -40,9 +40,18 @@ class StillPage(OneTab):
     async def observe(self) -> Page:
         return Page(url=SITE, title="Shop", snapshot=SNAPSHOT, screenshot=b"\xff\xd8" * 500)
 
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        return tuple(ProbeValue() for _ in expressions)
+
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         self.done.append((tool, params))
         return ToolResult(ok=True, text="done")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         return ()

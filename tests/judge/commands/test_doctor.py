@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from judge.commands import doctor
-from judge.commands.doctor import check_browser, check_disk, check_model, check_port, examine
+from judge.commands.doctor import check_browser, check_disk, check_model, check_port, check_webarena, examine
 from shared.settings import Settings
 
 
@@ -51,4 +51,11 @@ def test_too_little_disk_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_everything_is_examined_in_the_order_of_fixing(tmp_path: Path) -> None:
     subjects = [finding.subject for finding in examine(Settings(), tmp_path)]
-    assert subjects == ["browser", "judge model", "port 9009", "port 9019", "disk"]
+    assert subjects == ["browser", "judge model", "port 9009", "port 9019", "disk", "webarena"]
+
+
+def test_a_missing_environment_of_webarena_is_a_note_with_the_command_that_makes_it() -> None:
+    finding = check_webarena(Settings())
+    assert finding.state == "note"
+    assert "WABE_WEBARENA_PYTHON is not set" in finding.text
+    assert "pip install --require-hashes -r requirements-webarena.lock" in finding.text

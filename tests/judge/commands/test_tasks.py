@@ -171,3 +171,41 @@ def test_a_task_whose_website_cannot_be_opened_cannot_be_tried(app: typer.Typer,
     output = run(app, "validate", "--try", path, code=2)
     assert output.startswith(f"{path}: task gone cannot be tried: ")
     assert "valid" not in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["webarena-verified"], "--config is missing"),
+        (["--subset", "hard"], "are for webarena-verified"),
+        (["webarena-verified", "--config", "none.json"], "none.json: No such file"),
+    ],
+)
+def test_an_import_of_webarena_needs_the_addresses_of_its_sites(
+    app: typer.Typer, arguments: list[str], complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        run(app, "import", *arguments)
+
+
+def test_an_import_of_webarena_needs_its_environment(
+    app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WABE_WEBARENA_PYTHON", raising=False)
+    config = tmp_path / "sites.json"
+    config.write_text('{"environments": {"__MAP__": {"urls": ["http://127.0.0.1:3030"]}}}')
+    with pytest.raises(ConfigError, match=r"pip install --require-hashes -r requirements-webarena\.lock"):
+        run(app, "import", "webarena-verified", "--config", str(config))
+
+
+def test_a_login_needs_an_account(app: typer.Typer, tmp_path: Path) -> None:
+    config = tmp_path / "sites.json"
+    config.write_text('{"environments": {"__MAP__": {"urls": ["http://127.0.0.1:3030"]}}}')
+    with pytest.raises(ConfigError, match="no site has credentials"):
+        run(app, "login", "--config", str(config), "--output", str(tmp_path / "states"))
+
+
+def test_imported_tasks_that_nobody_can_pass_are_noted(app: typer.Typer, tmp_path: Path) -> None:
+    output = run(app, "validate", scenario_file(tmp_path, a_task("webarena-429"), a_task("webarena-430")))
+    assert "note: task webarena-429 cannot be passed" in output
+    assert "webarena-430" not in output

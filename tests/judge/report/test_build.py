@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
-from judge.report.build import place_image, write_comparison, write_report
+from judge.report.build import place_file, write_comparison, write_report
 from judge.report.data import read_task
 from judge.report.pages import Renderer
 from judge.store import RunStore
@@ -185,7 +185,7 @@ def test_each_page_allows_only_its_own_script_and_style(run: RunStore, tmp_path:
 
 def test_an_image_is_linked_and_not_copied_on_one_file_system(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"x")
-    place_image(tmp_path / "a.png", tmp_path / "b.png")
+    place_file(tmp_path / "a.png", tmp_path / "b.png")
     assert (tmp_path / "a.png").stat().st_ino == (tmp_path / "b.png").stat().st_ino
 
 
@@ -195,14 +195,14 @@ def test_an_image_is_copied_where_links_are_not_possible(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(os, "link", refuse)
     (tmp_path / "a.png").write_bytes(b"x")
-    place_image(tmp_path / "a.png", tmp_path / "b.png")
+    place_file(tmp_path / "a.png", tmp_path / "b.png")
     assert (tmp_path / "b.png").read_bytes() == b"x"
 
 
 def test_a_link_to_another_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"x")
     (tmp_path / "a.png").symlink_to(tmp_path / "secret")
-    place_image(tmp_path / "a.png", tmp_path / "b.png")
+    place_file(tmp_path / "a.png", tmp_path / "b.png")
     assert not (tmp_path / "b.png").exists()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from helpers.results import JUDGE, a_finished_run, a_result, a_step, a_verdict
+from helpers.results import A_TRACE, JUDGE, a_finished_run, a_result, a_step, a_verdict
 from judge.commands.app import app
 from judge.judges.factory import code_checksum
 from judge.results.verify import verify_run
@@ -25,7 +25,11 @@ def store(tmp_path: Path) -> RunStore:
     return a_finished_run(
         tmp_path,
         a_result(
-            "t1", verdict=a_verdict(judge=judge), versions={"browser": "Chromium 1"}, final_look=a_step(2, line=None)
+            "t1",
+            verdict=a_verdict(judge=judge),
+            versions={"browser": "Chromium 1"},
+            final_look=a_step(2, line=None),
+            network=A_TRACE,
         ),
         a_result("t2", "max_steps", verdict=a_verdict("failure", judge=None)),
         a_result("t3", "environment_fault", steps=(), error="gone", blame="browser"),
@@ -100,6 +104,7 @@ def test_a_change_is_found_and_named(store: RunStore, name: str) -> None:
         "snapshots/step_001.yaml",
         "final/screenshot.jpg",
         "final/snapshot.yaml",
+        "network.har",
         "result.json",
         "steps.jsonl",
         "verdicts/webjudge-1.json",
@@ -110,7 +115,9 @@ def test_a_missing_file_is_found(store: RunStore, name: str) -> None:
     assert mismatches(store)
 
 
-@pytest.mark.parametrize("name", ["trajectory/step_000.jpg", "snapshots/step_001.yaml", "final/screenshot.jpg"])
+@pytest.mark.parametrize(
+    "name", ["trajectory/step_000.jpg", "snapshots/step_001.yaml", "final/screenshot.jpg", "network.har"]
+)
 def test_a_changed_file_is_found(store: RunStore, name: str) -> None:
     path = store.folder / "results" / "t1" / name
     path.write_bytes(path.read_bytes() + b"!")
@@ -120,6 +127,17 @@ def test_a_changed_file_is_found(store: RunStore, name: str) -> None:
 def test_a_file_beside_the_final_look_belongs_to_nothing(store: RunStore) -> None:
     (store.folder / "results" / "t1" / "final" / "more.jpg").write_bytes(b"more")
     assert mismatches(store) == ('results/t1/final/"more.jpg": belongs to no step',)
+
+
+def test_a_network_trace_that_was_not_recorded_is_found(store: RunStore) -> None:
+    (store.folder / "results" / "t2" / "network.har").write_text("{}")
+    assert mismatches(store) == ("results/t2/network.har: belongs to no recorded network trace",)
+
+
+def test_an_attempt_without_a_network_trace_has_the_digest_of_one_from_before_there_were_any() -> None:
+    result = a_result("t1").to_json()
+    before = {key: value for key, value in result.items() if key not in ("network", "network_missing")}
+    assert evidence_sha256(before) == result["trajectory_sha256"]
 
 
 def test_an_attempt_without_a_final_look_has_the_digest_of_one_from_before_there_were_any() -> None:
