@@ -19,7 +19,7 @@ from shared.models import Task
 ALL = "all"
 PORT = 9182
 # The raw reward once the episode is over; before that, nothing.
-REWARD = "WOB_DONE_GLOBAL ? WOB_RAW_REWARD_GLOBAL : null"
+REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
 # Defined once the episode has begun.
 UTTERANCE = "WOB_UTTERANCE"
 # Pages on which something happens by the wall clock, whatever the participant does.
