@@ -72,7 +72,7 @@ _READ = """async page => {
     }
     return values;
   } finally {
-    await session.detach().catch(() => {});
+    session.detach().catch(() => {});
   }
 }"""
 
