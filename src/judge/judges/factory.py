@@ -41,6 +41,7 @@ _JUDGING_FILES = (
     "shared/fields.py",
     "shared/normalise.py",
     "shared/patterns.py",
+    "judge/scenario/webarena.py",
     "judge/sites.py",
     "shared/snapshot.py",
     "shared/text.py",
