@@ -87,6 +87,12 @@ def thoughts_block(trajectory: Trajectory) -> str:
     return block("thoughts stated by the one being judged, claims and no evidence", lines or ["(none)"])
 
 
+def reasons_block(reasons: Sequence[str]) -> str:
+    """Why each attached screenshot was found relevant, in their order; empty text when there are none."""
+    lines = [f"{number}. {bounded_line(text, MAX_LINE_CHARS) or '(no note)'}" for number, text in enumerate(reasons, 1)]
+    return block("notes on the attached screenshots, one each", lines) if lines else ""
+
+
 def read_shots(trajectory: Trajectory) -> tuple[Shot, ...]:
     """The screenshots in order. Raises `TrajectoryError` when one cannot be read."""
     shots: list[Shot] = []
@@ -110,7 +116,7 @@ def image_part(path: Path) -> ImagePart:
     media_type = next((name for magic, name in _MEDIA_TYPES if data.startswith(magic)), None)
     if media_type is None:
         raise TrajectoryError(f"{path}: not a JPEG, PNG or WebP image")
-    return ImagePart(data=data, media_type=media_type)
+    return ImagePart(data=data, media_type=media_type, detail="high")
 
 
 def _read(path: Path) -> bytes:

@@ -22,9 +22,9 @@ MANIFEST = "prompts.toml"
 REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "key_points": frozenset({"task_block"}),
-        "image": frozenset({"task_block"}),
-        "outcome": frozenset({"task_block", "key_points_block", "actions_block", "answer_block"}),
-        "key_point": frozenset({"task_block", "key_point_block", "actions_block", "answer_block"}),
+        "image": frozenset({"task_block", "key_points_block"}),
+        "outcome": frozenset({"task_block", "key_points_block", "actions_block", "answer_block", "reasons_block"}),
+        "key_point": frozenset({"task_block", "key_point_block", "actions_block", "answer_block", "reasons_block"}),
         "webvoyager": frozenset({"task_block", "answer_block"}),
         "autonomous": frozenset({"task_block", "actions_block", "answer_block"}),
         "agenttrek": frozenset({"task_block", "actions_block", "thoughts_block", "answer_block"}),
@@ -37,7 +37,6 @@ REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
 # The blocks that a template may use as well.
 OPTIONAL: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "image": frozenset({"key_points_block"}),
         **dict.fromkeys(("outcome", "key_point", "webvoyager", "rubric_outcome"), frozenset({"image_count"})),
         "rubric_process": frozenset({"answer_block", "image_count"}),
     }

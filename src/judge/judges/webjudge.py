@@ -1,8 +1,8 @@
 """WebJudge: key points, a relevance score for every screenshot, then a decision on the evidence that matters.
 
-After Xue et al., "An Illusion of Progress? Assessing the Current State of Web Agents" (arXiv:2504.01382), with two
-differences: screenshots are scored from the task alone, so they can be scored as they come; and what participants say
-is left out.
+The three stages of Xue et al., "An Illusion of Progress? Assessing the Current State of Web Agents" (arXiv:2504.01382):
+screenshots are scored with the key points, and the reasons for their scores are passed on to the decision. What
+participants say is left out.
 """
 
 from collections.abc import Sequence
@@ -10,20 +10,34 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from judge.judges.engine import ModelJudge, Question, Session, together
-from judge.judges.evidence import MAX_LINE_CHARS, Shot, block, distinct, key_points_block, read_shots, task_block
-from judge.parsing import Status, parse_key_points, parse_score
+from judge.judges.evidence import (
+    MAX_LINE_CHARS,
+    block,
+    distinct,
+    key_points_block,
+    read_shots,
+    reasons_block,
+    task_block,
+)
+from judge.parsing import Status, parse_key_points, parse_reason, parse_score
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelMalformed
-from shared.models import ImageScore, Task, Verdict, VerdictOutcome
+from shared.models import ImageScore, Record, Task, Verdict, VerdictOutcome
 from shared.text import bounded_line
 
 _KEY_POINTS_ORDER, _IMAGE_ORDER, _DECISION_ORDER = range(3)
-# A screenshot's score and the reply that gave it.
-Score = tuple[int | None, str]
+
+
+class Rated(Record):
+    """A screenshot with its score, `None` when the model gave none, and the reply that gave it."""
+
+    path: Path
+    score: int | None
+    reply: str
 
 
 class WebJudge(ModelJudge):
-    """The default method. At most `max_images` screenshots at or above `score_threshold` are decided on."""
+    """The default method. The first `max_images` screenshots at or above `score_threshold` are decided on."""
 
     method = "webjudge"
     prompts: ClassVar[tuple[str, ...]] = ("key_points", "image", "outcome")
@@ -31,35 +45,30 @@ class WebJudge(ModelJudge):
     options: ClassVar[tuple[str, ...]] = ("judge_sees_answer", "max_images")
 
     async def ask_ahead(self, session: Session, task: Task, screenshot: Path | None) -> None:
-        """Key points need the task only, a screenshot's score needs the screenshot as well."""
-        if screenshot is None:
-            await _ask_key_points(session, task)
-        else:
-            await _ask_score(session, task, screenshot)
+        """Key points need the task only, a screenshot's score needs the key points and the screenshot."""
+        points = await _ask_key_points(session, task)
+        if screenshot is not None:
+            await _ask_score(session, task, points, screenshot)
 
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
-        """Key points and scores concurrently, then the decision. Repeated screenshots share the first one's score."""
+        """Key points, then all screenshots concurrently, then the decision."""
         shots = read_shots(trajectory)
         images = distinct(shots)
-        # One round of calls: neither needs the other's result.
-        results: list[Any] = await together(
-            [
-                _ask_key_points(session, trajectory.task),
-                together(_ask_score(session, trajectory.task, shot.path, shot.place) for shot in images),
-            ]
-        )
-        points, scores = results[0], dict(zip((shot.place for shot in images), results[1], strict=True))
-        rated = [(shot, scores[shot.same_as or shot.place]) for shot in shots]
-        shown = relevant(rated, threshold=self.config.score_threshold, max_images=self.config.max_images)
-        records = tuple(ImageScore(Response=text, Score=score) for _, (score, text) in rated)
+        points = await _ask_key_points(session, trajectory.task)
+        rated = await together(_ask_score(session, trajectory.task, points, shot.path, shot.place) for shot in images)
+        # Repeated screenshots share the first one's score, which is paid for once.
+        by_place = dict(zip((shot.place for shot in images), rated, strict=True))
+        every = [by_place[shot.same_as or shot.place] for shot in shots]
+        shown = relevant(every, threshold=self.config.score_threshold, max_images=self.config.max_images)
+        records = tuple(ImageScore(Response=one.reply, Score=one.score) for one in every)
         return await self.conclude(session, trajectory, points, shown, image_judge_record=records)
 
     async def conclude(
-        self, session: Session, trajectory: Trajectory, points: tuple[str, ...], shown: Sequence[Path], **fields: Any
+        self, session: Session, trajectory: Trajectory, points: tuple[str, ...], shown: Sequence[Rated], **fields: Any
     ) -> Verdict:
         """One question about the outcome."""
-        blocks = {"key_points_block": key_points_block(points)}
-        question = self.question("outcome", trajectory, shown, blocks, order=(_DECISION_ORDER,))
+        blocks = {"key_points_block": key_points_block(points), "reasons_block": _reasons(shown)}
+        question = self.question("outcome", trajectory, _paths(shown), blocks, order=(_DECISION_ORDER,))
         status, text = await session.ask_status(question)
         return session.decision(status, text, key_points=points, **fields)
 
@@ -74,15 +83,18 @@ class WebJudgeKeyPoints(WebJudge):
     prompts: ClassVar[tuple[str, ...]] = ("key_points", "image", "key_point")
 
     async def conclude(
-        self, session: Session, trajectory: Trajectory, points: tuple[str, ...], shown: Sequence[Path], **fields: Any
+        self, session: Session, trajectory: Trajectory, points: tuple[str, ...], shown: Sequence[Rated], **fields: Any
     ) -> Verdict:
         """All key points concurrently."""
         questions = [
             self.question(
                 "key_point",
                 trajectory,
-                shown,
-                {"key_point_block": block("key point to check", [bounded_line(point, MAX_LINE_CHARS)])},
+                _paths(shown),
+                {
+                    "key_point_block": block("key point to check", [bounded_line(point, MAX_LINE_CHARS)]),
+                    "reasons_block": _reasons(shown),
+                },
                 order=(_DECISION_ORDER, place),
             )
             for place, point in enumerate(points)
@@ -109,30 +121,28 @@ async def _ask_key_points(session: Session, task: Task) -> tuple[str, ...]:
     return points
 
 
-async def _ask_score(session: Session, task: Task, path: Path, place: int = 0) -> Score:
-    """A screenshot's relevance to the task.
-
-    The question shows the scenario's key points when there are any, but not those of the model: so screenshots can be
-    scored as they come, and judging takes two rounds of calls instead of three.
-    """
-    values = {"task_block": task_block(task), "key_points_block": key_points_block(task.key_points)}
+async def _ask_score(session: Session, task: Task, points: tuple[str, ...], path: Path, place: int = 0) -> Rated:
+    """A screenshot's relevance to the task and its key points."""
+    values = {"task_block": task_block(task), "key_points_block": key_points_block(points)}
     question = Question(order=(_IMAGE_ORDER, place), prompt="image", values=values, reminder="score", images=(path,))
-    return await session.ask(question, parse_score)
+    score, reply = await session.ask(question, parse_score)
+    return Rated(path=path, score=score, reply=reply)
 
 
-def relevant(rated: Sequence[tuple[Shot, Score]], *, threshold: int, max_images: int) -> tuple[Path, ...]:
-    """The screenshots to decide on: distinct, at or above the threshold, in order.
+def relevant(rated: Sequence[Rated], *, threshold: int, max_images: int) -> tuple[Rated, ...]:
+    """The first screenshots at or above the threshold.
 
-    A screenshot without a score is shown: what the model failed to rate must not vanish from the evidence. Of too many,
-    the best rated are kept, of equals the later ones.
+    A screenshot without a score is among them: what the model failed to rate must not vanish from the evidence.
     """
-    chosen = [
-        (threshold if score is None else score, shot.place, shot.path)
-        for shot, (score, _) in rated
-        if shot.same_as is None and (score is None or score >= threshold)
-    ]
-    best = sorted(chosen, reverse=True)[:max_images]
-    return tuple(path for _, _, path in sorted(best, key=lambda item: item[1]))
+    return tuple(one for one in rated if one.score is None or one.score >= threshold)[:max_images]
+
+
+def _paths(shown: Sequence[Rated]) -> tuple[Path, ...]:
+    return tuple(one.path for one in shown)
+
+
+def _reasons(shown: Sequence[Rated]) -> str:
+    return reasons_block([parse_reason(one.reply) if one.score is not None else "" for one in shown])
 
 
 def _all_met(points: tuple[str, ...], statuses: list[Status | None]) -> tuple[VerdictOutcome, str]:

@@ -89,7 +89,7 @@ class CachedModel:
 def request_key(model: str, namespace: str, request: ModelRequest) -> str:
     """SHA-256 over the model, the prompt set and the whole request; images by their own hash."""
     parts = [
-        part if isinstance(part, str) else [part.media_type, hashlib.sha256(part.data).hexdigest()]
+        part if isinstance(part, str) else [part.media_type, part.detail, hashlib.sha256(part.data).hexdigest()]
         for part in request.parts
     ]
     options = [request.max_output_tokens, request.temperature, request.seed]

@@ -11,10 +11,11 @@ BeforeRetry = Callable[[], Awaitable[None]]
 
 
 class ImagePart(Record):
-    """An image of a request, as encoded bytes."""
+    """An image of a request, as encoded bytes. `detail` is how closely OpenAI models look; others ignore it."""
 
     data: bytes
     media_type: str = "image/jpeg"
+    detail: Literal["low", "high", "auto"] | None = None
 
 
 class ModelRequest(Record):
