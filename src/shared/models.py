@@ -204,14 +204,20 @@ class TokenUsage(Record):
 
 
 class ImageScore(Record):
-    """The judge's score for one screenshot's relevance; `Score` is `None` if the reply contained none."""
+    """The judge's score for one screenshot's relevance; `Score` is `None` if the reply contained none.
+
+    With `fidelity = "published"` it is 0 then, as in the published evaluator.
+    """
 
     Response: str
-    Score: int | None = Field(default=None, ge=1, le=5)
+    Score: int | None = Field(default=None, ge=0, le=5)
 
 
 class JudgeInfo(Record):
-    """Who judged: enough to repeat the judgement. `code_checksum` covers the judging code."""
+    """Who judged: enough to repeat the judgement. `code_checksum` covers the judging code.
+
+    `fidelity` says how unreadable replies were taken: `strict` (unscored) or as the `published` evaluator does (0).
+    """
 
     method: str
     model: str
@@ -221,6 +227,8 @@ class JudgeInfo(Record):
     threshold: int
     package_version: str
     code_checksum: str
+    # Left out where it is strict, as in records of older versions.
+    fidelity: str = Field(default="strict", exclude_if=lambda value: value == "strict")
     note: str | None = None
 
 

@@ -29,13 +29,15 @@ def leaderboard(
         typer.echo(json.dumps(objects, indent=2, allow_nan=False, default=str))
         return
     table = Table(title=f"Leaderboard: {query or query_names()[0]}", caption=f"{len(rows)} rows")
-    for number, column in enumerate(columns):
+    # Notes are rare and need their room only then.
+    used = [number for number, name in enumerate(columns) if name != "Note" or any(row[number] for row in rows)]
+    for number in used:
         values = [row[number] for row in rows if row[number] is not None]
         # Not by `isinstance`, because a bool is an int.
         is_number = bool(values) and all(type(value) in (int, float) for value in values)
-        table.add_column(Text(one_line(column)), justify="right" if is_number else "left", overflow="fold")
+        table.add_column(Text(one_line(columns[number])), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
+        table.add_row(*(Text(_cell(row[number])) for number in used))
     Console().print(table)
 
 

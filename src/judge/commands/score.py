@@ -40,6 +40,10 @@ def score(
     max_images: Annotated[int | None, typer.Option(help="Use at most this many screenshots.")] = None,
     votes: Annotated[int | None, typer.Option(help="How often the rubric method votes.")] = None,
     sees_answer: Annotated[bool | None, typer.Option(help="Show the final answer to the judge, as a claim.")] = None,
+    sees_thoughts: Annotated[bool | None, typer.Option(help="Show the thoughts to the judge, as claims.")] = None,
+    fidelity: Annotated[
+        str | None, typer.Option(help="strict, or published: unreadable replies count as 0 (imported prompts).")
+    ] = None,
     max_parallel: Annotated[int, typer.Option(min=1, max=256, help="Trajectories judged at once.")] = DEFAULT_PARALLEL,
     max_calls: Annotated[int | None, typer.Option(help="Model calls at once.")] = None,
     requests_per_minute: Annotated[int | None, typer.Option(help="Limit of the judge model.")] = None,
@@ -65,6 +69,8 @@ def score(
         "max_images": max_images,
         "judge_votes": votes,
         "judge_sees_answer": sees_answer,
+        "judge_sees_thoughts": sees_thoughts,
+        "fidelity": fidelity,
         "judge_max_concurrency": max_calls,
         "judge_requests_per_minute": requests_per_minute,
         "judge_tokens_per_minute": tokens_per_minute,

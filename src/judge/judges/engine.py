@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from judge.config import RunConfig
 from judge.judges.base import Judge, judge_id
-from judge.judges.evidence import actions_block, answer_block, image_part, task_block
+from judge.judges.evidence import actions_block, answer_block, image_part, task_block, thoughts_block
 from judge.judges.prompt_set import PromptSet
 from judge.parsing import Status, parse_status
 from judge.trajectory.record import Trajectory
@@ -46,6 +46,8 @@ class Question(Record):
     order: tuple[int, ...] = (0,)
     reminder: str = "status"
     images: tuple[Path, ...] = ()
+    # The task's own images, which only imported prompts show.
+    input_images: tuple[Path, ...] = ()
     temperature: float = 0.0
     seed: int | None = None
 
@@ -61,10 +63,14 @@ class Session:
         self._costs: list[float | None] = []
 
     async def ask(self, question: Question, parse: Callable[[str], T | None]) -> tuple[T | None, str]:
-        """The parsed reply and its text; `None` when two replies were unusable. Raises `ModelError`."""
+        """The parsed reply and its text; `None` when two replies were unusable. Raises `ModelError`.
+
+        With `fidelity = "published"` the first reply is taken as it is.
+        """
         requests: list[ModelRequest] = []
         text = ""
-        for attempt in range(2):
+        is_published = self._parts.config.fidelity == "published"
+        for attempt in range(1 if is_published else 2):
             # Built only now: a request holds its images' bytes.
             request = self._request(question, remind=attempt > 0)
             requests.append(request)
@@ -75,11 +81,13 @@ class Session:
                 # An answer without usable text counts as an unusable reply, once.
                 if attempt or not isinstance(error, (ModelTruncated, ModelMalformed)):
                     raise
+                if is_published:
+                    return parse(""), ""
                 continue
             text = completion.text
             self._note(question, attempt, request, text, completion.finish_reason, completion)
             # The end of a reply that was cut off is not its conclusion.
-            value = parse(text) if completion.finish_reason != "length" else None
+            value = parse(text) if is_published or completion.finish_reason != "length" else None
             if value is not None:
                 return value, text
         # A later scoring must not get the unusable replies from the cache.
@@ -87,9 +95,11 @@ class Session:
             self._parts.model.discard(request)
         return None, text
 
-    async def ask_status(self, question: Question) -> tuple[Status | None, str]:
+    async def ask_status(
+        self, question: Question, parse: Callable[[str], Status | None] = parse_status
+    ) -> tuple[Status | None, str]:
         """The decision that a reply states, and the reply."""
-        reply: tuple[Status | None, str] = await self.ask(question, parse_status)
+        reply: tuple[Status | None, str] = await self.ask(question, parse)
         return reply
 
     def verdict(self, outcome: VerdictOutcome, reason: str, **fields: Any) -> Verdict:
@@ -116,6 +126,11 @@ class Session:
 
     def _request(self, question: Question, *, remind: bool) -> ModelRequest:
         prompts = self._parts.prompts
+        if prompts.published is not None:
+            reminder = prompts.reminder(question.reminder) if remind else ""
+            return prompts.published.request(
+                question.prompt, question.values, question.images, question.input_images, reminder
+            )
         prompt = prompts.render(question.prompt, question.values)
         text = f"{prompt.user}\n\n{prompts.reminder(question.reminder)}" if remind else prompt.user
         images = tuple(image_part(path) for path in question.images)
@@ -136,7 +151,7 @@ class Session:
         entry = {
             "stage": question.prompt,
             "prompt": "\n\n".join(part for part in request.parts if isinstance(part, str)),
-            "images": [f"{path.parent.name}/{path.name}" for path in question.images],
+            "images": [f"{path.parent.name}/{path.name}" for path in (*question.input_images, *question.images)],
             "reply": reply,
             "finish_reason": finish_reason,
             "asked_again": attempt > 0,
@@ -157,7 +172,7 @@ class ModelJudge(Judge):
     options: ClassVar[tuple[str, ...]] = ("judge_sees_answer",)
 
     def __init__(self, parts: JudgeParts) -> None:
-        parts.prompts.check(self.prompts, self.reminders)
+        parts.prompts.check(self.prompts, self.reminders, is_published=parts.config.fidelity == "published")
         self.parts = parts
         self.config = config = parts.config
         prompts, model = parts.prompts, parts.model.name
@@ -172,6 +187,7 @@ class ModelJudge(Judge):
             threshold=config.score_threshold,
             package_version=parts.package_version,
             code_checksum=parts.code_checksum,
+            fidelity=config.fidelity,
         )
         self._prefetching: set[asyncio.Task[None]] = set()
 
@@ -226,6 +242,7 @@ class ModelJudge(Judge):
             "task_block": task_block(trajectory.task),
             "actions_block": actions_block(trajectory),
             "answer_block": answer_block(trajectory) if self.config.judge_sees_answer else "",
+            "thoughts_block": thoughts_block(trajectory) if self.config.judge_sees_thoughts else "",
             "image_count": len(shown),
             **blocks,
         }

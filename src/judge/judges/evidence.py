@@ -98,7 +98,7 @@ def read_shots(trajectory: Trajectory) -> tuple[Shot, ...]:
     shots: list[Shot] = []
     before = ""
     for place, path in enumerate(trajectory.screenshots, 1):
-        digest = hashlib.sha256(_read(path)).hexdigest()
+        digest = hashlib.sha256(read_image(path)).hexdigest()
         same_as = (shots[-1].same_as or shots[-1].place) if digest == before else None
         shots.append(Shot(place=place, path=path, same_as=same_as))
         before = digest
@@ -112,14 +112,15 @@ def distinct(shots: Sequence[Shot]) -> tuple[Shot, ...]:
 
 def image_part(path: Path) -> ImagePart:
     """A screenshot as part of a request, byte for byte. Raises `TrajectoryError`."""
-    data = _read(path)
+    data = read_image(path)
     media_type = next((name for magic, name in _MEDIA_TYPES if data.startswith(magic)), None)
     if media_type is None:
         raise TrajectoryError(f"{path}: not a JPEG, PNG or WebP image")
     return ImagePart(data=data, media_type=media_type, detail="high")
 
 
-def _read(path: Path) -> bytes:
+def read_image(path: Path) -> bytes:
+    """The bytes of an image. Raises `TrajectoryError`."""
     try:
         return read_file(path, max_bytes=MAX_IMAGE_BYTES)
     except (OSError, ValueError) as error:

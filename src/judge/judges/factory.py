@@ -97,6 +97,11 @@ def open_judge(
 
 def check_judge(config: RunConfig) -> None:
     """Raises `ConfigError` for an unknown judge, or a budget that cannot be kept."""
+    if config.fidelity == "published" and (config.prompts is None or config.judge_method != "webjudge"):
+        raise ConfigError(
+            'config.fidelity: "published" needs webjudge with imported prompts',
+            remedy="run wabe prompts import, and set prompts to its folder",
+        )
     provider, _, name = config.judge_model.partition(":")
     if config.judge_model == OFFLINE:
         if config.judge_method != "webjudge":
