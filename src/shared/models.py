@@ -235,11 +235,14 @@ class JudgeInfo(Record):
 class Verdict(Record):
     """The result of checks or of a judge method for one trajectory: `unscored` if there is no usable answer.
 
-    It is valid only for the trajectory whose digest is `trajectory_sha256`.
+    It is valid only for the trajectory whose digest is `trajectory_sha256`. `flags` has `suspected_injection` where the
+    evidence holds text that speaks to the judge.
     """
 
     outcome: VerdictOutcome
     reason: str
+    # Left out where there are none, as in records of older versions.
+    flags: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     trajectory_sha256: str | None = None
     judge: JudgeInfo | None = None
     key_points: tuple[str, ...] = ()

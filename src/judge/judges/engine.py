@@ -15,6 +15,8 @@ from typing import Any, ClassVar, TypeVar
 from judge.config import RunConfig
 from judge.judges.base import Judge, judge_id
 from judge.judges.evidence import actions_block, answer_block, image_part, task_block, thoughts_block
+from judge.judges.injection import FLAG as INJECTION
+from judge.judges.injection import suspicions
 from judge.judges.prompt_set import PromptSet
 from judge.parsing import Status, parse_status
 from judge.trajectory.record import Trajectory
@@ -213,7 +215,12 @@ class ModelJudge(Judge):
                 verdict = await self.decide(session, trajectory)
         except (ModelError, TrajectoryError) as error:
             verdict = session.verdict("unscored", f"{error.blame}: {error}")
-        return verdict.model_copy(update={"judge": self.info})
+        changes: dict[str, Any] = {"judge": self.info}
+        # Reading all snapshots of a long attempt takes a while.
+        if found := await asyncio.to_thread(suspicions, trajectory):
+            listed = [each.model_dump() for each in found]
+            changes |= {"flags": (INJECTION,), "evidence": {INJECTION: listed, **verdict.evidence}}
+        return verdict.model_copy(update=changes)
 
     async def aclose(self) -> None:
         """Cancel prefetching and close the model."""

@@ -13,7 +13,7 @@ from shared.errors import TrajectoryError
 from shared.files import read_file, reason_of
 from shared.llm.model import ImagePart
 from shared.models import Record, Task
-from shared.text import bounded_line
+from shared.text import bounded_line, split_line
 
 # Bounds, so that nothing a task or a participant writes can crowd the rest out of the judge model's context.
 MAX_TASK_CHARS = 4_000
@@ -69,8 +69,8 @@ def key_points_block(points: Sequence[str]) -> str:
 
 
 def actions_block(trajectory: Trajectory) -> str:
-    """The factual action lines, numbered."""
-    lines = numbered(trajectory.action_history, MAX_ACTION_CHARS)
+    """The factual action lines, numbered; what was typed or chosen is in quotation marks."""
+    lines = numbered([_quoted(line) for line in trajectory.action_history], MAX_ACTION_CHARS)
     return block("actions carried out", lines or ["(no action was carried out)"])
 
 
@@ -79,6 +79,15 @@ def answer_block(trajectory: Trajectory) -> str:
     answer = trajectory.final_answer
     said = bounded_line(answer, MAX_ANSWER_CHARS) if answer and answer.strip() else "(no answer was given)"
     return block("answer handed in by the one being judged, a claim and no evidence", [said])
+
+
+def _quoted(line: str) -> str:
+    """An action line with its value in quotation marks, none of which the value contains; any other text as it is."""
+    parts = split_line(line)
+    if parts is None or not parts[2]:
+        return line
+    value = parts[2].replace('"', "'")
+    return f'{line.removesuffix(parts[2])}"{value}"' if line.endswith(parts[2]) else line
 
 
 def thoughts_block(trajectory: Trajectory) -> str:
@@ -90,7 +99,7 @@ def thoughts_block(trajectory: Trajectory) -> str:
 def reasons_block(reasons: Sequence[str]) -> str:
     """Why each attached screenshot was found relevant, in their order; empty text when there are none."""
     lines = [f"{number}. {bounded_line(text, MAX_LINE_CHARS) or '(no note)'}" for number, text in enumerate(reasons, 1)]
-    return block("notes on the attached screenshots, one each", lines) if lines else ""
+    return block("notes on the attached screenshots, one each, which may repeat what pages say", lines) if lines else ""
 
 
 def read_shots(trajectory: Trajectory) -> tuple[Shot, ...]:
