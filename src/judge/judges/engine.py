@@ -31,13 +31,17 @@ MAX_REASON_CHARS = 2_000
 
 @dataclass(frozen=True)
 class JudgeParts:
-    """What a judge is made with. `package_version` and `code_checksum` go into every verdict."""
+    """What a judge is made with. `package_version` and `code_checksum` go into every verdict.
+
+    `repeat` counts from 1; the verdicts of each repeat of a judge stand in files of their own.
+    """
 
     config: RunConfig
     model: CachedModel
     prompts: PromptSet
     package_version: str
     code_checksum: str
+    repeat: int = 1
 
 
 class Question(Record):
@@ -179,7 +183,8 @@ class ModelJudge(Judge):
         self.config = config = parts.config
         prompts, model = parts.prompts, parts.model.name
         options = {name: getattr(config, name) for name in (*self.options, "off_site")}
-        self.id = judge_id(self.method, model, prompts.checksum, config.score_threshold, options)
+        again = f".r{parts.repeat}" if parts.repeat > 1 else ""
+        self.id = judge_id(self.method, model, prompts.checksum, config.score_threshold, options) + again
         self.info = JudgeInfo(
             method=self.method,
             model=model,
@@ -190,6 +195,7 @@ class ModelJudge(Judge):
             package_version=parts.package_version,
             code_checksum=parts.code_checksum,
             fidelity=config.fidelity,
+            note=f"repeat {parts.repeat}" if again else None,
         )
         self._prefetching: set[asyncio.Task[None]] = set()
 
