@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from judge.commands import OutputDir
-from judge.results.export import FORMATS, export_tasks, read_reference_lengths, validate_folder
+from judge.evaluators.webarena import EvaluatorError, packaged_tasks
+from judge.results.export import FORMATS, WEBARENA, export_tasks, read_reference_lengths, validate_folder
+from judge.results.webarena import export_webarena
 from judge.runner.boundary import EXIT_LOST
 from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
@@ -27,27 +29,55 @@ def export(
     ] = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Write a run as a submission folder in the schema of Online-Mind2Web, or check such a folder."""
+    """Write a run as a submission folder of Online-Mind2Web or WebArena-Verified, or check such a folder."""
     if format_ not in FORMATS:
         raise ConfigError(f"unknown --format {one_line(format_)[:40]!r}", remedy=f"one of: {', '.join(FORMATS)}")
     if (run is None) == (validate is None):
         raise ConfigError("give either a RUN to export or --validate DIR", remedy="such as: wabe export latest")
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
+    settings = Settings.from_environ()
+    if validate is not None and format_ == WEBARENA:
+        _check_package(validate, settings)
+        return
     if validate is not None:
         _report_problems(validate, lengths)
         return
-    store = resolve_run(run or "latest", output_folder(output_dir, Settings.from_environ()))
+    store = resolve_run(run or "latest", output_folder(output_dir, settings))
     target = output or store.folder / "export" / format_
-    results = list(export_tasks((task.folder for task in store.tasks()), target, lengths))
+    folders = (task.folder for task in store.tasks())
+    results = list(export_webarena(folders, target) if format_ == WEBARENA else export_tasks(folders, target, lengths))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
     written = len(results) - len(left_out)
     typer.echo(f"{target}: {written} of {len(results)} tasks written")
     # What was written is checked at once: the user should not learn of mistakes from the benchmark's server.
-    if written:
+    if written and format_ == WEBARENA:
+        _check_package(target, settings)
+    elif written:
         _report_problems(target, lengths)
     if left_out or not results:
+        raise typer.Exit(EXIT_LOST)
+
+
+def _check_package(folder: Path, settings: Settings) -> None:
+    """Have the folder checked by the benchmark's own submission command."""
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such folder", remedy="give the folder of a submission")
+    try:
+        accepted = packaged_tasks(settings, folder)
+    except ConfigError as error:
+        typer.echo(f"note: not checked by the benchmark's own command: {error}", err=True)
+        return
+    except EvaluatorError as error:
+        typer.echo(f"{folder}: {error}", err=True)
+        raise typer.Exit(EXIT_LOST) from None
+    found = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    refused = [name for name in found if not name.isdecimal() or int(name) not in accepted]
+    for name in refused:
+        typer.echo(f"{one_line(name)}: refused by webarena-verified create-submission-pkg")
+    typer.echo(f"{folder}: {len(found) - len(refused)} of {len(found)} submissions are valid")
+    if refused:
         raise typer.Exit(EXIT_LOST)
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +12,15 @@ from pydantic import ValidationError
 from judge.commands import OutputDir
 from judge.commands.reliability import reliability, show
 from judge.config import RunConfig
+from judge.judges.base import Judge
 from judge.judges.factory import METHODS, OFFLINE, check_judge_model, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
+from judge.judges.webarena import METHOD as WEBARENA
+from judge.judges.webarena import WebArenaJudge
 from judge.results.rejudged import take_over
 from judge.results.statistics import exact
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
+from judge.scenario.webarena import read_addresses
 from judge.store import RunStore, output_folder, resolve_run
 from shared.errors import ConfigError
 from shared.llm.limits import Spending
@@ -34,7 +38,10 @@ def score(
     target: Annotated[
         str, typer.Argument(help="A run, a trajectory's folder, or a folder of them.", metavar="RUN_OR_DIR")
     ],
-    method: Annotated[str | None, typer.Option(help=f"One of: {', '.join(METHODS)}.")] = None,
+    method: Annotated[str | None, typer.Option(help=f"One of: {', '.join((*METHODS, WEBARENA))}.")] = None,
+    addresses: Annotated[
+        Path | None, typer.Option("--config", help=f"With {WEBARENA}: the addresses of its sites.", metavar="FILE")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="gemini:MODEL, openai:MODEL, or offline: checks only.")] = None,
     prompts: Annotated[str | None, typer.Option(help="A folder with a prompt set of your own.")] = None,
     threshold: Annotated[int | None, typer.Option(help="Use screenshots with at least this score.")] = None,
@@ -68,8 +75,12 @@ def score(
     runs = output_folder(output_dir, settings)
     folder, run = _folder(target, runs)
     _lock_run(context, run or _run_around(folder))
+    is_webarena = method == WEBARENA
+    if addresses is not None and not is_webarena:
+        raise ConfigError("--config is for --method webarena_verified only", remedy="remove it, or add the method")
+    sites = read_addresses(addresses) if is_webarena else None
     options = {
-        "judge_method": method,
+        "judge_method": None if is_webarena else method,
         "judge_model": model or (None if run else settings.judge_model),
         "prompts": prompts,
         "score_threshold": threshold,
@@ -86,13 +97,22 @@ def score(
         "judge_base_url": base_url,
     }
     given = {name: value for name, value in options.items() if value is not None}
+    is_compared = judges is not None or repeat > 1
+    if is_webarena and is_compared:
+        raise ConfigError("--judges and --repeat are for judge models", remedy=f"leave out --method {WEBARENA}")
     configs = {
-        name: _config(run, {**given, **changes}, names_judge=judges is not None or repeat > 1)
+        name: _config(run, {**given, **changes}, names_judge=is_compared)
         for name, changes in _named_judges(judges).items()
     }
-    plan = _plan(configs, repeat, settings)
-    folders = find_trajectories(folder)[:limit]
-    judging = _judge_all(plan, folders, settings, runs / "cache", max_parallel, again, quiet=as_json)
+    plan = [_Tally("", configs[""], 1, Spending())] if is_webarena else _plan(configs, repeat, settings)
+
+    async def open_(tally: _Tally) -> Judge:
+        if sites is not None:
+            return await WebArenaJudge.open(settings, sites)
+        spending, cache = tally.spending, runs / "cache"
+        return open_judge(tally.config, settings, cache_dir=cache, spending=spending, repeat=tally.repeat)
+
+    judging = _judge_all(plan, find_trajectories(folder)[:limit], open_, max_parallel, again, quiet=as_json)
     try:
         code = run_interruptible(judging)
     except Interrupted:
@@ -153,8 +173,7 @@ def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
 async def _judge_all(
     plan: Sequence["_Tally"],
     folders: Sequence[Path],
-    settings: Settings,
-    cache: Path,
+    open_: Callable[["_Tally"], Awaitable[Judge]],
     max_parallel: int,
     again: bool,
     *,
@@ -164,9 +183,11 @@ async def _judge_all(
     code = EXIT_DONE
     for tally in plan:
         config = tally.config
-        judge = open_judge(config, settings, cache_dir=cache, spending=tally.spending, repeat=tally.repeat)
+        judge = await open_(tally)
         tally.judge_id = judge.id
         tally.quiet = quiet
+        if isinstance(judge, WebArenaJudge):
+            tally.site_of = judge.site_of
         if len(plan) > 1 and not quiet:
             typer.echo(f"judge {judge.id} ({config.judge_method}, {config.judge_model}), repeat {tally.repeat}:")
         try:
@@ -190,6 +211,9 @@ class _Tally:
         self.quiet = False
         self.outcomes: dict[str, str] = {}
         self.judge_id = ""
+        # By site, for a benchmark that reports so: total, success, failure, error (anything else).
+        self.site_of: Callable[[str], str] | None = None
+        self._sites: dict[str, Counter[str]] = {}
         self.counts: Counter[str] = Counter()
         self.kept = 0
         self.updated: tuple[str, ...] = ()
@@ -202,6 +226,9 @@ class _Tally:
         self.counts[scored.outcome] += 1
         self.outcomes[str(scored.folder)] = scored.outcome
         self.kept += scored.kept
+        if self.site_of is not None:
+            outcome = scored.outcome if scored.outcome in ("success", "failure") else "error"
+            self._sites.setdefault(self.site_of(scored.folder.name), Counter()).update(("total", outcome))
         if scored.verdict is not None and not scored.kept:
             usage, cost_usd = scored.verdict.token_usage, scored.verdict.cost_usd
             self._usage += usage
@@ -228,8 +255,12 @@ class _Tally:
             "token_usage": self._usage.model_dump(),
             "cost_usd": self._cost_usd,
             "broken_folders": self.broken,
+            **({"sites": {name: self._site(name) for name in sorted(self._sites)}} if self._sites else {}),
             "updated": list(self.updated),
         }
+
+    def _site(self, name: str) -> dict[str, int]:
+        return {key: self._sites[name][key] for key in ("total", "success", "failure", "error")}
 
     def spent(self) -> str:
         """What the judge model used, cut-off calls included."""
@@ -245,9 +276,13 @@ class _Tally:
             rate = "{} % success ({} to {} %)".format(summary["success_rate"], *summary["confidence_interval_95"])
         counts = ", ".join(f"{summary[name]} {name}" for name in _OUTCOMES)
         tokens = self._usage.input + self._usage.output
+        sites = [
+            f"{name}: {row['total']} tasks, {row['success']} success, {row['failure']} failure, {row['error']} error\n"
+            for name, row in summary.get("sites", {}).items()
+        ]
         line = f"{self.judge_id}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
         updated = f"\nThe run's results.json now has the new verdicts of {len(self.updated)} task(s)."
-        return f"{line}, {_cost(self._cost_usd)}{updated if self.updated else ''}"
+        return f"{''.join(sites)}{line}, {_cost(self._cost_usd)}{updated if self.updated else ''}"
 
 
 def _cost(cost_usd: float | None) -> str:

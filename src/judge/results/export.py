@@ -15,7 +15,8 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_file, read_json, reason_of, write_json
 from shared.models import Record
 
-FORMATS = ("online-mind2web-v2",)
+WEBARENA = "webarena-verified"
+FORMATS = ("online-mind2web-v2", WEBARENA)
 
 
 class Exported(Record):

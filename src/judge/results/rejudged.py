@@ -1,19 +1,24 @@
-"""Later verdicts of a run's own judge update the run's results, so that a verdict's file and the results agree.
+"""Later verdicts that count update the run's results, so that a verdict's file and the results agree.
 
-Verdicts of other judges lie beside them under `verdicts/` and change nothing.
+Those are the verdicts of the run's own judge, and those of WebArena-Verified where `truth` puts them first. Verdicts of
+other judges lie beside them under `verdicts/` and change nothing.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 from judge.judges.rescoring import verdict_on_file
 from judge.results.run_record import judge_id_of, judge_of, outcomes_of
-from judge.results.submission import TaskSummary, build_submission
+from judge.results.submission import TaskSummary, build_submission, decided
 from judge.store import OLDER_RUN_SCHEMAS, RunStore, TaskStore
-from judge.trajectory.files import load_trajectory
+from judge.trajectory.files import load_trajectory, read_attempt
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json
+from shared.models import Verdict
 
 
 def take_over(store: RunStore) -> tuple[str, ...]:
-    """Update `result.json`, `results.json` and `run.json` with the verdicts of the run's own judge.
+    """Update `result.json`, `results.json` and `run.json` with the verdicts that count.
 
     Returns the ids of the tasks whose entry changed. A run without a submission is not finished and stays as it is:
     `--resume` reads the verdicts. A run of an older version is never rewritten.
@@ -27,10 +32,12 @@ def take_over(store: RunStore) -> tuple[str, ...]:
     try:
         before = read_json(path)
         result = before["results"][0]
-        published = {entry["task_id"]: entry["verdict"] for entry in result["detail"]["tasks"]}
-        summaries = [_judged(store.task(str(name)), judge_id_of(record, str(name))) for name in listed]
+        published = {entry["task_id"]: entry for entry in result["detail"]["tasks"]}
+        deciding = {name: _deciding(store.task(name), record) for name in map(str, listed)}
+        record = {**record, "judge_ids": {n: found for n, found in deciding.items() if found != record["judge_id"]}}
+        summaries = [_judged(store.task(name), judge_id) for name, judge_id in deciding.items()]
         # Compared with the submission, which is written last: the next call completes what a kill interrupted.
-        changed = tuple(one.task.task_id for one in summaries if published.get(one.task.task_id) != one.outcome)
+        changed = tuple(one.task.task_id for one in summaries if _differs(published.get(one.task.task_id), one.entry))
         if changed:
             judge, provenance = judge_of(summaries), result["detail"]["provenance"]
             if judge:
@@ -43,7 +50,8 @@ def take_over(store: RunStore) -> tuple[str, ...]:
                 provenance=provenance,
             )
             info = judge.model_dump(mode="json") if judge else None
-            store.write_run({**record, "outcomes": outcomes_of(summaries), "judge": info})
+            by = decided(one.entry for one in summaries)
+            store.write_run({**record, "outcomes": outcomes_of(summaries), "decided_by": by, "judge": info})
             store.write_submission(made)
     except (OSError, ValueError, KeyError, IndexError, TypeError, WabeError) as error:
         raise ConfigError(
@@ -51,6 +59,23 @@ def take_over(store: RunStore) -> tuple[str, ...]:
             remedy="`wabe verify` reports what does not match",
         ) from None
     return changed
+
+
+def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
+    """Whether a task counts as something else now, or by another verdict; older submissions do not name that."""
+    return published is None or any(published.get(key, entry[key]) != entry[key] for key in ("verdict", "decided_by"))
+
+
+def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
+    """The id of the judge whose verdict counts: WebArena-Verified's newest where `truth` puts it first."""
+    own = judge_id_of(record, task.folder.name)
+    config = record.get("config")
+    truth = config.get("truth", "checks") if isinstance(config, Mapping) else "checks"
+    has_checks = own.startswith("checks-") and bool(read_attempt(task.folder).task.checks)
+    if truth == "judge" or (truth == "checks" and has_checks):
+        return own
+    found = sorted(task.folder.glob("verdicts/webarena_verified-*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return found[-1].stem if found else own
 
 
 def _judged(task: TaskStore, judge_id: str) -> TaskSummary:
@@ -61,7 +86,12 @@ def _judged(task: TaskStore, judge_id: str) -> TaskSummary:
     if attempt is None:
         raise TrajectoryError(f"{task.folder / 'result.json'}: not a result of a wabe run")
     verdict = None if attempt.is_aborted else verdict_on_file(task, judge_id, trajectory)
-    if verdict is not None and verdict.outcome != attempt.outcome:
+    counted = attempt.verdict
+    if verdict is not None and (counted is None or _who(verdict) != _who(counted)):
         attempt = attempt.model_copy(update={"verdict": verdict})
         task.write_result(attempt.to_json())
-    return TaskSummary.of(attempt)
+    return TaskSummary.of(attempt, judge_id)
+
+
+def _who(verdict: Verdict) -> tuple[str, str]:
+    return verdict.outcome, verdict.judge.method if verdict.judge else ""

@@ -223,3 +223,18 @@ def test_a_judge_that_cannot_work_is_named_before_any_is_asked(
     assert isinstance(result.exception, ConfigError)
     assert named in str(result.exception)
     assert not server.received
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--method", "webarena_verified"], "--config is missing"),
+        (["--config", "sites.json"], "only"),
+    ],
+)
+def test_the_addresses_of_sites_belong_to_webarenas_evaluator(
+    run: RunStore, arguments: list[str], complaint: str
+) -> None:
+    error = invoke(run, "run-1", *arguments).exception
+    assert isinstance(error, ConfigError)
+    assert complaint in str(error)
