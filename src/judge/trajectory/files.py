@@ -158,11 +158,11 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
     path = folder / "result.json"
     attempt = Attempt.from_json(result, source=str(path))
     is_digested = result["schema_version"] == RESULT_SCHEMA
-    screenshots = tuple(_inside(folder, step.screenshot) for step in attempt.steps if step.screenshot)
+    screenshots = tuple(inside(folder, step.screenshot) for step in attempt.steps if step.screenshot)
     final_look = attempt.final_look
     others = [step.snapshot for step in attempt.observations] + ([final_look.screenshot] if final_look else [])
     for name in filter(None, others):
-        _inside(folder, name)
+        inside(folder, name)
     found = with_digests(folder, result)
     network: Path | None = None
     missing = attempt.network_missing
@@ -237,7 +237,7 @@ def _load_v2(folder: Path, result: dict[str, Any]) -> Trajectory:
         result,
         action_history=tuple(step.action for step in steps[:-1]),
         thoughts=tuple(step.thought for step in steps if isinstance(step.thought, str)),
-        screenshots=tuple(_inside(folder, f"trajectory/{step.screenshot}") for step in steps),
+        screenshots=tuple(inside(folder, f"trajectory/{step.screenshot}") for step in steps),
         final_answer=document.agent_final_answer,
     )
 
@@ -257,13 +257,25 @@ def _foreign(folder: Path, result: Mapping[str, Any], **fields: Any) -> Trajecto
         "reference_length": length if isinstance(length, int) and length >= 1 else None,
         "key_points": tuple(points) if isinstance(points, list) else (),
     }
-    trajectory = Trajectory(folder=folder, task=_validated(Task, folder, known), **fields)
+    given = result.get("input_image_paths")
+    inputs = tuple(name for name in given if isinstance(name, str)) if isinstance(given, list) else ()
+    trajectory = Trajectory(folder=folder, task=_validated(Task, folder, known), input_images=inputs, **fields)
     shown = trajectory.model_dump(mode="json", include={"task", "action_history", "thoughts", "final_answer"})
     try:
         images = [sha256_file(path) for path in trajectory.screenshots]
+        own = {name: _sha256_inside(folder, name) for name in inputs}
     except OSError as error:
         raise TrajectoryError(f"{folder}: {error}") from None
-    return trajectory.model_copy(update={"sha256": sha256_json({**shown, "screenshots": images})})
+    evidence = {**shown, "screenshots": images, **({"input_images": own} if own else {})}
+    return trajectory.model_copy(update={"sha256": sha256_json(evidence)})
+
+
+def _sha256_inside(folder: Path, name: str) -> str | None:
+    """The digest of one of the task's own images; `None` for one that no judge will be shown."""
+    try:
+        return sha256_file(inside(folder, name))
+    except TrajectoryError:
+        return None
 
 
 def _validated(model: type[M], folder: Path, value: Mapping[str, Any]) -> M:
@@ -279,7 +291,7 @@ def _texts(items: tuple[Any, ...] | None, inner: str) -> tuple[str, ...]:
     return tuple(text if isinstance(text, str) else json.dumps(text) for text in texts if text is not None)
 
 
-def _inside(folder: Path, relative: str) -> Path:
+def inside(folder: Path, relative: str) -> Path:
     """A file of the trajectory. One outside its folder is refused, or a result could name any file of the host."""
     target = folder / relative
     if Path(relative).is_absolute() or ".." in Path(relative).parts:

@@ -228,7 +228,8 @@ class Trajectory(Record):
     """An attempt on disk, in whatever layout it was stored: what judges read.
 
     `screenshots` are absolute paths in step order, without that of the final look, which no model sees. Foreign layouts
-    (Online-Mind2Web v1 and v2) have no step records and no `attempt`: `steps` is empty there. `sha256` is the digest of
+    (Online-Mind2Web v1 and v2) have no step records and no `attempt`: `steps` is empty there, and `input_images` are
+    files within the folder that belong to the task, as the recorder named them. `sha256` is the digest of
     the evidence as it is on disk; `is_digested` says that its recorder wrote digests as well, and that they match.
     `network` is the file with the requests, or `network_missing` why there is none.
     """
@@ -238,6 +239,7 @@ class Trajectory(Record):
     action_history: tuple[str, ...]
     thoughts: tuple[str, ...] = ()
     screenshots: tuple[Path, ...] = ()
+    input_images: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
     final_look: Step | None = None
     final_answer: str | None = None
