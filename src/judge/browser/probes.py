@@ -23,14 +23,16 @@ _READ = """async page => {
   const {url, expressions, maxChars} = JSON.parse(%s);
   const session = await page.context().newCDPSession(page);
   const worlds = [];
+  let isHeldUp = false;
   const read = async (expression, world, params) => {
     // Whatever the page has redefined, these operators are the language's own.
     const bounded = `(value => {
       if (typeof value === "string" && value.length > ${maxChars}) throw "a text of more than ${maxChars} characters";
       return value; })((\\n${expression}\\n))`;
-    const asked = {expression: bounded, uniqueContextId: world.uniqueId, silent: true, ...params};
-    // Not `timeout`, which waits for the page's clock.
-    const limit = setTimeout(() => session.send("Runtime.terminateExecution").catch(() => {}), 1000);
+    const asked = {expression: bounded, uniqueContextId: world.uniqueId, silent: true, timeout: 1000, ...params};
+    // In page time `timeout` waits for a clock that stands still. A script of the page that a dialog holds up goes on.
+    const stop = () => isHeldUp || session.send("Runtime.terminateExecution").catch(() => {});
+    const limit = setTimeout(stop, 3000);
     const {result, exceptionDetails} = await session.send("Runtime.evaluate", asked).finally(() => clearTimeout(limit));
     if (exceptionDetails) {
       const {className, description, value} = exceptionDetails.exception ?? {};
@@ -45,7 +47,8 @@ _READ = """async page => {
   };
   try {
     session.on("Runtime.executionContextCreated", ({context}) => worlds.push(context));
-    const asked = [session.send("Page.getFrameTree"), session.send("Runtime.enable")];
+    session.on("Page.javascriptDialogOpening", () => { isHeldUp = true; });
+    const asked = ["Page.getFrameTree", "Page.enable", "Runtime.enable"].map(method => session.send(method));
     const [{frameTree: {frame}}] = await Promise.all(asked);
     const own = worlds.find(({auxData}) => auxData?.isDefault && auxData.frameId === frame.id);
     if (own?.origin !== new URL(url).origin) return expressions.map(() => ({error: "the page was left"}));

@@ -21,6 +21,7 @@ from judge.results.run_record import compared_parts, newest_unfinished, require_
 from judge.runner.boundary import EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
+from judge.runner.restarts import restarts_of
 from judge.runner.terminal import Progress, print_summary
 from judge.scenario.logins import with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, resolved
@@ -125,6 +126,11 @@ def _config(
     notes = tuple(
         f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."
         for name in foreign
+    )
+    notes += tuple(
+        f"Note: site {site.name} is not restarted: that needs a judge that is started here."
+        for site in scenario.sites
+        if site.restart and not is_ours
     )
     # The judge copies them into the submission.
     config["participant_ids"] = {agent.role: agent.agentbeats_id for agent in scenario.participants}
@@ -246,6 +252,7 @@ async def _play(
     async with (
         launched(plan.members, scenario_dir=scenario_dir, environ=environ, logs=logs) as children,
         shown_logs(children if options.show_logs else (), console),
+        restarts_of(plan.scenario.sites if plan.store else (), children) as restarts,
     ):
         if options.serve_only:
             addresses = ", ".join(f"{member.name} at {member.endpoint}" for member in plan.members)
@@ -255,11 +262,21 @@ async def _play(
         try:
             with Progress(console) as progress:
                 return await request_assessment(
-                    plan.members[-1].endpoint, plan.request, FirstTasks(progress), auth_token=settings.auth_token
+                    plan.members[-1].endpoint,
+                    _with(plan.request, restarts),
+                    FirstTasks(progress),
+                    auth_token=settings.auth_token,
                 )
         finally:
             # Before the children are stopped: afterwards all of them have ended.
             crashes += [crash for child in children if (crash := child.crash())]
+
+
+def _with(request: str, restarts: dict[str, str]) -> str:
+    """The request with the addresses at which sites are restarted."""
+    body = json.loads(request)
+    body["config"] |= {"site_restarts": restarts} if restarts else {}
+    return json.dumps(body, ensure_ascii=False, allow_nan=False)
 
 
 def _unusable(error: UnusableParticipant, plan: Plan, options: RunOptions, logs: Path) -> WabeError:

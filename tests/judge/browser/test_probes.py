@@ -30,7 +30,9 @@ Object.defineProperty(window, "throwing", {{get() {{ throw {{toString: () => "pa
 Object.defineProperty(window, "endless", {{get() {{ for (;;); }}}});
 Error.prepareStackTrace = () => "paid";
 </script>"""
+ASKING = "<button onclick='said.textContent = `said ${confirm(1)}`'>Ask</button><p id=said></p>"
 PAGES: dict[str, HostilePage] = {
+    "/asking": ASKING,
     "/": PLAIN,
     "/lying": LYING,
     "/framed": "<iframe src='/lying'></iframe><p id=total>outer</p>",
@@ -119,6 +121,17 @@ async def test_a_page_that_redefines_everything_fools_no_probe(
 async def test_a_getter_that_does_not_end_costs_its_own_value_only(browser: PlaywrightBrowser, site: Site) -> None:
     endless, reward = await read(browser, f"{site.url}lying", "endless", "reward")
     assert (endless.error, reward.value) == ("it did not end", 1)
+
+
+@pytest.mark.e2e
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_dialog_that_opens_meanwhile_keeps_its_script(browser: PlaywrightBrowser, site: Site) -> None:
+    await browser.open(f"{site.url}asking", "real-time")
+    page = await browser.observe()
+    (value,) = await browser.probe(page, ["document.querySelector('button').click()"])
+    assert value == ProbeValue(error=NO_ANSWER)
+    await browser.act("browser_handle_dialog", {"accept": True})
+    assert "said true" in (await browser.observe()).snapshot
 
 
 @pytest.mark.e2e

@@ -76,6 +76,12 @@ def test_an_import_is_a_scenario_that_loads(app: typer.Typer, dataset: str, tmp_
     assert [task.task_id for task in load_scenario(path).tasks] == ["t2", "t5", "t8", "t11"]
 
 
+@pytest.mark.parametrize("arguments", [("--tasks", "click-test"), ("--seeds", "0"), ("{dataset}", "click-test")])
+def test_names_and_seeds_are_not_for_other_datasets(app: typer.Typer, dataset: str, arguments: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match="is for miniwob"):
+        run(app, "import", *(each.format(dataset=dataset) for each in arguments))
+
+
 def test_an_import_without_an_output_is_printed(app: typer.Typer, dataset: str) -> None:
     assert len(tomli.loads(run(app, "import", dataset, "--limit", "2"))["tasks"]) == 2
 
