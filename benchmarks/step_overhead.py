@@ -18,8 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,7 @@ class Watched:
         self._browser.begin_step(number)
 
     def traffic(self) -> Traffic | None:
+        self._notes.asked = self._notes.asked or time.perf_counter()
         return self._browser.traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
@@ -128,6 +129,9 @@ class Notes:
         self.begun: list[float] = []
         self.ready: float | None = None
         self.actions: list[tuple[str, dict[str, Any]]] = []
+        # When its requests were asked for, and when everything was written.
+        self.asked: float | None = None
+        self.closed = 0.0
 
 
 async def _ignore(step: Step) -> None: ...
@@ -144,6 +148,7 @@ async def judged(
     async def watched() -> AsyncIterator[Browser]:
         async with pool.browser(policy) as browser:
             yield Watched(browser, notes)
+            notes.closed = time.perf_counter()
 
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")
     store = TaskStore(folder)
@@ -245,6 +250,21 @@ async def measure(pairs: int, settle: str) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def shop_and_participant() -> Iterator[None]:
+    """Both in processes of their own."""
+    shop = [sys.executable, str(ROOT / "scenarios/demo/site.py"), "--host", "127.0.0.1", "--port", str(SITE)]
+    others = [subprocess.Popen(shop), subprocess.Popen([sys.executable, __file__, "--participant"])]
+    try:
+        wait_for(f"http://127.0.0.1:{SITE}/")
+        wait_for(f"http://127.0.0.1:{PARTICIPANT}/.well-known/agent-card.json")
+        yield
+    finally:
+        for process in others:
+            process.terminate()
+            process.wait()
+
+
 def main() -> None:
     """Start the shop and the participant, measure, say whether the bounds hold."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -255,16 +275,8 @@ def main() -> None:
     if options.participant:
         participant()
         return
-    shop = [sys.executable, str(ROOT / "scenarios/demo/site.py"), "--host", "127.0.0.1", "--port", str(SITE)]
-    others = [subprocess.Popen(shop), subprocess.Popen([sys.executable, __file__, "--participant"])]
-    try:
-        wait_for(f"http://127.0.0.1:{SITE}/")
-        wait_for(f"http://127.0.0.1:{PARTICIPANT}/.well-known/agent-card.json")
+    with shop_and_participant():
         figures = asyncio.run(measure(options.pairs, options.settle))
-    finally:
-        for process in others:
-            process.terminate()
-            process.wait()
     print(json.dumps(figures, indent=2))
     # Real time has no bound: it waits for 500 ms without a change.
     is_page_time = options.settle == "page-time"

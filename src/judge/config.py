@@ -133,6 +133,8 @@ class RunConfig(Table):
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
     # By website, how a task's site gets back to its first state: "static", or an address of its own to POST to.
     site_resets: dict[Url, Url | Literal["static"]] = Field(default_factory=dict, max_length=100)
+    # By website, where the runner restarts the site on a POST. Only the user who started the judge may set it.
+    site_restarts: dict[Url, Url] | None = Field(default=None, max_length=100)
     participant_ids: dict[str, Annotated[OneLine, at_most(200)]] = Field(default_factory=dict)
     shard_index: int = Field(default=0, ge=0)
     num_shards: int = Field(default=1, ge=1)

@@ -384,7 +384,7 @@ async def test_in_a_real_browser_only_the_sites_own_form_counts(
             for number, (trick, (url, passes)) in enumerate(visited.items(), 1):
                 sent = await _sent_from(browser, number, url)
                 trajectory = recorded_attempt(tmp_path / str(number), [ORDERED], [RecordedStep()], website=site.url)
-                write_har(trajectory.folder, sent, Redaction(salt=b"test"), versions={})
+                write_har(trajectory.folder, sent, Redaction(salt=b"test").entry, versions={})
                 (assertion,) = CheckEvaluator().evaluate(trajectory)
                 record_property("outcome", f"{trick}: passed {assertion.passed}; found {assertion.found}")
                 assert assertion.passed is passes, trick

@@ -95,7 +95,7 @@ def write_attempt(task: TaskStore, result: Attempt) -> Attempt:
         files = task.write_final_page(Page(url="", title="", snapshot="- text: the end", screenshot=JPEG + b"end"))
         written = written.model_copy(update={"final_look": look.model_copy(update=files)})
     if result.network is not None:
-        trace = write_har(task.folder, [RecordedRequest().har_entry(1)], Redaction(salt=b"test"), versions={})
+        trace = write_har(task.folder, [RecordedRequest().har_entry(1)], Redaction(salt=b"test").entry, versions={})
         written = written.model_copy(update={"network": trace})
     task.write_result(written.to_json())
     return written

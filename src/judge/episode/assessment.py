@@ -241,6 +241,8 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     result = trajectory.attempt
     if result is None or not trajectory.is_digested:
         raise TrajectoryError(f"{path}: recorded by an older version, without digests")
+    if result.network is not None and trajectory.network is None:
+        raise TrajectoryError(f"{path}: {trajectory.network_missing}")
     # By their dumps, which hold no log-in: one may have been renewed.
     if result.task.model_dump() != task.model_dump():
         raise TrajectoryError(f"{path}: records a different task")

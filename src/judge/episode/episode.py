@@ -348,7 +348,7 @@ class Episode:
                 write_har,
                 self._store.folder,
                 traffic.entries,
-                self._redaction,
+                self._redaction.entry,
                 dropped=traffic.dropped,
                 versions=self._versions,
             )

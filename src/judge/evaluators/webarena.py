@@ -232,7 +232,8 @@ class WebArenaPackage:
 
     async def tasks(self, subset: str | None) -> PackageTasks:
         """The tasks, all of them without a `subset`."""
-        return await self._ask({"op": "tasks", "subset": subset}, PackageTasks)
+        async with self._one_at_a_time:
+            return await self._ask({"op": "tasks", "subset": subset}, PackageTasks)
 
     async def evaluate(
         self, task_id: int, *, instruction: str, answer: str | None, har: Mapping[str, Any]
@@ -262,18 +263,15 @@ class WebArenaPackage:
     async def _evaluate(
         self, task_id: int, instruction: str, answer: str | None, trace: Mapping[str, Any]
     ) -> Evaluation:
-        path = Path(self._folder.name) / f"{task_id}.har"
-        await asyncio.to_thread(write_json, path, trace)
+        path = Path(self._folder.name) / "network.har"
         request = {"op": "evaluate", "task_id": task_id, "instruction": instruction, "answer": answer, "har": str(path)}
-        return await self._ask(request, Evaluation)
+        async with self._one_at_a_time:
+            await asyncio.to_thread(write_json, path, trace)
+            return await self._ask(request, Evaluation)
 
     async def aclose(self) -> None:
         """End the process and whatever it started."""
-        process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL) if sys.platform != "win32" else process.kill()
-            await process.wait()
+        await self._end()
         self._folder.cleanup()
 
     async def _start(self) -> About:
@@ -296,10 +294,9 @@ class WebArenaPackage:
         return await self._exchange({"environments": self._environments}, About, _START_TIMEOUT_S)
 
     async def _ask(self, request: Mapping[str, Any], answer: type[M]) -> M:
-        async with self._one_at_a_time:
-            if self._process is None:
-                await self._start()
-            return await self._exchange(request, answer, _TIMEOUT_S)
+        if self._process is None:
+            await self._start()
+        return await self._exchange(request, answer, _TIMEOUT_S)
 
     async def _exchange(self, request: Mapping[str, Any], model: type[M], timeout_s: float) -> M:
         process = self._process
@@ -330,8 +327,8 @@ class WebArenaPackage:
     async def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL) if sys.platform != "win32" else process.kill()
             await process.wait()
 
     def _last_words(self) -> str:

@@ -25,7 +25,9 @@ from shared.text import one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "google-genai", "openai", "pydantic")
 # Settings that change no result: where and how widely a run is spread.
-_NO_RESULT = frozenset({"run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel"})
+_NO_RESULT = frozenset(
+    {"site_restarts", "run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel"}
+)
 # Settings that may differ when a run is resumed, because no verdict depends on them: how fast and with which budget the
 # judge model is called (a verdict that a budget prevented is unscored, and resuming asks again), and what the other
 # compared parts contain already.
@@ -33,6 +35,8 @@ _NOT_COMPARED = frozenset(
     {
         "run_id",
         "participant_ids",
+        # Ports of the runner, which differ each time; `[[sites]]` are compared by their commands.
+        "site_restarts",
         "max_parallel",
         "judge_timeout_s",
         "judge_max_concurrency",

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapt
 
 from judge.config import AllowedSites, RunConfig
 from judge.sites import origin_of
-from shared.access import Credentials, DeclaredState
+from shared.access import Credentials, DeclaredState, StateContent
 from shared.checks import MAX_CHECKS, MAX_EXPRESSIONS, Check, expressions_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
@@ -170,15 +170,25 @@ class SiteEntry(_Process):
     """A local website that is started before the agents (a demo shop, a manual).
 
     `static`: nothing that a participant does there outlasts its browser. `reset_url`: a POST brings the site back to
-    its first state. `storage_state` and `http_credentials` are those of each task on the site that has none of its own.
+    its first state; `restart`: starting `cmd` again does. `storage_state` and `http_credentials` are those of each task
+    on the site that has none of its own.
     """
 
     name: Name
     endpoint: Endpoint
     static: bool = False
     reset_url: Url | None = None
+    restart: bool = False
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
+
+    @model_validator(mode="after")
+    def _has_one_way_back(self) -> Self:
+        if self.restart and self.cmd is None:
+            raise Invalid("needs a cmd", "add the command that starts the site, or use reset_url", key="restart")
+        if sum((self.static, self.restart, self.reset_url is not None)) > 1:
+            raise Invalid("more than one of static, reset_url and restart", "keep one", key="restart")
+        return self
 
     @property
     def reset(self) -> str | None:
@@ -304,6 +314,8 @@ class RequestBody(Table):
     ]
     config: dict[str, Any] = Field(default_factory=dict)
     tasks: Any = None
+    # By the name that tasks use for them.
+    storage_states: Annotated[dict[str, StateContent], at_most(1000)] = Field(default_factory=dict, repr=False)
     launch: Launch | None = None
 
 

@@ -163,8 +163,16 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
     others = [step.snapshot for step in attempt.observations] + ([final_look.screenshot] if final_look else [])
     for name in filter(None, others):
         _inside(folder, name)
-    network = _inside(folder, attempt.network.file) if attempt.network else None
     found = with_digests(folder, result)
+    network: Path | None = None
+    missing = attempt.network_missing
+    if attempt.network is not None:
+        network = folder / attempt.network.file
+        if network.parent != folder:
+            raise TrajectoryError(f"{path}: {attempt.network.file[:100]!r} points outside its folder")
+        if found["network"]["sha256"] is None:
+            # Whoever passes a run on may withhold its requests: what needs them is unscored, and the rest is as it was.
+            found["network"], network, missing = result["network"], None, f"{attempt.network.file}: no such file"
     try:
         if is_digested and (problem := next(evidence_problems(result, found), None)):
             raise TrajectoryError(f"{folder}/{problem}", remedy="resume the run to play this task again")
@@ -187,6 +195,7 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
         sha256=sha256,
         is_digested=is_digested,
         network=network,
+        network_missing=missing,
         attempt=attempt,
     )
 

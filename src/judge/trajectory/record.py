@@ -230,7 +230,7 @@ class Trajectory(Record):
     `screenshots` are absolute paths in step order, without that of the final look, which no model sees. Foreign layouts
     (Online-Mind2Web v1 and v2) have no step records and no `attempt`: `steps` is empty there. `sha256` is the digest of
     the evidence as it is on disk; `is_digested` says that its recorder wrote digests as well, and that they match.
-    `network` is the file with the requests; it is `None` where they were not recorded.
+    `network` is the file with the requests, or `network_missing` why there is none.
     """
 
     folder: Path
@@ -247,6 +247,7 @@ class Trajectory(Record):
     sha256: str | None = None
     is_digested: bool = False
     network: Path | None = None
+    network_missing: str | None = None
     attempt: Attempt | None = None
 
     @property

@@ -1,4 +1,5 @@
 import json
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,31 @@ def test_a_task_whose_website_cannot_be_opened_cannot_be_tried(app: typer.Typer,
     output = run(app, "validate", "--try", path, code=2)
     assert output.startswith(f"{path}: task gone cannot be tried: ")
     assert "valid" not in output
+
+
+def test_checks_that_a_recording_cannot_decide_are_mistakes(app: typer.Typer, tmp_path: Path) -> None:
+    check = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"note": "s3cr3t!"}}
+    path = Path(scenario_file(tmp_path, checked("t", "http://shop.test/", check)))
+    text = path.read_text()
+    path.write_text(re.sub(r"^\[config\]$", "[config]\nrecord_network = false", text, count=1, flags=re.MULTILINE))
+    assert "task t: check 1: requests are not recorded: remove record_network = false" in run(
+        app, "validate", str(path), code=2
+    )
+    path.write_text(re.sub(r"^\[config\]$", '[config]\nsecrets = ["s3cr3t!"]', text, count=1, flags=re.MULTILINE))
+    said = run(app, "validate", str(path), code=2)
+    assert "check 1: a value that it expects is listed in secrets" in said
+    assert "s3cr3t!" not in said
+
+
+def test_a_secret_that_is_too_short_is_refused_without_showing_it(app: typer.Typer, tmp_path: Path) -> None:
+    path = Path(scenario_file(tmp_path, a_task()))
+    path.write_text(
+        re.sub(r"^\[config\]$", '[config]\nsecrets = ["xyz"]', path.read_text(), count=1, flags=re.MULTILINE)
+    )
+    said = run(app, "validate", str(path), code=2)
+    assert "secrets" in said
+    assert "3 characters, where a secret has 4 to 1000" in said
+    assert "xyz" not in said
 
 
 @pytest.mark.parametrize(

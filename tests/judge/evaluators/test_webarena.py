@@ -151,6 +151,15 @@ def test_a_pattern_that_the_evaluator_would_match_is_no_success(
     assert "regular expression" in made.refusal
 
 
+def test_a_pattern_that_never_ends_is_the_participants_fault(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webarena, "_TIMEOUT_S", 2.0)
+    endless = biography("%5E(a|a)*(.*)*(.*)*(.*)*(.*)*(.*)*(.*)*(.*)*!%24")
+    made = package.evaluate(BIOGRAPHY, DONE, har(entry(FORUM), endless))
+    assert made.result is None
+    assert made.refusal is not None
+    assert made.refusal.startswith("an address or a form field cannot be read")
+
+
 def test_a_list_of_guesses_is_no_success(package: Package) -> None:
     answer: dict[str, Any] = {"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["?"]}
     asked = package.evaluate(BEST_SELLER, json.dumps(answer), har(entry(ADMIN)))

@@ -156,14 +156,17 @@ def test_a_request_carries_the_content_and_the_judge_reads_it(tmp_path: Path) ->
     (task,) = logged_in(tmp_path, task=STATE + LOGIN, cookies=[cookie("127.0.0.1")])
     path = tmp_path / "s.toml"
     path.write_text(path.read_text().replace('role = "p"', 'role = "p"\nendpoint = "http://127.0.0.1:9019"'))
-    text = request_text(load_scenario(path), tasks=(task,))
-    assert parse_request(text, lambda _: ()).tasks == (task,)
+    tasks = (task, task.model_copy(update={"task_id": "u"}), Task(task_id="v", website=task.website, task="x"))
+    text = request_text(load_scenario(path), tasks=tasks)
+    assert parse_request(text, lambda _: ()).tasks == tasks
+    # Once, however many tasks share it.
+    assert text.count("cookie-value") == 1
 
 
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        ({"storage_state": "/etc/shadow"}, "task t: key 'storage_state': a file's name (send the content of the file)"),
+        ({"storage_state": "/etc/shadow"}, "task t: key 'storage_state': '/etc/shadow' is not in storage_states ("),
         (
             {"storage_state": {"cookies": [cookie("ads.example")]}},
             "task t: key 'storage_state': cookie 1 is of",
@@ -176,6 +179,17 @@ def test_a_request_names_no_file_and_logs_in_nowhere_else(keys: dict[str, Any], 
     text = json.dumps({"participants": {"p": "http://127.0.0.1:9019"}, "config": {"tasks": [task]}})
     _, said = value_or_complaint(lambda: parse_request(text, lambda _: ()))
     assert said.startswith(f"assessment request: {expected}"), said
+
+
+@pytest.mark.parametrize(
+    ("state", "problem"),
+    [({"cookies": [{"value": "hunter-2"}]}, "cookies[0].name: missing"), ("hunter-2", "not a table")],
+)
+def test_a_storage_state_of_a_request_is_checked_without_showing_it(state: object, problem: str) -> None:
+    body = {"participants": {"p": "http://127.0.0.1:9019"}, "storage_states": {"a": state}}
+    _, said = value_or_complaint(lambda: parse_request(json.dumps(body), lambda _: ()))
+    assert said.startswith(f"assessment request: storage_states, key 'a': {problem}")
+    assert "hunter-2" not in said
 
 
 def test_a_variable_in_a_request_is_not_resolved(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ PARTS = (
 def written(folder: Path, *entries: dict[str, Any], redaction: Redaction = PLAIN, dropped: int = 0) -> dict[str, Any]:
     """The HAR file's log."""
     versions = {"browser": "Chromium 156.0"}
-    trace = write_har(folder, entries, redaction, dropped=dropped, versions=versions)
+    trace = write_har(folder, entries, redaction.entry, dropped=dropped, versions=versions)
     path = folder / NETWORK_FILE
     assert (trace.sha256, trace.entries) == (sha256_file(path), len(entries))
     return dict(json.loads(path.read_bytes())["log"])
