@@ -1,4 +1,4 @@
-"""`wabe export`: a run as a submission folder of another benchmark, and the check of such folders."""
+"""`wabe export`: a run in the layout of another benchmark, and the check of submission folders."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,17 +6,18 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import OutputDir
-from judge.results.export import FORMATS, export_tasks, read_reference_lengths, validate_folder
+from judge.commands import RUN_HELP, OutputDir, TasksFile
+from judge.results.export import FORMATS, export_tasks, read_reference_lengths, validate_folder, write_tasks
+from judge.results.folders import resolve_store
 from judge.runner.boundary import EXIT_LOST
-from judge.store import output_folder, resolve_run
+from judge.store import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.text import one_line
 
 
 def export(
-    run: Annotated[str | None, typer.Argument(help="A run id, a run's folder, or latest.", metavar="RUN")] = None,
+    run: Annotated[str | None, typer.Argument(help=RUN_HELP, metavar="RUN")] = None,
     format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(FORMATS)}.")] = FORMATS[0],
     output: Annotated[Path | None, typer.Option(help="Where to write; default: export/ in the run's folder.")] = None,
     validate: Annotated[
@@ -25,9 +26,10 @@ def export(
     dataset: Annotated[
         Path | None, typer.Option(help="Dataset file (JSON) with the human reference lengths.", metavar="FILE")
     ] = None,
+    tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Write a run as a submission folder in the schema of Online-Mind2Web, or check such a folder."""
+    """Write a run in the schema of Online-Mind2Web or in webeval's layout, or check a submission folder."""
     if format_ not in FORMATS:
         raise ConfigError(f"unknown --format {one_line(format_)[:40]!r}", remedy=f"one of: {', '.join(FORMATS)}")
     if (run is None) == (validate is None):
@@ -36,17 +38,19 @@ def export(
     if validate is not None:
         _report_problems(validate, lengths)
         return
-    store = resolve_run(run or "latest", output_folder(output_dir, Settings.from_environ()))
-    target = output or store.folder / "export" / format_
-    results = list(export_tasks((task.folder for task in store.tasks()), target, lengths))
+    store = resolve_store(run or "latest", output_folder(output_dir, Settings.from_environ()), tasks)
+    target = output or store.derived / "export" / format_
+    results = list(export_tasks(store.tasks(), target, lengths, format_=format_))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
     written = len(results) - len(left_out)
     typer.echo(f"{target}: {written} of {len(results)} tasks written")
     # What was written is checked at once: the user should not learn of mistakes from the benchmark's server.
-    if written:
+    if written and format_ == FORMATS[0]:
         _report_problems(target, lengths)
+    elif written:
+        write_tasks(store.tasks(), target / "tasks.json")
     if left_out or not results:
         raise typer.Exit(EXIT_LOST)
 

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from judge.commands import OutputDir
+from judge.commands import OutputDir, TasksFile
 from judge.config import RunConfig
 from judge.judges.factory import METHODS, OFFLINE, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
+from judge.results.folders import give_tasks
 from judge.results.rejudged import take_over
 from judge.results.statistics import exact
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
@@ -50,6 +51,7 @@ def score(
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N trajectories.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Also judge what this judge has already judged.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
     """Judge stored trajectories again. Each judge's verdicts are kept side by side under verdicts/."""
@@ -74,7 +76,10 @@ def score(
     }
     config = _config(run, {name: value for name, value in options.items() if value is not None})
     tally = _Tally(quiet=as_json)
-    judging = _judge(find_trajectories(folder)[:limit], config, settings, runs / "cache", max_parallel, again, tally)
+    found = find_trajectories(folder)
+    if tasks is not None:
+        give_tasks(found, tasks)
+    judging = _judge(found[:limit], config, settings, runs / "cache", max_parallel, again, tally)
     try:
         code = run_interruptible(judging)
     except Interrupted:

@@ -58,7 +58,7 @@ def _judged(task: TaskStore, judge_id: str) -> TaskSummary:
     # Compares digests first: files that were changed since must not be written again with a digest that fits.
     trajectory = load_trajectory(task.folder)
     attempt = trajectory.attempt
-    if attempt is None:
+    if attempt is None or trajectory.is_foreign:
         raise TrajectoryError(f"{task.folder / 'result.json'}: not a result of a wabe run")
     verdict = None if attempt.is_aborted else verdict_on_file(task, judge_id, trajectory)
     if verdict is not None and verdict.outcome != attempt.outcome:

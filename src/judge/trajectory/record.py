@@ -16,6 +16,8 @@ RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read only: they can be shown, scored and verified, and are never rewritten.
 OLDER_RESULT_SCHEMAS = ("wabe-1",)
 MAX_THOUGHT_CHARS = 4000
+# The flag of evidence that comes from the agent itself: the judge has not seen the browser.
+SELF_RECORDED = "self_recorded"
 # Attempts that ended for reasons outside the participant; they count for nothing.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
 # Keys of `result.json` with the same name and value as the field of the record.
@@ -39,6 +41,8 @@ class Attempt(Record):
     `final_look` is the page after the end, where no step shows it. `navigations` are those after the last step or
     final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
     `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none.
+    `self_recorded`: the evidence comes from the agent itself. `participant_usage` is what a foreign layout says that
+    the agent used.
     """
 
     task: Task
@@ -59,6 +63,8 @@ class Attempt(Record):
     navigations: tuple[Navigation, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
     settle: str | None = None
+    self_recorded: bool = False
+    participant_usage: TokenUsage | None = None
 
     @property
     def is_aborted(self) -> bool:
@@ -116,8 +122,9 @@ class Attempt(Record):
 
     @property
     def flags(self) -> list[str]:
-        """The flags of all steps (such as `off_site`), each once, in order."""
-        return list(dict.fromkeys(flag for step in self.observations for flag in step.flags))
+        """The flags of all steps (such as `off_site`), each once, in order, and whether it is self-recorded."""
+        own = [SELF_RECORDED] * self.self_recorded
+        return list(dict.fromkeys([*own, *(flag for step in self.observations for flag in step.flags)]))
 
     def to_json(self) -> dict[str, Any]:
         """The contract's `result.json`, readable by the Online-Mind2Web evaluator (v1).
@@ -137,6 +144,7 @@ class Attempt(Record):
             "agent_final_answer": self.final_answer,
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             "settle": self.settle,
+            **({SELF_RECORDED: True} if self.self_recorded else {}),
             "is_aborted": self.is_aborted,
             "attempt": self.number,
             "flags": self.flags,
@@ -178,6 +186,7 @@ class Attempt(Record):
                     "participant_s": times.get("participant_s", 0.0),
                     "navigations": value.get("navigations", ()),
                     "settle": value.get("settle"),
+                    "self_recorded": value.get(SELF_RECORDED, False),
                 }
             )
         except KeyError as error:
@@ -203,8 +212,9 @@ class Attempt(Record):
 class Trajectory(Record):
     """An attempt on disk, in whatever layout it was stored: what judges read.
 
-    `screenshots` are absolute paths in step order, without that of the final look, which no model sees. Foreign layouts
-    (Online-Mind2Web v1 and v2) have no step records and no `attempt`: `steps` is empty there. `sha256` is the digest of
+    `screenshots` are absolute paths in step order, without that of the final look, which no model sees. The flat lists
+    of Online-Mind2Web (v1 and v2) have no step records: `steps` is empty there. `attempt` is the whole record; of a
+    foreign layout (`is_foreign`) it holds what is known, and is for display and export only. `sha256` is the digest of
     the evidence as it is on disk; `is_digested` says that its recorder wrote digests as well, and that they match.
     """
 
@@ -222,6 +232,7 @@ class Trajectory(Record):
     sha256: str | None = None
     is_digested: bool = False
     attempt: Attempt | None = None
+    is_foreign: bool = False
 
     @property
     def observations(self) -> tuple[Step, ...]:
@@ -232,8 +243,9 @@ class Trajectory(Record):
 def evidence_sha256(result: Mapping[str, Any]) -> str:
     """The digest of a trajectory, from its `result.json`: the steps in it carry the digests of their files."""
     evidence = {key: result.get(key) for key in _EVIDENCE}
-    if (final_look := result.get("final_look")) is not None:
-        evidence["final_look"] = final_look
+    for key in ("final_look", SELF_RECORDED):
+        if (value := result.get(key)) is not None:
+            evidence[key] = value
     return sha256_json(evidence)
 
 
