@@ -11,10 +11,11 @@ from pydantic import ValidationError
 
 from judge.commands import OutputDir, TasksFile
 from judge.config import RunConfig
+from judge.judges.base import Judge
 from judge.judges.factory import METHODS, OFFLINE, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
 from judge.results.folders import give_tasks
-from judge.results.rejudged import take_over
+from judge.results.rejudged import adopt, take_over
 from judge.results.statistics import exact
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.store import RunStore, output_folder, resolve_run
@@ -86,7 +87,9 @@ def score(
         raise Interrupted(f"interrupted; {tally.spent()}", remedy="run it again to continue") from None
     try:
         # Verdicts of the run's own judge update its results; those of other judges stay beside them.
-        tally.updated = take_over(run) if run else ()
+        if run and tally.judge:
+            adopt(run, config, tally.judge)
+            tally.updated = take_over(run)
     except ConfigError as error:
         # The verdicts are written and paid for, so their summary is printed all the same.
         typer.echo(f"error: {error}", err=True)
@@ -106,7 +109,7 @@ async def _judge(
 ) -> int:
     """Judge the trajectories. Returns the exit code."""
     judge = open_judge(config, settings, cache_dir=cache, spending=tally.spending)
-    tally.judge_id = judge.id
+    tally.judge = judge
     try:
         await score_all(
             folders, judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=tally.take
@@ -121,7 +124,7 @@ class _Tally:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self.judge_id = ""
+        self.judge: Judge | None = None
         self.counts: Counter[str] = Counter()
         self.kept = 0
         self.updated: tuple[str, ...] = ()
@@ -150,7 +153,7 @@ class _Tally:
         successes, decided = self.counts["success"], self.counts["success"] + self.counts["failure"]
         interval = [round(100 * bound, 1) for bound in exact(successes, decided)]
         return {
-            "judge": self.judge_id,
+            "judge": self.judge.id if self.judge else "",
             "trajectories": self.counts.total(),
             **{name: self.counts[name] for name in _OUTCOMES},
             "kept": self.kept,
@@ -176,7 +179,7 @@ class _Tally:
             rate = "{} % success ({} to {} %)".format(summary["success_rate"], *summary["confidence_interval_95"])
         counts = ", ".join(f"{summary[name]} {name}" for name in _OUTCOMES)
         tokens = self._usage.input + self._usage.output
-        line = f"{self.judge_id}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
+        line = f"{summary['judge']}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
         updated = f"\nThe run's results.json now has the new verdicts of {len(self.updated)} task(s)."
         return f"{line}, {_cost(self._cost_usd)}{updated if self.updated else ''}"
 

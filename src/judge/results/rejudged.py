@@ -3,44 +3,80 @@
 Verdicts of other judges lie beside them under `verdicts/` and change nothing.
 """
 
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from judge.config import RunConfig
+from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
-from judge.results.run_record import judge_id_of, judge_of, outcomes_of
+from judge.results.run_record import (
+    environment_of,
+    judge_id_of,
+    judge_of,
+    outcomes_of,
+    provenance,
+    settings_checksum,
+)
 from judge.results.submission import TaskSummary, build_submission
 from judge.store import OLDER_RUN_SCHEMAS, RunStore, TaskStore
-from judge.trajectory.files import load_trajectory
+from judge.trajectory.files import load_trajectory, read_attempt
+from judge.trajectory.record import SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json
+from shared.models import JudgeInfo
+
+
+def adopt(store: RunStore, config: RunConfig, judge: Judge) -> None:
+    """Make a judge the own one of a self-recorded run that has none yet, if it has decided anything there."""
+    record = store.read_run() or {}
+    if not record.get(SELF_RECORDED) or record.get("judge_id") is not None:
+        return
+    decided, judge_ids = False, {}
+    for task in store.tasks():
+        with contextlib.suppress(TrajectoryError):
+            judge_ids[task.name] = judge.judges_of(read_attempt(task.folder).task)[0].id
+            verdict = task.read_verdict(judge_ids[task.name])
+            decided = decided or (verdict is not None and verdict.outcome != "unscored")
+    if decided:
+        settings = config.model_dump(mode="json")
+        own = {"config": settings, "config_checksum": settings_checksum(settings), "judge_model": config.judge_model}
+        store.write_run({**record, **own, "judge_id": judge.id, "judge_ids": judge_ids})
 
 
 def take_over(store: RunStore) -> tuple[str, ...]:
     """Update `result.json`, `results.json` and `run.json` with the verdicts of the run's own judge.
 
     Returns the ids of the tasks whose entry changed. A run without a submission is not finished and stays as it is:
-    `--resume` reads the verdicts. A run of an older version is never rewritten.
+    `--resume` reads the verdicts. A self-recorded one gets its submission here. A run of an older version is never
+    rewritten.
     Raises `ConfigError` when something cannot be read or written.
     """
     record = store.read_run() or {}
     path = store.folder / "results.json"
     listed, is_older = record.get("task_ids"), record.get("schema_version") in OLDER_RUN_SCHEMAS
-    if is_older or not isinstance(record.get("judge_id"), str) or not isinstance(listed, list) or not path.is_file():
+    if is_older or not isinstance(record.get("judge_id"), str) or not isinstance(listed, list):
+        return ()
+    if not path.is_file() and not record.get(SELF_RECORDED):
         return ()
     try:
-        before = read_json(path)
+        before = read_json(path) if path.is_file() else _unjudged(record)
         result = before["results"][0]
         published = {entry["task_id"]: entry["verdict"] for entry in result["detail"]["tasks"]}
         summaries = [_judged(store.task(str(name)), judge_id_of(record, str(name))) for name in listed]
         # Compared with the submission, which is written last: the next call completes what a kill interrupted.
         changed = tuple(one.task.task_id for one in summaries if published.get(one.task.task_id) != one.outcome)
         if changed:
-            judge, provenance = judge_of(summaries), result["detail"]["provenance"]
+            judge = judge_of(summaries)
+            made_with = result["detail"]["provenance"] or _provenance(record, summaries, judge)
             if judge:
-                provenance |= {"judge_code_checksum": judge.code_checksum, "prompt_checksum": judge.prompt_checksum}
+                made_with |= {"judge_code_checksum": judge.code_checksum, "prompt_checksum": judge.prompt_checksum}
             made = build_submission(
                 role=result["winner"],
                 participant_ids=before["participants"],
                 results=summaries,
                 judge=judge,
-                provenance=provenance,
+                provenance=made_with,
             )
             info = judge.model_dump(mode="json") if judge else None
             store.write_run({**record, "outcomes": outcomes_of(summaries), "judge": info})
@@ -51,6 +87,19 @@ def take_over(store: RunStore) -> tuple[str, ...]:
             remedy="`wabe verify` reports what does not match",
         ) from None
     return changed
+
+
+def _unjudged(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in for the submission of a self-recorded run before its first one."""
+    role = next(iter(record["participants"]))
+    return {"participants": {}, "results": [{"winner": role, "detail": {"tasks": [], "provenance": {}}}]}
+
+
+def _provenance(record: Mapping[str, Any], summaries: list[TaskSummary], judge: JudgeInfo | None) -> dict[str, Any]:
+    config = RunConfig.model_validate(record["config"])
+    tasks = [summary.task for summary in summaries]
+    environment = environment_of(summaries)
+    return provenance(config=config, tasks=tasks, judge=judge, environment=environment, run_id=record["run_id"])
 
 
 def _judged(task: TaskStore, judge_id: str) -> TaskSummary:

@@ -1,4 +1,4 @@
-"""Reads one trajectory folder: our own runs, the Online-Mind2Web layouts (v1: flat lists; v2: action steps), webeval.
+"""Reads one trajectory folder: our own runs, Online-Mind2Web (v1: flat lists; v2: action steps), and other layouts.
 
 Source of Online-Mind2Web's layouts: its official evaluator (arXiv:2504.01382). It drops the last action of a v2 folder,
 which is the agent's final statement and no fact; so does this reader.
@@ -7,18 +7,32 @@ which is the agent's final statement and no fact; so does this reader.
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA, from_document, inside, validated
-from judge.trajectory.formats import webeval
+from judge.trajectory.formats import browser_use, webeval
 from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory, evidence_sha256, first_mistake
 from shared.errors import TrajectoryError
 from shared.files import read_file, read_json, reason_of, sha256_file
 from shared.models import Step, Verdict
+
+
+class _Layout(NamedTuple):
+    """A layout of another tool: the files that tell it, how it is read, and the verdicts that its evaluators left."""
+
+    files: Callable[[Path], list[Path]]
+    load: Callable[[Path], Trajectory]
+    verdicts: Callable[[Path], dict[str, Verdict]]
+
+
+_LAYOUTS = (
+    _Layout(webeval.answer_files, webeval.load, webeval.verdicts),
+    _Layout(browser_use.history_files, browser_use.load, browser_use.verdicts),
+)
 
 
 class _V1(BaseModel):
@@ -45,8 +59,9 @@ class _V2(BaseModel):
 def load_trajectory(folder: Path | str) -> Trajectory:
     """Read a task folder. Raises `TrajectoryError`, which names the file and what is wrong with it."""
     folder = Path(folder)
-    if not _has_result(folder) and webeval.answer_files(folder):
-        return webeval.load(folder)
+    layout = _layout(folder)
+    if layout is not None:
+        return layout.load(folder)
     result = read_result(folder)
     schema = result.get("schema_version")
     if schema == V2_SCHEMA or (schema is None and _is_v2(result.get("action_history"))):
@@ -59,16 +74,20 @@ def load_trajectory(folder: Path | str) -> Trajectory:
 
 def is_trajectory(folder: Path) -> bool:
     """Whether a folder is that of one trajectory, readable or not."""
-    return _has_result(folder) or bool(webeval.answer_files(folder))
+    return os.path.lexists(folder / "result.json") or _layout(folder) is not None
 
 
 def foreign_verdicts(folder: Path) -> dict[str, Verdict]:
     """The verdicts that other evaluators left with a trajectory, by an id like those of our judges."""
-    return {} if _has_result(folder) else webeval.verdicts(folder)
+    layout = _layout(folder)
+    return {} if layout is None else layout.verdicts(folder)
 
 
-def _has_result(folder: Path) -> bool:
-    return os.path.lexists(folder / "result.json")
+def _layout(folder: Path) -> "_Layout | None":
+    """The layout of a folder without a `result.json`; `None` for those with one, which are read here."""
+    if os.path.lexists(folder / "result.json"):
+        return None
+    return next((layout for layout in _LAYOUTS if layout.files(folder)), None)
 
 
 def read_result(folder: Path, *, source: str = "") -> dict[str, Any]:

@@ -16,6 +16,7 @@ from judge.trajectory.record import Attempt, Trajectory, first_mistake
 from shared.errors import TrajectoryError
 from shared.files import read_json, reason_of, sha256_file, sha256_json
 from shared.models import Action, Outcome, Step, Task, TokenUsage
+from shared.text import one_line
 
 V2_SCHEMA = "online-mind2web-v2"
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
@@ -62,17 +63,21 @@ def validated(model: type[M], folder: Path, value: Any, *, name: str = "result.j
         raise TrajectoryError(f"{folder / name}: {first_mistake(error)}") from None
 
 
-def read_task_file(folder: Path) -> dict[str, Any]:
-    """The keys of the folder's `task.json`, empty where there is none. Raises `TrajectoryError`."""
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises `TrajectoryError`."""
     try:
-        value = read_json(folder / TASK_FILE)
-    except FileNotFoundError:
-        return {}
+        value = read_json(path)
     except (OSError, ValueError) as error:
-        raise TrajectoryError(f"{folder / TASK_FILE}: {reason_of(error)}") from None
+        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
     if not isinstance(value, dict):
-        raise TrajectoryError(f"{folder / TASK_FILE}: expected a JSON object, found {type(value).__name__}")
+        raise TrajectoryError(f"{path}: expected a JSON object, found {type(value).__name__}")
     return value
+
+
+def plain(value: object, limit: int = 400) -> str:
+    """Foreign text as part of an action line: in one line, bounded, without its brackets."""
+    text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
+    return " ".join(one_line(text, limit).replace("<", "‹").replace(">", "›").split())
 
 
 def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Task:
@@ -80,7 +85,8 @@ def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Tas
 
     Raises `TrajectoryError` where nothing tells its text.
     """
-    known = {**known, **read_task_file(folder)}
+    path = folder / TASK_FILE
+    known = {**known, **(read_object(path) if path.is_file() else {})}
     task, level, length, points = (
         known.get(key) for key in ("task", "level", "reference_length", "scenario_key_points")
     )

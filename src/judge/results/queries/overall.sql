@@ -3,7 +3,7 @@
 -- One row a submission, best first; incomplete ones rank below all others, so that a lost task cannot win a place.
 -- What a file states is believed only as far as its tasks bear it out, and older files state nothing: both values are
 -- made from the tasks' verdicts or the counts, whichever lose more, and the worse of stated and made is shown. NULL
--- where a file has neither.
+-- where a file has neither. Recorded by the agent: the evidence of a task comes from the agent itself.
 -- Read as JSON, so that a page with none but older files gives rows and no error. The id is looked up by a JSON
 -- pointer, since a role may have any name.
 WITH entries AS (
@@ -28,7 +28,9 @@ stated AS (
            TRY_CAST(result ->> '/detail/unscored_tasks' AS BIGINT) + TRY_CAST(result ->> '/detail/aborted_tasks' AS BIGINT)
          ) AS lost,
          TRY_CAST(result ->> '/detail/success_rate_of_all' AS DOUBLE) AS rate_of_all,
-         TRY_CAST(result ->> '/detail/is_complete' AS BOOLEAN) AS is_complete
+         TRY_CAST(result ->> '/detail/is_complete' AS BOOLEAN) AS is_complete,
+         COALESCE(TRY_CAST(result ->> '/detail/self_recorded' AS BOOLEAN), FALSE)
+           OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded
   FROM entries LEFT JOIN lost USING (number)
 ),
 made AS (
@@ -43,5 +45,5 @@ shown AS (
   FROM made
 )
 SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS "# Tasks",
-       ROUND(shown_rate, 1) AS "Success Rate of All", complete AS "Complete"
+       ROUND(shown_rate, 1) AS "Success Rate of All", complete AS "Complete", IF(self_recorded, 'agent', 'judge') AS "Recorded by"
 FROM shown ORDER BY COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;

@@ -24,6 +24,8 @@ from judge.trajectory.foreign import (
     foreign_task,
     from_attempt,
     inside,
+    plain,
+    read_object,
     usable_id,
     usage_of,
     validated,
@@ -95,7 +97,7 @@ def load(folder: Path) -> Trajectory:
     paths = answer_files(folder)
     if len(paths) != 1:
         raise TrajectoryError(f"{folder}: {len(paths)} answer files (*{_ANSWER}), expected one")
-    answer = validated(_Answer, folder, _object(paths[0]), name=paths[0].name)
+    answer = validated(_Answer, folder, read_object(paths[0]), name=paths[0].name)
     known = {"task_id": usable_id(task_id_of(folder)), **_task_data(folder)}
     task = foreign_task(folder, known, source=paths[0])
     # Absolute paths are of the machine that recorded them.
@@ -144,26 +146,16 @@ def _verdict(path: Path) -> Verdict:
     return Verdict(outcome="unscored", reason=f"score {score!r:.40}, neither 0 nor 1: {text}", judge=info)
 
 
-def _object(path: Path) -> dict[str, Any]:
-    try:
-        value = read_json(path)
-    except (OSError, ValueError) as error:
-        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
-    if not isinstance(value, dict):
-        raise TrajectoryError(f"{path}: expected a JSON object, found {type(value).__name__}")
-    return value
-
-
 def _task_data(folder: Path) -> dict[str, Any]:
     """The task's text where the rubric verifier has left it."""
     path = folder / "task_data.json"
-    return {"task": _object(path).get("task_summary")} if path.is_file() else {}
+    return {"task": read_object(path).get("task_summary")} if path.is_file() else {}
 
 
 def _times(folder: Path) -> tuple[float, float]:
     """Start and end in seconds since 1970; zeros where they are unknown."""
     path = folder / "times.json"
-    value = _object(path) if path.is_file() else {}
+    value = read_object(path) if path.is_file() else {}
     start, end = (value.get(key) for key in ("start_time", "end_time"))
     is_known = all(isinstance(moment, int | float) and 0 <= moment < 1e11 for moment in (start, end))
     return (float(start or 0), float(end or 0)) if is_known else (0.0, 0.0)
@@ -272,9 +264,7 @@ def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
     """A known action as one of our action lines."""
 
     def said(*keys: str) -> str:
-        value = next((arguments[key] for key in keys if key in arguments), "")
-        text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
-        return " ".join(one_line(text, 400).replace("<", "‹").replace(">", "›").split())
+        return plain(next((arguments[key] for key in keys if key in arguments), ""))
 
     match arguments.get("coordinate"):
         case [int() | float() as x, int() | float() as y] if max(abs(x), abs(y)) < 1e6:
