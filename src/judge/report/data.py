@@ -259,7 +259,8 @@ def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
         why=one_line(why or result.stop_reason, 240),
         stop_reason=result.stop_reason,
         steps=result.steps_taken,
-        max_steps=result.max_steps,
+        # Nobody told the budget of an agent that recorded itself.
+        max_steps=None if result.self_recorded else result.max_steps,
         reference_length=task.reference_length,
         duration_s=duration_s,
         phases=Phases(observe_s, reply_s, act_s, result.judge_s or 0.0, other_s),

@@ -1,9 +1,11 @@
 """Folders of trajectories that are no run of ours, read as if they were one: for reports, checks and exports.
 
 A run says in its `run.json` which tasks it has and whose verdicts count. A folder does not: its tasks are the
-trajectories in it, in name order, and the verdicts of the judge that gave the most of them count.
+trajectories in it, in name order, and the verdicts of the judge that decided most of them count.
 """
 
+import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -56,14 +58,18 @@ class FoundTask(TaskStore):
 
 
 class FolderStore(RunStore):
-    """A folder with trajectories of any layout. Reports and exports of it go to `<output_dir>/folders/<name>`."""
+    """A folder with trajectories of any layout. Reports and exports of it go to `<output_dir>/folders/<name>-<digest>`.
+
+    The digest is of its path: webeval names every such folder `traj`.
+    """
 
     def __init__(self, folder: Path, output_dir: Path) -> None:
         # Not the run's own: a foreign folder may have any name.
         self.folder = self.results = folder
         self.output_dir = output_dir
-        self.run_id = usable_id(folder.resolve().name)
-        self.derived = output_dir / "folders" / self.run_id
+        path = Path(os.path.realpath(folder))
+        self.run_id = usable_id("_".join(path.parts[-2:]).strip("/"))
+        self.derived = output_dir / "folders" / f"{self.run_id}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
 
     @cached_property
     def _found(self) -> dict[str, Path]:
@@ -80,10 +86,13 @@ class FolderStore(RunStore):
 
     @cached_property
     def _judge_id(self) -> str | None:
-        """The judge with the most verdicts; those of other evaluators only where there are none of ours."""
-        folders = self._found.values()
-        own = Counter(path.stem for folder in folders for path in (folder / "verdicts").glob("*.json"))
-        count = own or Counter(name for folder in folders for name in foreign_verdicts(folder))
+        """The judge that decided most; other evaluators only where none of ours decided anything."""
+        own, foreign = Counter[str](), Counter[str]()
+        for folder in self._found.values():
+            stems = [path.stem for path in (folder / "verdicts").glob("*.json")]
+            own.update(_decided({stem: TaskStore(folder).read_verdict(stem) for stem in stems}))
+            foreign.update(_decided(foreign_verdicts(folder)))
+        count = own if own.total() or not foreign.total() else foreign
         return min(count, key=lambda name: (-count[name], name), default=None)
 
     def task(self, task_id: str) -> FoundTask:
@@ -97,6 +106,11 @@ class FolderStore(RunStore):
     def read_run(self) -> dict[str, Any]:
         """What stands in for `run.json`."""
         return {"task_ids": list(self._found), "judge_id": self._judge_id, "participants": {self.run_id: ""}}
+
+
+def _decided(verdicts: Mapping[str, Verdict | None]) -> dict[str, int]:
+    """1 for each verdict that says success or failure, 0 for the others."""
+    return {name: int(verdict is not None and verdict.outcome != "unscored") for name, verdict in verdicts.items()}
 
 
 def resolve_store(argument: str, output_dir: Path, tasks: Path | None = None) -> RunStore:
