@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from judge.trajectory.record import Attempt, Trajectory, first_mistake
 from shared.errors import TrajectoryError
-from shared.files import read_json, reason_of, sha256_file, sha256_json
+from shared.files import MAX_FILE_BYTES, read_json, reason_of, sha256_file, sha256_json
 from shared.models import Action, Outcome, Step, Task, TokenUsage
 from shared.text import one_line
 
@@ -63,10 +63,10 @@ def validated(model: type[M], folder: Path, value: Any, *, name: str = "result.j
         raise TrajectoryError(f"{folder / name}: {first_mistake(error)}") from None
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> dict[str, Any]:
     """The object in a JSON file. Raises `TrajectoryError`."""
     try:
-        value = read_json(path)
+        value = read_json(path, max_bytes=max_bytes)
     except (OSError, ValueError) as error:
         raise TrajectoryError(f"{path}: {reason_of(error)}") from None
     if not isinstance(value, dict):

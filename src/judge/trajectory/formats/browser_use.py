@@ -3,11 +3,15 @@
 Source: `browser_use/agent/views.py`. The file is `{"history": [item, …]}`; an item is one look at the page and the
 actions chosen from it: `model_output.action` (one `{tool: parameters}` each), `result` (one for each action that was
 carried out), `state` (`url`, `title`, `screenshot_path`, `interacted_element`) and `metadata` (times). The paths are
-absolute and of the machine that played: the files are looked for beside the history and in `screenshots/`. Histories of
-versions before 0.6 hold the images themselves and are refused.
+absolute and of the machine that played: the files are looked for beside the history and in `screenshots/`. Older
+versions hold the images themselves (`state.screenshot`, base64), which are unpacked into `screenshots/` when the
+history is read, and the thoughts under `model_output.current_state`.
 """
 
+import base64
+import binascii
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -27,18 +31,27 @@ from judge.trajectory.foreign import (
 )
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
-from shared.models import Action, JudgeInfo, Outcome, Step, StopReason, Verdict
+from shared.files import read_file, reason_of, write_atomic
+from shared.images import media_type
+from shared.models import Action, JudgeInfo, Outcome, Step, StopReason, TokenUsage, Verdict
 from shared.text import clip
 
+_IMAGES = "screenshots"
 _MAX_TEXT_CHARS = 20_000
+# Older versions keep the images inside.
+_MAX_BYTES = 256_000_000
 _NOT_IN_A_VERB = re.compile("[^A-Z]+")
 
 
-class _Output(BaseModel):
-    action: tuple[dict[str, Any], ...] = ()
+class _Thoughts(BaseModel):
     thinking: str | None = None
     memory: str | None = None
     next_goal: str | None = None
+
+
+class _Output(_Thoughts):
+    action: tuple[dict[str, Any], ...] = ()
+    current_state: _Thoughts | None = None
 
 
 class _Result(BaseModel):
@@ -59,6 +72,7 @@ class _State(BaseModel):
 class _Times(BaseModel):
     step_start_time: float = Field(default=0.0, ge=0, lt=1e11)
     step_end_time: float = Field(default=0.0, ge=0, lt=1e11)
+    input_tokens: int | None = Field(default=None, ge=0)
 
 
 class _Item(BaseModel):
@@ -97,6 +111,9 @@ def load(folder: Path) -> Trajectory:
         started_at=started,
         ended_at=max(started, times[-1].step_end_time if times else 0.0),
         self_recorded=True,
+        participant_usage=TokenUsage(input=tokens)
+        if (tokens := sum(time.input_tokens or 0 for time in times))
+        else None,
     )
     screenshots = [folder / step.screenshot for step in steps if step.screenshot]
     return from_attempt(folder, attempt, screenshots, attempt.action_history)
@@ -122,7 +139,9 @@ def _read(folder: Path) -> tuple[Path, tuple[_Item, ...]]:
     paths = history_files(folder)
     if len(paths) != 1:
         raise TrajectoryError(f"{folder}: {len(paths)} histories (*history*.json), expected one")
-    return paths[0], validated(_History, folder, read_object(paths[0]), name=paths[0].name).history
+    return paths[0], validated(
+        _History, folder, read_object(paths[0], max_bytes=_MAX_BYTES), name=paths[0].name
+    ).history
 
 
 def _stop_reason(last: _Result) -> StopReason:
@@ -135,11 +154,12 @@ def _stop_reason(last: _Result) -> StopReason:
 def _steps(folder: Path, path: Path, items: tuple[_Item, ...]) -> Iterator[Step]:
     """A step for each action; only the first one of an item has seen the item's screenshot."""
     index = 0
-    for item in items:
+    for number, item in enumerate(items):
         state, output = item.state, item.model_output or _Output()
         page = {"url": state.url or "", "title": state.title or ""}
-        screenshot = _screenshot(folder, path, state)
-        thought = "\n".join(filter(None, (output.thinking, output.memory, output.next_goal)))
+        screenshot = _screenshot(folder, path, state, number)
+        said = output.current_state or output
+        thought = "\n".join(filter(None, (said.thinking, said.memory, said.next_goal)))
         for place, action in enumerate(output.action or ({},)):
             made = _action(action, thought if place == 0 else "")
             element = state.interacted_element[place : place + 1] if state.interacted_element else ()
@@ -156,18 +176,34 @@ def _steps(folder: Path, path: Path, items: tuple[_Item, ...]) -> Iterator[Step]
                 raise TrajectoryError(f"{path}: more than {MAX_FOREIGN_STEPS} actions")
 
 
-def _screenshot(folder: Path, path: Path, state: _State) -> str | None:
+def _screenshot(folder: Path, path: Path, state: _State, number: int) -> str | None:
     if not state.screenshot_path:
-        if state.screenshot:
-            raise TrajectoryError(
-                f"{path}: a history of an old version, with the screenshots inside",
-                remedy="record it with browser-use 0.6 or later, or with wabe.record",
-            )
-        return None
+        return _unpacked(folder, path, state.screenshot, number) if state.screenshot else None
     name = PurePosixPath(state.screenshot_path.replace("\\", "/")).name
-    relative = f"screenshots/{name}" if (folder / "screenshots").is_dir() else name
+    relative = f"{_IMAGES}/{name}" if (folder / _IMAGES).is_dir() else name
     inside(folder, relative, source=path)
     return relative
+
+
+def _unpacked(folder: Path, path: Path, encoded: str, number: int) -> str:
+    """Write an image that the history holds; returns its path relative to the folder."""
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    kind = media_type(data)
+    if kind is None:
+        raise TrajectoryError(f"{path}: history.{number}.state.screenshot: not a JPEG, PNG or WebP image in base64")
+    target = folder / _IMAGES / f"unpacked_{number:03d}.{kind.removeprefix('image/').replace('jpeg', 'jpg')}"
+    if not Path(os.path.realpath(target.parent)).is_relative_to(os.path.realpath(folder)):
+        raise TrajectoryError(f"{target.parent}: points outside its folder")
+    try:
+        if not target.is_file() or read_file(target) != data:
+            write_atomic(target, data)
+    except (OSError, ValueError) as error:
+        raise TrajectoryError(f"{target}: {reason_of(error)}", remedy="copy the history to a writable folder") from None
+    inside(folder, f"{_IMAGES}/{target.name}", source=path)
+    return f"{_IMAGES}/{target.name}"
 
 
 def _action(action: Mapping[str, Any], thought: str) -> Action | None:

@@ -1,5 +1,6 @@
 """browser-use's histories with the screenshots that they name."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from helpers.results import JPEG
 from judge.judges.rescoring import find_trajectories
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from shared.errors import TrajectoryError
+from shared.models import TokenUsage
 
 SEARCH = {"node_name": "INPUT", "attributes": {"role": "searchbox"}, "ax_name": "Search <all>", "bounds": None}
 
@@ -126,7 +128,8 @@ def test_actions_become_action_lines(tmp_path: Path, action: dict[str, Any], lin
         ({"screenshot_path": "/etc/passwd"}, "passwd: no such file"),
         ({"screenshot_path": "C:\\shots\\gone.png"}, r"gone\.png: no such file"),
         ({"screenshot_path": "link.png"}, "points outside its folder"),
-        ({"screenshot_path": None, "screenshot": "iVBORw0K"}, "a history of an old version"),
+        ({"screenshot_path": None, "screenshot": "iVBORw0"}, r"history\.0\.state\.screenshot: not a JPEG"),
+        ({"screenshot_path": None, "screenshot": "R0lGODlh"}, r"history\.0\.state\.screenshot: not a JPEG"),
         ({"url": 3}, "url: Input should be a valid string"),
     ],
 )
@@ -136,6 +139,43 @@ def test_a_broken_history_is_named_with_its_fault(tmp_path: Path, change: dict[s
     (folder / "screenshots" / "link.png").symlink_to(tmp_path / "secret.png")
     with pytest.raises(TrajectoryError, match=complaint):
         load_trajectory(folder)
+
+
+def old(number: int) -> dict[str, Any]:
+    """An item of an older version: the image and the thoughts lie elsewhere."""
+    image = base64.b64encode(b"\x89PNG\r\n\x1a\n%d" % number).decode()
+    made = item(number, [{"go_back": {}}], [{}], screenshot_path=None, screenshot=image)
+    made["model_output"] = {"current_state": {"memory": "m", "next_goal": "g"}, "action": [{"go_back": {}}]}
+    made["metadata"]["input_tokens"] = 10
+    return made
+
+
+def test_the_images_and_thoughts_of_older_versions_are_unpacked(tmp_path: Path) -> None:
+    folder = write(tmp_path / "t", [old(1), old(2)])
+    trajectory = load_trajectory(folder)
+    assert [path.read_bytes()[-1:] for path in trajectory.screenshots] == [b"1", b"2"]
+    assert trajectory.thoughts == ("m\ng", "m\ng")
+    assert trajectory.attempt is not None
+    assert trajectory.attempt.participant_usage == TokenUsage(input=20)
+    # A file of that name does not count for the image in the history.
+    trajectory.screenshots[0].write_bytes(JPEG)
+    assert load_trajectory(folder).sha256 == trajectory.sha256
+
+
+@pytest.mark.parametrize("link", ["screenshots", "screenshots/unpacked_000.png"])
+def test_unpacking_never_writes_through_a_link(tmp_path: Path, link: str) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_bytes(b"kept")
+    folder = write(tmp_path / "t", [old(1)], images=".")
+    (folder / link).parent.mkdir(exist_ok=True)
+    (folder / link).symlink_to(tmp_path / "outside" / ("" if link == "screenshots" else "secret"))
+    if link == "screenshots":
+        with pytest.raises(TrajectoryError, match="points outside its folder"):
+            load_trajectory(folder)
+    else:
+        load_trajectory(folder)
+    assert [path.name for path in (tmp_path / "outside").iterdir()] == ["secret"]
+    assert (tmp_path / "outside" / "secret").read_bytes() == b"kept"
 
 
 def test_two_histories_in_a_folder_are_refused(tmp_path: Path) -> None:
