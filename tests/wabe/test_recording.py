@@ -160,3 +160,14 @@ def test_checks_on_pages_are_decided_by_the_snapshots_that_the_agent_gives(tmp_p
     attempt.finish("done", JPEG, URL, snapshot='- main:\n  - heading "Your cart" [level=1]\n  - text: Dome 2')
     said = CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", "--output-dir", str(tmp_path)])
     assert "1 success" in said.output
+
+
+def test_tasks_recorded_after_a_judge_was_asked_join_the_submission(tmp_path: Path) -> None:
+    recorder = record("a", output_dir=tmp_path, run_id="run-1")
+    for name in ("t1", "t2"):
+        attempt = recorder.start({**TASK, "task_id": name})
+        attempt.step(JPEG, "<a link> -> CLICK", URL)
+        attempt.finish("80")
+        CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", "--output-dir", str(tmp_path)])
+    assert verify_run(RunStore(tmp_path, "run-1")).mismatches == ()
+    assert json.loads((recorder.folder / "results.json").read_text())["results"][0]["detail"]["total_tasks"] == 2

@@ -157,7 +157,7 @@ def problems_of(store: TaskStore) -> Iterator[str]:
 
 
 def give_tasks(folders: Sequence[Path], path: Path) -> None:
-    """Write the tasks of a file as `task.json` into the trajectory folders that they belong to.
+    """Write the tasks of a file as `task.json` into those trajectory folders whose layout has no place for a task.
 
     A trajectory is known by its folder's name, or by the id in its answer file's name. Those of which the file says
     nothing are left alone. Raises `ConfigError`.
@@ -168,10 +168,11 @@ def give_tasks(folders: Sequence[Path], path: Path) -> None:
         raise ConfigError(f"--tasks {path}: {reason_of(error)}", remedy="give the data set's file") from None
     rows = dataset_records(content, f"--tasks {path}")
     tasks = {row["task_id"]: row for row in map(_task_row, rows) if isinstance(row.get("task_id"), str)}
+    folders = [folder for folder in folders if not (folder / "result.json").exists()]
     known = [(folder, tasks.get(folder.resolve().name) or tasks.get(task_id_of(folder))) for folder in folders]
     if not any(task for _, task in known):
         raise ConfigError(
-            f"--tasks {path}: none of its {len(tasks)} tasks is one of the {len(folders)} trajectories",
+            f"--tasks {path}: none of its {len(tasks)} tasks is one of the {len(folders)} trajectories without a text",
             remedy="task ids must be the names of the trajectories' folders",
         )
     for folder, task in known:

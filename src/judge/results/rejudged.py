@@ -68,7 +68,9 @@ def take_over(store: RunStore) -> tuple[str, ...]:
         changed = tuple(one.task.task_id for one in summaries if published.get(one.task.task_id) != one.outcome)
         if changed:
             judge = judge_of(summaries)
-            made_with = result["detail"]["provenance"] or _provenance(record, summaries, judge)
+            # More tasks may have been recorded since the last submission.
+            is_growing = record.get(SELF_RECORDED)
+            made_with = _provenance(record, summaries, judge) if is_growing else result["detail"]["provenance"]
             if judge:
                 made_with |= {"judge_code_checksum": judge.code_checksum, "prompt_checksum": judge.prompt_checksum}
             made = build_submission(
@@ -92,7 +94,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
 def _unjudged(record: Mapping[str, Any]) -> dict[str, Any]:
     """What stands in for the submission of a self-recorded run before its first one."""
     role = next(iter(record["participants"]))
-    return {"participants": {}, "results": [{"winner": role, "detail": {"tasks": [], "provenance": {}}}]}
+    return {"participants": {}, "results": [{"winner": role, "detail": {"tasks": []}}]}
 
 
 def _provenance(record: Mapping[str, Any], summaries: list[TaskSummary], judge: JudgeInfo | None) -> dict[str, Any]:

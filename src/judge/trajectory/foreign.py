@@ -29,11 +29,11 @@ _NOT_IN_AN_ID = re.compile("[^A-Za-z0-9_-]+")
 M = TypeVar("M", bound=BaseModel)
 
 
-def inside(folder: Path, relative: str, *, source: Path | None = None) -> Path:
+def inside(folder: Path, relative: str, *, source: Path | None = None, max_bytes: int = MAX_IMAGE_BYTES) -> Path:
     """A file of the trajectory that `source` (default: its `result.json`) names.
 
     Raises `TrajectoryError` for one outside its folder, or a result could name any file of the host, for one that is
-    not there, and for one that is too large for a screenshot.
+    not there, and for one that is too large.
     """
     source, target = source or folder / "result.json", folder / relative
     is_outside = Path(relative).is_absolute() or ".." in Path(relative).parts
@@ -43,8 +43,8 @@ def inside(folder: Path, relative: str, *, source: Path | None = None) -> Path:
         # A link inside the folder may lead out of it.
         if is_outside or not Path(os.path.realpath(target)).is_relative_to(os.path.realpath(folder)):
             raise TrajectoryError(f"{source}: {relative[:100]!r} points outside its folder")
-        if target.stat().st_size > MAX_IMAGE_BYTES:
-            raise TrajectoryError(f"{target}: larger than {MAX_IMAGE_BYTES} bytes")
+        if target.stat().st_size > max_bytes:
+            raise TrajectoryError(f"{target}: larger than {max_bytes} bytes")
     except OSError as error:
         raise TrajectoryError(f"{source}: {relative[:100]!r}: {error.strerror or error}") from None
     return target
@@ -63,8 +63,9 @@ def validated(model: type[M], folder: Path, value: Any, *, name: str = "result.j
         raise TrajectoryError(f"{folder / name}: {first_mistake(error)}") from None
 
 
-def read_object(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> dict[str, Any]:
-    """The object in a JSON file. Raises `TrajectoryError`."""
+def read_object(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> dict[str, Any]:
+    """The object in a JSON file of the folder. Raises `TrajectoryError`."""
+    path = inside(folder, name, source=folder / name, max_bytes=max_bytes)
     try:
         value = read_json(path, max_bytes=max_bytes)
     except (OSError, ValueError) as error:
@@ -85,8 +86,7 @@ def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Tas
 
     Raises `TrajectoryError` where nothing tells its text.
     """
-    path = folder / TASK_FILE
-    known = {**known, **(read_object(path) if path.is_file() else {})}
+    known = {**known, **(read_object(folder, TASK_FILE) if (folder / TASK_FILE).exists() else {})}
     task, level, length, points = (
         known.get(key) for key in ("task", "level", "reference_length", "scenario_key_points")
     )

@@ -139,9 +139,8 @@ def _read(folder: Path) -> tuple[Path, tuple[_Item, ...]]:
     paths = history_files(folder)
     if len(paths) != 1:
         raise TrajectoryError(f"{folder}: {len(paths)} histories (*history*.json), expected one")
-    return paths[0], validated(
-        _History, folder, read_object(paths[0], max_bytes=_MAX_BYTES), name=paths[0].name
-    ).history
+    document = read_object(folder, paths[0].name, max_bytes=_MAX_BYTES)
+    return paths[0], validated(_History, folder, document, name=paths[0].name).history
 
 
 def _stop_reason(last: _Result) -> StopReason:

@@ -32,7 +32,7 @@ from judge.trajectory.foreign import (
 )
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
-from shared.files import parse_json, read_file, read_json, reason_of
+from shared.files import MAX_FILE_BYTES, parse_json, read_file, reason_of
 from shared.models import Action, JudgeInfo, Outcome, Record, Step, StopReason, Verdict
 from shared.text import clip, one_line, split_line, without_surrogates
 
@@ -97,7 +97,7 @@ def load(folder: Path) -> Trajectory:
     paths = answer_files(folder)
     if len(paths) != 1:
         raise TrajectoryError(f"{folder}: {len(paths)} answer files (*{_ANSWER}), expected one")
-    answer = validated(_Answer, folder, read_object(paths[0]), name=paths[0].name)
+    answer = validated(_Answer, folder, read_object(folder, paths[0].name), name=paths[0].name)
     known = {"task_id": usable_id(task_id_of(folder)), **_task_data(folder)}
     task = foreign_task(folder, known, source=paths[0])
     # Absolute paths are of the machine that recorded them.
@@ -126,19 +126,19 @@ def load(folder: Path) -> Trajectory:
 def verdicts(folder: Path) -> dict[str, Verdict]:
     """The scores that webeval's evaluators left, as verdicts by id; unscored where a file cannot be read."""
     return {
-        f"webeval-{usable_id(path.stem)}": _verdict(path)
+        f"webeval-{usable_id(path.stem)}": _verdict(folder, path)
         for path in sorted((folder / "scores").glob("*.json"))[:_MAX_SCORES]
     }
 
 
-def _verdict(path: Path) -> Verdict:
+def _verdict(folder: Path, path: Path) -> Verdict:
     unknown = dict.fromkeys(("model", "prompt_set", "prompt_version", "prompt_checksum", "package_version"), "unknown")
     info = JudgeInfo(method=f"webeval {path.stem}"[:200], threshold=0, code_checksum="unknown", **unknown)
     try:
-        value = read_json(path, max_bytes=_MAX_SCORE_BYTES)
-    except (OSError, ValueError) as error:
-        return Verdict(outcome="unscored", reason=f"{path.name}: {reason_of(error)}", judge=info)
-    score, said = (value.get(key) for key in ("score", "gpt_response_text")) if isinstance(value, dict) else (None, "")
+        value = read_object(folder, f"scores/{path.name}", max_bytes=_MAX_SCORE_BYTES)
+    except TrajectoryError as error:
+        return Verdict(outcome="unscored", reason=str(error), judge=info)
+    score, said = (value.get(key) for key in ("score", "gpt_response_text"))
     text = clip(said if isinstance(said, str) else json.dumps(said), _MAX_TEXT_CHARS)
     if score in (0, 1):
         return Verdict(outcome="success" if score == 1 else "failure", reason=text, judge=info)
@@ -148,14 +148,13 @@ def _verdict(path: Path) -> Verdict:
 
 def _task_data(folder: Path) -> dict[str, Any]:
     """The task's text where the rubric verifier has left it."""
-    path = folder / "task_data.json"
-    return {"task": read_object(path).get("task_summary")} if path.is_file() else {}
+    name = "task_data.json"
+    return {"task": read_object(folder, name).get("task_summary")} if (folder / name).exists() else {}
 
 
 def _times(folder: Path) -> tuple[float, float]:
     """Start and end in seconds since 1970; zeros where they are unknown."""
-    path = folder / "times.json"
-    value = read_object(path) if path.is_file() else {}
+    value = read_object(folder, "times.json") if (folder / "times.json").exists() else {}
     start, end = (value.get(key) for key in ("start_time", "end_time"))
     is_known = all(isinstance(moment, int | float) and 0 <= moment < 1e11 for moment in (start, end))
     return (float(start or 0), float(end or 0)) if is_known else (0.0, 0.0)
@@ -170,15 +169,16 @@ def _stop_reason(answer: _Answer) -> StopReason:
 def _last_error(folder: Path) -> str | None:
     """The last error of `core.log`, where tracebacks and other lines follow an error's first line."""
     try:
-        lines = read_file(folder / "core.log").decode("utf-8", "replace").splitlines()
-    except (OSError, ValueError):
+        path = inside(folder, "core.log", max_bytes=MAX_FILE_BYTES)
+        lines = read_file(path).decode("utf-8", "replace").splitlines()
+    except (OSError, ValueError, TrajectoryError):
         return None
     found = next((line for line in reversed(lines) if _ERROR in line), None)
     return found and one_line(found.partition(_ERROR)[2].partition(" - ")[2] or found, 2000)
 
 
 def _events(folder: Path) -> list[_Event]:
-    found = list(_log(folder / _LOG))
+    found = list(_log(inside(folder, _LOG, source=folder / _LOG, max_bytes=MAX_FILE_BYTES)))
     if any(event.get("action") is not None for event in found):
         # Other sources only comment on what the browser's agent did.
         acting = [event for event in found if event.get("action") is not None or "tool" in event]

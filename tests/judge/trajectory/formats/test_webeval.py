@@ -151,6 +151,26 @@ def test_a_list_cannot_name_a_file_outside_the_folder(tmp_path: Path, name: str)
         load_trajectory(folder)
 
 
+@pytest.mark.parametrize("name", ["web_surfer.log", "times.json", "task.json", "t_final_answer.json", "task_data.json"])
+def test_no_file_of_a_folder_may_be_a_link_out_of_it(tmp_path: Path, name: str) -> None:
+    folder = write_webeval(tmp_path / "t")
+    (tmp_path / "outside").write_text('{"task": "x"}')
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(tmp_path / "outside")
+    with pytest.raises(TrajectoryError, match="points outside its folder"):
+        load_trajectory(folder)
+
+
+def test_a_score_that_is_a_link_out_of_the_folder_is_no_verdict(tmp_path: Path) -> None:
+    folder = write_webeval(tmp_path / "t")
+    (tmp_path / "outside").write_text('{"score": 1, "gpt_response_text": "secret"}')
+    (folder / "scores").mkdir()
+    (folder / "scores" / "x.json").symlink_to(tmp_path / "outside")
+    (verdict,) = foreign_verdicts(folder).values()
+    assert verdict.outcome == "unscored"
+    assert "secret" not in verdict.reason
+
+
 def test_an_absolute_path_of_another_machine_is_found_in_the_folder(tmp_path: Path) -> None:
     folder = write_webeval(tmp_path / "t", answer={"screenshots": ["/data/eval/t/screenshot1.png"]})
     assert load_trajectory(folder).screenshots == (folder / "screenshot1.png",)
