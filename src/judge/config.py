@@ -10,6 +10,7 @@ from pydantic import AfterValidator, FailFast, Field, ValidationInfo, field_vali
 
 from judge.sites import is_site, origin_of
 from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, did_you_mean, shown
+from shared.models import Truth
 
 # How participants name what they act on: by an element's reference, by a point of the screenshot, or either.
 Actions = Literal["refs", "coordinates", "both"]
@@ -19,6 +20,7 @@ MAX_STEPS = 1000
 DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"
 # No attempt takes longer: a larger limit is a slip, and pauses alone may not add up to more.
 MAX_ATTEMPT_S = 86_400.0
+MIN_SECRET_CHARS = 4
 
 
 # Language, script, region, variants.
@@ -46,6 +48,14 @@ def _is_time_zone(value: str) -> str:
         raise Invalid(
             f"{shown(value)} is not a time zone", did_you_mean(value, sorted(known)) if value else "write UTC"
         )
+    return value
+
+
+def _is_secret(value: str) -> str:
+    # Anything shorter would be found, and removed, all over the place. The value itself is not shown.
+    if not MIN_SECRET_CHARS <= len(value) <= 1_000:
+        problem = f"{len(value)} characters, where a secret has {MIN_SECRET_CHARS} to 1000"
+        raise Invalid(problem, "write the whole secret")
     return value
 
 
@@ -90,6 +100,8 @@ class RunConfig(Table):
     max_reply_bytes: int = Field(default=1_000_000, ge=1000, le=64_000_000)
     viewport_width: int = Field(default=1280, ge=200, le=4096)
     viewport_height: int = Field(default=720, ge=200, le=4096)
+    record_network: bool = True
+    secrets: Annotated[tuple[Annotated[str, AfterValidator(_is_secret)], ...], FailFast(), at_most(100), AsTuple] = ()
     browser_path: OneLine | None = Field(default=None, min_length=1)
     locale: Annotated[OneLine, AfterValidator(_is_locale), at_most(64)] = "en-US"
     timezone: Annotated[OneLine, AfterValidator(_is_time_zone), at_most(64)] = "UTC"
@@ -113,7 +125,7 @@ class RunConfig(Table):
     max_images: int = Field(default=50, ge=1, le=500)
 
     judge_checked_tasks: bool = False
-    truth: Literal["checks", "judge"] = "checks"
+    truth: Truth = "checks"
     allowed_sites: AllowedSites = ()
 
     off_site: Literal["flag", "fail", "allow"] = "flag"
@@ -121,10 +133,16 @@ class RunConfig(Table):
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
     # By website, how a task's site gets back to its first state: "static", or an address of its own to POST to.
     site_resets: dict[Url, Url | Literal["static"]] = Field(default_factory=dict, max_length=100)
+    # By website, where the runner restarts the site on a POST. Only the user who started the judge may set it.
+    site_restarts: dict[Url, Url] | None = Field(default=None, max_length=100)
     participant_ids: dict[str, Annotated[OneLine, at_most(200)]] = Field(default_factory=dict)
     shard_index: int = Field(default=0, ge=0)
     num_shards: int = Field(default=1, ge=1)
     num_instances: int | None = Field(default=None, ge=1)
+
+    def recorded(self) -> dict[str, Any]:
+        """The settings as they are stored with a run: without secrets."""
+        return self.model_dump(mode="json", exclude={"secrets"})
 
     @property
     def attempt_limit_s(self) -> float:

@@ -5,22 +5,23 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from urllib.parse import parse_qsl
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, FailFast, Field, Tag, model_validator
 
 from shared.elements import Element, parse_element
 from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, shown
+from shared.json_paths import names_in, parse_path
 from shared.normalise import NormaliseError, ValueType, normalise
 from shared.patterns import Pattern
 
 MAX_CHECKS = 50
 # The reason of a task that is unscored because nothing was declared to check.
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
-Kind = Literal["page", "element", "text", "action", "answer"]
-_LATER = ("request", "probe")
+Kind = Literal["page", "element", "text", "action", "answer", "request", "probe"]
 _MAX_SCHEMA_CHARS = 10_000
 _COMMON = ("at", "on", "within", "in_view")
 
@@ -80,6 +81,27 @@ def _tables(value: Any) -> list[dict[str, Any]]:
     return found + [table for item in inner for table in _tables(item)]
 
 
+def _are_values(values: Any) -> Any:
+    """Texts, numbers, lists and tables of them, as JSON has them: TOML's dates become texts."""
+    if isinstance(values, date):
+        return values.isoformat()
+    if isinstance(values, Mapping):
+        return {str(key): _are_values(value) for key, value in values.items()}
+    if isinstance(values, list | tuple):
+        return [_are_values(value) for value in values]
+    return values
+
+
+def _are_found_by_path(values: dict[str, Any]) -> dict[str, Any]:
+    for key in values:
+        parse_path(key)
+    return values
+
+
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
 def _is_count(value: object) -> object:
     # 3.0 is accepted: some A2A clients send every number as a double.
     if isinstance(value, bool | str):
@@ -88,6 +110,8 @@ def _is_count(value: object) -> object:
 
 
 T = TypeVar("T")
+Values = Annotated[dict[str, Any], BeforeValidator(_are_values), Field(min_length=1), at_most(100)]
+PathValues = Annotated[Values, AfterValidator(_are_found_by_path)]
 Text = Annotated[AnyText, at_most(2_000), AfterValidator(_is_filled)]
 Address = Annotated[Text, AfterValidator(_is_address)]
 ElementText = Annotated[Text, AfterValidator(_is_element)]
@@ -252,14 +276,67 @@ class AnswerCheck(_Look):
         return self
 
 
+class RequestCheck(_Look):
+    """The last request to `url` has these values; of several addresses, the last one after all others in this order."""
+
+    kind: Literal["request"]
+    method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$"), BeforeValidator(_upper)] | None = None
+    url: OneOrMore[Address]
+    query: Values | None = None
+    post_data: PathValues | None = None
+    headers: Annotated[dict[str, Text], Field(min_length=1), at_most(100)] | None = None
+    status: Annotated[int, Field(ge=100, le=599), BeforeValidator(_is_count)] | None = None
+    response: PathValues | None = None
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The names, in lower case, of every value that is compared."""
+        names = [*(self.query or ()), *(self.headers or ())]
+        for values in (self.post_data or {}, self.response or {}):
+            for key, value in values.items():
+                names += [key, *names_in(parse_path(key)), *_names_of(value)]
+        for url in as_tuple(self.url):
+            names += [name for name, _ in parse_qsl(url.partition("#")[0].partition("?")[2], keep_blank_values=True)]
+        return frozenset(name.lower() for name in names)
+
+
+def _names_of(value: Any) -> list[str]:
+    """The keys of a table, at any depth."""
+    return [key for table in _tables(value) for key in table]
+
+
+def _is_value(value: object) -> object:
+    if not isinstance(value, bool | int | float | str):
+        raise Invalid(f"{shown(value)} is neither a text, a number nor a boolean", "correct it")
+    return value
+
+
+class ProbeCheck(_Look):
+    """A value that the judge reads in the page after every action equals `expected` or lies within `min` and `max`."""
+
+    kind: Literal["probe"]
+    expression: Annotated[Text, at_most(1_000)]
+    expected: Annotated[bool | int | float | str | None, BeforeValidator(_is_value)] = None
+    min: float | None = None
+    max: float | None = None
+    keep: Literal["first"] | None = None
+    ends: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if (self.expected is None) == (self.min is None and self.max is None):
+            raise Invalid("needs either expected, or min or max", "write expected = 1")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise Invalid(f"min {self.min:g} is larger than max {self.max:g}", "correct one of them", key="min")
+        return self
+
+
 def _has_a_kind(value: object) -> object:
     if isinstance(value, _Check):
         return value
     if not isinstance(value, Mapping):
         raise Invalid(f"{shown(value)} is not a table", 'write { kind = "page", url = "/" }')
     kind = value.get("kind")
-    if kind in _LATER:
-        raise Invalid(f"'{kind}' is not supported by this version", did_you_mean("", get_args(Kind)), key="kind")
     if kind not in get_args(Kind):
         problem = "missing" if kind is None else f"{shown(kind)} is not a kind of check"
         raise Invalid(problem, did_you_mean(kind, get_args(Kind)), key="kind")
@@ -275,7 +352,9 @@ PlainCheck = Annotated[
     | Annotated[ElementCheck, Tag("<element>")]
     | Annotated[TextCheck, Tag("<text>")]
     | Annotated[ActionCheck, Tag("<action>")]
-    | Annotated[AnswerCheck, Tag("<answer>")],
+    | Annotated[AnswerCheck, Tag("<answer>")]
+    | Annotated[RequestCheck, Tag("<request>")]
+    | Annotated[ProbeCheck, Tag("<probe>")],
     Discriminator(lambda value: f"<{value['kind'] if isinstance(value, Mapping) else value.kind}>"),
     BeforeValidator(_has_a_kind),
 ]
@@ -305,6 +384,17 @@ Check = Annotated[
     Annotated[PlainCheck, Tag("<plain>")] | Annotated[AnyOf, Tag("<any_of>")],
     Discriminator(lambda value: "<any_of>" if _has_any_of(value) else "<plain>"),
 ]
+
+
+def probes_of(checks: Sequence[Check]) -> tuple[ProbeCheck, ...]:
+    """The probes among a task's checks, those inside `any_of` included."""
+    plain = [each for check in checks for each in (check.any_of if isinstance(check, AnyOf) else (check,))]
+    return tuple(each for each in plain if isinstance(each, ProbeCheck))
+
+
+def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:
+    """The expressions of a task's probes, each once: what is read in the page and recorded, in this order."""
+    return tuple(dict.fromkeys(probe.expression for probe in probes_of(checks)))
 
 
 def as_tuple(value: str | tuple[str, ...] | None) -> tuple[str, ...]:

@@ -9,15 +9,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shared.access import HttpCredentials, StorageState, secrets_of
 from shared.checks import Check
 
 TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 TaskId = Annotated[str, Field(pattern=f"^{TASK_ID.pattern}$")]
 Level = Literal["easy", "medium", "hard"]
 VerdictOutcome = Literal["success", "failure", "unscored"]
+# What decided a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
+Truth = Literal["checks", "webarena_verified", "judge"]
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
+    "ended_by_page",  # a probe with `ends` found a value
     "max_steps",  # over the step budget, no answer
     "task_timeout",  # over the time budget, no answer
     "participant_error",  # erred, timed out, disconnected
@@ -36,7 +40,13 @@ class Record(BaseModel):
 
 
 class Task(Record):
-    """One task of a scenario."""
+    """One task of a scenario.
+
+    `start_urls` are opened in tabs before the first observation, the first one in front; without any, `website` is.
+    `keep_fields` are names of fields, parameters, headers and cookies that an evaluator outside reads: the network
+    trace keeps their values, unless the scenario lists them as secrets.
+    `storage_state` and `http_credentials` are secret and in no dump; whoever sends a task adds them by hand.
+    """
 
     task_id: TaskId
     website: str
@@ -46,6 +56,15 @@ class Task(Record):
     key_points: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     allowed_sites: tuple[str, ...] = ()
+    start_urls: tuple[str, ...] = ()
+    keep_fields: tuple[str, ...] = ()
+    storage_state: StorageState | str | None = Field(default=None, exclude=True, repr=False)
+    http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values of `storage_state` and `http_credentials` that nothing may record or show."""
+        return secrets_of(self.storage_state, self.http_credentials)
 
 
 class ToolSpec(Record):
@@ -154,12 +173,20 @@ class Navigation(Record):
     by: Literal["participant", "site"]
 
 
+class ProbeValue(Record):
+    """What the judge read in the page for one expression, or why there is no value."""
+
+    value: bool | int | float | str | None = None
+    error: str | None = None
+
+
 class Step(Record):
     """One observation, one reply, one outcome. Paths are relative to the task's folder; `reply` is bounded text.
 
     The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
-    step, so they include the ones that led to this observation.
+    step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
+    task's checks name (`shared.checks.expressions_of`), in order.
     """
 
     index: int
@@ -182,6 +209,7 @@ class Step(Record):
     navigations: tuple[Navigation, ...] = ()
     vanished: tuple[str, ...] = ()
     waited_for: tuple[str, ...] = ()
+    probes: tuple[ProbeValue, ...] = ()
     timings: Timings = Timings()
 
 

@@ -83,7 +83,7 @@ class Recorder:
         self._write()
 
     def _write(self) -> None:
-        settings = RunConfig(judge_model="offline").model_dump(mode="json")
+        settings = RunConfig(judge_model="offline").recorded()
         tasks = list(self._tasks.values())
         self._store.write_run(
             {

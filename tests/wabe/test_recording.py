@@ -72,7 +72,7 @@ def test_the_first_judge_that_decides_something_makes_its_submission(tmp_path: P
         True,
     )
     columns, (row,) = rows([run / "results.json"])
-    assert dict(zip(columns, row, strict=True))["Recorded by"] == "agent"
+    assert dict(zip(columns, row, strict=True))["Recorded By"] == "agent"
     said = CliRunner().invoke(wabe, ["report", "run-1", *output])
     assert "the evidence comes from the agent itself" in (run / "report" / "index.html").read_text()
     assert CliRunner().invoke(wabe, ["export", "run-1", "--format", "webeval", *output]).exit_code == 0
@@ -96,7 +96,7 @@ def test_the_mark_cannot_be_taken_off_a_row_by_the_files_own_claim(tmp_path: Pat
         in verify_run(RunStore(tmp_path, "run-1")).mismatches
     )
     columns, (row,) = rows([run / "results.json"])
-    assert dict(zip(columns, row, strict=True))["Recorded by"] == "agent"
+    assert dict(zip(columns, row, strict=True))["Recorded By"] == "agent"
 
 
 def test_an_agent_that_gave_up_is_recorded_with_its_reason(tmp_path: Path) -> None:

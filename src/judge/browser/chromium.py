@@ -20,7 +20,7 @@ from typing import Any
 from playwright._impl._driver import compute_driver_executable
 from pydantic import Field
 
-from judge.browser.navigations import RECORDER
+from judge.browser import navigations, requests
 from judge.browser.processes import kill_family
 from judge.browser.settle import SETTLER
 from judge.config import RunConfig
@@ -276,9 +276,16 @@ class BrowserSettings(Record):
         browser = {
             "launchOptions": launch,
             "contextOptions": self._context_options(),
-            "initPage": [str(RECORDER), str(SETTLER)],
+            "initPage": [str(path) for path in self._page_scripts()],
         }
         return json.dumps({"browser": browser})
+
+    def _page_scripts(self) -> Iterator[Path]:
+        """Scripts that the server runs in its own process for each new page."""
+        yield navigations.RECORDER
+        if self.config.record_network:
+            yield requests.RECORDER
+        yield SETTLER
 
     def _context_options(self) -> dict[str, Any]:
         config = self.config

@@ -9,7 +9,7 @@ import binascii
 import logging
 import os
 import re
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,15 +19,17 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
-from judge.browser import lost_refs, points, processes, responses
+from judge.browser import lost_refs, points, probes, processes, responses
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
+from judge.browser.login import login_code
 from judge.browser.navigations import NavigationLog
-from judge.browser.session import Hop, ToolResult
+from judge.browser.requests import RequestLog
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode, begin_code, read_report, settle_code
 from shared.errors import BrowserFault, SiteFault
-from shared.models import Page, Settled, ToolSpec
+from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
 
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
@@ -85,6 +87,7 @@ class McpServer:
         self._error: Exception | None = None
         self._fault: BrowserFault | None = None
         self._watch = processes.Watch(())
+        self._server_watch = processes.Watch(())
         self._groups: frozenset[int] = frozenset()
         self._unanswered = 0
         self._downloads: list[str] = []
@@ -184,6 +187,8 @@ class McpServer:
         self._groups = frozenset(one.group for one in found)
         self._watch.close()
         self._watch = processes.Watch([one.pid for one in found if processes.is_browser(one, self.folder)])
+        self._server_watch.close()
+        self._server_watch = processes.Watch([one.pid for one in found if processes.is_server(one, self.folder)])
 
     @property
     def is_watched(self) -> bool:
@@ -192,8 +197,14 @@ class McpServer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether server and browser still run, as far as is known without a call."""
-        return self._fault is None and self._task is not None and not self._task.done() and self._watch.alive()
+        """Whether server and browser still run and answer, as far as is known without a call."""
+        return self._fault is None and self.runs
+
+    @property
+    def runs(self) -> bool:
+        """Whether the server and the browser that it started with still run, answering or not."""
+        is_served = self._task is not None and not self._task.done() and self._server_watch.alive()
+        return is_served and self._watch.alive()
 
     def fail(self, message: str) -> BrowserFault:
         """The fault to raise: the first one."""
@@ -208,6 +219,7 @@ class McpServer:
     async def end(self) -> None:
         """End the server, the browser and everything they started."""
         self._watch.close()
+        self._server_watch.close()
         if self._task is None:
             return
         self._stop.set()
@@ -240,6 +252,7 @@ class PlaywrightBrowser:
         self._server = server
         self._guard = guard
         self._navigations = NavigationLog(server.folder)
+        self._requests = RequestLog(server.folder)
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
         self._tab_count = 1
         self._url = _BLANK
@@ -249,18 +262,37 @@ class PlaywrightBrowser:
         # Whether the page has settled since the last action.
         self._is_settled = False
 
+    async def log_in(self, task: Task) -> None:
+        """See `judge.browser.session.Browser`."""
+        if (code := login_code(task)) and not (await self._run(code)).ok:
+            # No more than that: the browser's own words may repeat what it refused.
+            raise self._server.fail("the browser refused the task's storage_state or http_credentials")
+
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """See `judge.browser.session.Browser`."""
         answer = await self._run(begin_code(settle))
         if answer.ok:
             answer = await self._server.call("browser_navigate", {"url": url})
-        if not answer.ok:
-            text = self._clean(answer.text)
-            if "browserType." in text or not (cause := _UNREACHABLE.search(text)):
-                raise self._server.fail(f"the browser could not open a page: {text[:500]}")
-            raise SiteFault(f"{url[:200]} cannot be reached: {cause[0]}", remedy="check the address and the network")
+        self._require_opened(answer, url)
         # From now on an empty page is suspicious: a tab may crash before its first observation.
         self._url = url
+
+    async def open_tabs(self, urls: Sequence[str]) -> None:
+        """See `judge.browser.session.Browser`."""
+        for url in urls:
+            self._require_opened(await self._server.call("browser_tabs", {"action": "new", "url": url}), url)
+        if urls:
+            await self._server.call("browser_tabs", {"action": "select", "index": 0})
+        # They are not new when they are observed first.
+        self._tab_count += len(urls)
+
+    def _require_opened(self, answer: Answer, url: str) -> None:
+        if answer.ok:
+            return
+        text = self._clean(answer.text)
+        if "browserType." in text or not (cause := _UNREACHABLE.search(text)):
+            raise self._server.fail(f"the browser could not open a page: {text[:500]}")
+        raise SiteFault(f"{url[:200]} cannot be reached: {cause[0]}", remedy="check the address and the network")
 
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
@@ -383,6 +415,11 @@ class PlaywrightBrowser:
         self._url, self._title = url, self._title if url == self._url else ""
         return Page(url=url, title=self._title, snapshot="", tabs=tabs, dialog=responses.dialog_text(state))
 
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        """See `judge.browser.session.Browser`."""
+        answer = await self._run(probes.probe_code(page.url, expressions))
+        return probes.read_values(answer.text, len(expressions))
+
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""
         named = points.points_of(params)
@@ -424,6 +461,14 @@ class PlaywrightBrowser:
     def take_hops(self) -> tuple[Hop, ...]:
         """See `judge.browser.session.Browser`."""
         return self._navigations.take()
+
+    def begin_step(self, number: int) -> None:
+        """See `judge.browser.session.Browser`."""
+        self._requests.begin_step(number)
+
+    def traffic(self) -> Traffic | None:
+        """See `judge.browser.session.Browser`."""
+        return self._requests.read() if self._server.runs else None
 
     async def _scroll(self, direction: str, amount: int, target: str | None = None) -> Answer:
         """Turn the wheel over the element, or over the middle of the page."""

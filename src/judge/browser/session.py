@@ -3,13 +3,13 @@
 Implemented by `judge.browser.playwright`. Fakes implement it in tests of the episode loop only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
-from shared.models import Page, Record, ToolSpec
+from shared.models import Page, ProbeValue, Record, Task, ToolSpec
 
 
 class ToolResult(Record):
@@ -36,6 +36,17 @@ class Hop(Record):
     is_redirect: bool = False
 
 
+class Traffic(Record):
+    """The requests of an attempt so far, as entries of HAR 1.2 with nothing redacted.
+
+    `dropped` is how many more there were than can be recorded; `is_pending`: an answer is still being read.
+    """
+
+    entries: tuple[dict[str, Any], ...] = ()
+    dropped: int = 0
+    is_pending: bool = False
+
+
 class Browser(Protocol):
     """One open browser with one session. All methods raise `BrowserFault` when the browser or its server has died,
     takes longer than `call_timeout_s`, or came back without its pages (a silent relaunch).
@@ -51,11 +62,19 @@ class Browser(Protocol):
         """`{"mcp_server": …, "browser": …, "sandbox": "on" | "off: reason"}`, for provenance."""
         ...
 
+    async def log_in(self, task: Task) -> None:
+        """Give the browser the task's storage state and credentials, before the first page is opened."""
+        ...
+
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """Open the task's website; a page with an HTTP error status is a page. `settle` is how pages are waited for.
 
         Raises `SiteFault` when the site cannot be reached.
         """
+        ...
+
+    async def open_tabs(self, urls: Sequence[str]) -> None:
+        """Open more pages in tabs of their own, behind the first one. Raises `SiteFault` as `open` does."""
         ...
 
     async def observe(self) -> Page:
@@ -65,12 +84,24 @@ class Browser(Protocol):
         """
         ...
 
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        """The values of expressions in the page that was observed last, see `judge.browser.probes`."""
+        ...
+
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """Execute one action that `judge.browser.tools` has checked and normalised."""
         ...
 
     def take_hops(self) -> tuple[Hop, ...]:
         """Where navigations went since the last call, every redirect included. Works after the browser has died."""
+        ...
+
+    def begin_step(self, number: int) -> None:
+        """The step's action is about to be executed: requests from now on are its own. Steps are numbered from 1."""
+        ...
+
+    def traffic(self) -> Traffic | None:
+        """The requests so far; `None` when the browser has died, so that some of them may be missing."""
         ...
 
 

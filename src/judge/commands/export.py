@@ -7,8 +7,18 @@ from typing import Annotated
 import typer
 
 from judge.commands import RUN_HELP, OutputDir, TasksFile
-from judge.results.export import FORMATS, export_tasks, read_reference_lengths, validate_folder, write_tasks
+from judge.evaluators.webarena import EvaluatorError, packaged_tasks
+from judge.results.export import (
+    FORMATS,
+    WEBARENA,
+    WEBEVAL,
+    export_tasks,
+    read_reference_lengths,
+    validate_folder,
+    write_tasks,
+)
 from judge.results.folders import resolve_store
+from judge.results.webarena import export_webarena
 from judge.runner.boundary import EXIT_LOST
 from judge.store import output_folder
 from shared.errors import ConfigError
@@ -29,29 +39,59 @@ def export(
     tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Write a run in the schema of Online-Mind2Web or in webeval's layout, or check a submission folder."""
+    """Write a run as a folder of Online-Mind2Web, webeval or WebArena-Verified, or check a submission folder."""
     if format_ not in FORMATS:
         raise ConfigError(f"unknown --format {one_line(format_)[:40]!r}", remedy=f"one of: {', '.join(FORMATS)}")
     if (run is None) == (validate is None):
         raise ConfigError("give either a RUN to export or --validate DIR", remedy="such as: wabe export latest")
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
+    settings = Settings.from_environ()
+    if validate is not None and format_ == WEBARENA:
+        _check_package(validate, settings)
+        return
     if validate is not None:
         _report_problems(validate, lengths)
         return
-    store = resolve_store(run or "latest", output_folder(output_dir, Settings.from_environ()), tasks)
+    store = resolve_store(run or "latest", output_folder(output_dir, settings), tasks)
     target = output or store.derived / "export" / format_
-    results = list(export_tasks(store.tasks(), target, lengths, format_=format_))
+    if format_ == WEBARENA:
+        results = list(export_webarena((task.folder for task in store.tasks()), target))
+    else:
+        results = list(export_tasks(store.tasks(), target, lengths, format_=format_))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
     written = len(results) - len(left_out)
     typer.echo(f"{target}: {written} of {len(results)} tasks written")
     # What was written is checked at once: the user should not learn of mistakes from the benchmark's server.
-    if written and format_ == FORMATS[0]:
-        _report_problems(target, lengths)
-    elif written:
+    if written and format_ == WEBARENA:
+        _check_package(target, settings)
+    elif written and format_ == WEBEVAL:
         write_tasks(store.tasks(), target / "tasks.json")
+    elif written:
+        _report_problems(target, lengths)
     if left_out or not results:
+        raise typer.Exit(EXIT_LOST)
+
+
+def _check_package(folder: Path, settings: Settings) -> None:
+    """Have the folder checked by the benchmark's own submission command."""
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such folder", remedy="give the folder of a submission")
+    try:
+        accepted = packaged_tasks(settings, folder)
+    except ConfigError as error:
+        typer.echo(f"note: not checked by the benchmark's own command: {error}", err=True)
+        return
+    except EvaluatorError as error:
+        typer.echo(f"{folder}: {error}", err=True)
+        raise typer.Exit(EXIT_LOST) from None
+    found = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    refused = [name for name in found if not name.isdecimal() or int(name) not in accepted]
+    for name in refused:
+        typer.echo(f"{one_line(name)}: refused by webarena-verified create-submission-pkg")
+    typer.echo(f"{folder}: {len(found) - len(refused)} of {len(found)} submissions are valid")
+    if refused:
         raise typer.Exit(EXIT_LOST)
 
 

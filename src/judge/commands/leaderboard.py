@@ -14,13 +14,15 @@ from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as leaderboard_rows
 from shared.text import one_line
 
-_RECORDED_BY = "Recorded by"
+_RECORDED_BY = "Recorded By"
+_PIPED_WIDTH = 140
 
 
 def leaderboard(
     files: Annotated[list[Path], typer.Argument(help="Submission files (results.json).", metavar="FILE…")],
     query: Annotated[
-        str | None, typer.Option(help="overall, by_level, cost_per_success, or an .sql file.", metavar="NAME|FILE")
+        str | None,
+        typer.Option(help="overall, by_level, by_truth, cost_per_success, or an .sql file.", metavar="NAME|FILE"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -44,7 +46,9 @@ def leaderboard(
         table.add_column(Text(one_line(column)), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value, is_usual in zip(row, usual, strict=True) if not is_usual))
-    Console().print(table)
+    console = Console()
+    # Rich assumes 80 columns for a pipe, which would cut names.
+    (console if console.is_terminal else Console(width=_PIPED_WIDTH)).print(table)
 
 
 def _cell(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +14,13 @@ from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.factory import METHODS, OFFLINE, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
+from judge.judges.webarena import METHOD as WEBARENA
+from judge.judges.webarena import WebArenaJudge
 from judge.results.folders import give_tasks
 from judge.results.rejudged import adopt, take_over
 from judge.results.statistics import exact
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
+from judge.scenario.webarena import read_addresses
 from judge.store import RunStore, output_folder, resolve_run
 from shared.errors import ConfigError
 from shared.llm.limits import Spending
@@ -35,7 +38,10 @@ def score(
     target: Annotated[
         str, typer.Argument(help="A run, a trajectory's folder, or a folder of them.", metavar="RUN_OR_DIR")
     ],
-    method: Annotated[str | None, typer.Option(help=f"One of: {', '.join(METHODS)}.")] = None,
+    method: Annotated[str | None, typer.Option(help=f"One of: {', '.join((*METHODS, WEBARENA))}.")] = None,
+    addresses: Annotated[
+        Path | None, typer.Option("--config", help=f"With {WEBARENA}: the addresses of its sites.", metavar="FILE")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="gemini:MODEL, openai:MODEL, or offline: checks only.")] = None,
     prompts: Annotated[str | None, typer.Option(help="A folder with a prompt set of your own.")] = None,
     threshold: Annotated[int | None, typer.Option(help="Use screenshots with at least this score.")] = None,
@@ -60,8 +66,12 @@ def score(
     runs = output_folder(output_dir, settings)
     folder, run = _folder(target, runs)
     _lock_run(context, run or _run_around(folder))
+    is_webarena = method == WEBARENA
+    if addresses is not None and not is_webarena:
+        raise ConfigError("--config is for --method webarena_verified only", remedy="remove it, or add the method")
+    sites = read_addresses(addresses) if is_webarena else None
     options = {
-        "judge_method": method,
+        "judge_method": None if is_webarena else method,
         "judge_model": model or (None if run else settings.judge_model),
         "prompts": prompts,
         "score_threshold": threshold,
@@ -80,7 +90,13 @@ def score(
     found = find_trajectories(folder)
     if tasks is not None:
         give_tasks(found, tasks)
-    judging = _judge(found[:limit], config, settings, runs / "cache", max_parallel, again, tally)
+
+    async def open_() -> Judge:
+        if sites is not None:
+            return await WebArenaJudge.open(settings, sites)
+        return open_judge(config, settings, cache_dir=runs / "cache", spending=tally.spending)
+
+    judging = _judge(found[:limit], config, open_, max_parallel, again, tally)
     try:
         code = run_interruptible(judging)
     except Interrupted:
@@ -101,15 +117,15 @@ def score(
 async def _judge(
     folders: Sequence[Path],
     config: RunConfig,
-    settings: Settings,
-    cache: Path,
+    open_: Callable[[], Awaitable[Judge]],
     max_parallel: int,
     again: bool,
     tally: "_Tally",
 ) -> int:
     """Judge the trajectories. Returns the exit code."""
-    judge = open_judge(config, settings, cache_dir=cache, spending=tally.spending)
-    tally.judge = judge
+    judge = tally.judge = await open_()
+    if isinstance(judge, WebArenaJudge):
+        tally.site_of = judge.site_of
     try:
         await score_all(
             folders, judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=tally.take
@@ -125,6 +141,9 @@ class _Tally:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self.judge: Judge | None = None
+        # By site, for a benchmark that reports so: total, success, failure, error (anything else).
+        self.site_of: Callable[[str], str] | None = None
+        self._sites: dict[str, Counter[str]] = {}
         self.counts: Counter[str] = Counter()
         self.kept = 0
         self.updated: tuple[str, ...] = ()
@@ -136,6 +155,9 @@ class _Tally:
     def take(self, scored: Scored) -> None:
         self.counts[scored.outcome] += 1
         self.kept += scored.kept
+        if self.site_of is not None:
+            outcome = scored.outcome if scored.outcome in ("success", "failure") else "error"
+            self._sites.setdefault(self.site_of(scored.folder.name), Counter()).update(("total", outcome))
         if scored.verdict is not None and not scored.kept:
             usage, cost_usd = scored.verdict.token_usage, scored.verdict.cost_usd
             self._usage += usage
@@ -162,8 +184,12 @@ class _Tally:
             "token_usage": self._usage.model_dump(),
             "cost_usd": self._cost_usd,
             "broken_folders": self.broken,
+            **({"sites": {name: self._site(name) for name in sorted(self._sites)}} if self._sites else {}),
             "updated": list(self.updated),
         }
+
+    def _site(self, name: str) -> dict[str, int]:
+        return {key: self._sites[name][key] for key in ("total", "success", "failure", "error")}
 
     def spent(self) -> str:
         """What the judge model used, cut-off calls included."""
@@ -179,9 +205,13 @@ class _Tally:
             rate = "{} % success ({} to {} %)".format(summary["success_rate"], *summary["confidence_interval_95"])
         counts = ", ".join(f"{summary[name]} {name}" for name in _OUTCOMES)
         tokens = self._usage.input + self._usage.output
+        sites = [
+            f"{name}: {row['total']} tasks, {row['success']} success, {row['failure']} failure, {row['error']} error\n"
+            for name, row in summary.get("sites", {}).items()
+        ]
         line = f"{summary['judge']}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
         updated = f"\nThe run's results.json now has the new verdicts of {len(self.updated)} task(s)."
-        return f"{line}, {_cost(self._cost_usd)}{updated if self.updated else ''}"
+        return f"{''.join(sites)}{line}, {_cost(self._cost_usd)}{updated if self.updated else ''}"
 
 
 def _cost(cost_usd: float | None) -> str:

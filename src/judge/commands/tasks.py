@@ -2,26 +2,37 @@
 
 import asyncio
 import random
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
+from judge.commands.webarena import SETTINGS as WEBARENA_SETTINGS
+from judge.commands.webarena import SOURCE as WEBARENA
+from judge.commands.webarena import login, webarena_tasks
 from judge.episode.preflight import check_config
 from judge.runner.boundary import EXIT_USAGE
+from judge.runner.miniwob import with_utterances
 from judge.runner.try_checks import try_checks
-from judge.scenario.checks import contradictions_of, repeated, warnings_of
-from judge.scenario.models import Scenario
+from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
+from judge.scenario.logins import with_logins
+from judge.scenario.miniwob import chosen_tasks, settings_for
+from judge.scenario.miniwob import site as miniwob_site
+from judge.scenario.models import Scenario, SiteEntry
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
+from judge.scenario.webarena import unsatisfiable
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
 from shared.files import write_atomic
 from shared.models import Task
 from shared.settings import Settings
 from shared.text import one_line
+
+MINIWOB = "miniwob"
 
 tasks = typer.Typer(
     help="Sample, validate and import tasks.",
@@ -30,6 +41,8 @@ tasks = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+tasks.command()(login)
 
 
 @tasks.command()
@@ -85,20 +98,58 @@ def validate(
 
 @tasks.command("import")
 def import_tasks(
-    file: Annotated[
-        Path | None, typer.Argument(help="The dataset's JSON; without it, the dataset hub.", metavar="FILE")
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help=f"The dataset's JSON, {MINIWOB} or {WEBARENA}; without it, Online-Mind2Web's hub.", metavar="SOURCE"
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="The scenario to write; printed when not given.", metavar="FILE")
+        Path | None,
+        typer.Option("--output", "-o", help="The scenario to write; printed when not given.", metavar="FILE"),
     ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tasks", help=f"{MINIWOB}: all, or names, as in click-test,click-link. {WEBARENA}: numbers, as in 7,44."
+        ),
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(help=f"{MINIWOB}: a seed, or a range such as 0:5.")] = None,
+    addresses: Annotated[
+        Path | None, typer.Option("--config", help=f"{WEBARENA}: the addresses of its sites.", metavar="FILE")
+    ] = None,
+    subset: Annotated[str | None, typer.Option(help=f"{WEBARENA}: a subset of its tasks, such as hard.")] = None,
     level: Annotated[str | None, typer.Option(help="easy, medium or hard only.")] = None,
-    limit: Annotated[int | None, typer.Option(help="At most this many tasks.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many tasks.")] = None,
     participant: Annotated[str, typer.Option(help="The bundled participant that plays.")] = "gemini",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
-    """Create a scenario from the Online-Mind2Web dataset."""
-    selected = select(_tasks_from(file), level=level, limit=limit)
-    text = scenario_toml(selected, participant=participant)
+    """Create a scenario from the Online-Mind2Web dataset, MiniWoB++ or WebArena-Verified."""
+    first, *more = source or [""]
+    # Names may also follow one another, as in `--tasks click-test click-link`.
+    chosen = [*(names or ()), *more]
+    if first != WEBARENA and (addresses or subset):
+        raise ConfigError(f"--config and --subset are for {WEBARENA}", remedy=f"wabe tasks import {WEBARENA} …")
+    if first != MINIWOB and seeds:
+        raise ConfigError(f"--seeds is for {MINIWOB}", remedy=f"wabe tasks import {MINIWOB} …")
+    site: SiteEntry | None = None
+    settings: Mapping[str, Any] = {"max_steps": 15}
+    if first == MINIWOB:
+        pages = chosen_tasks(chosen, seeds or "0")[:limit]
+        selected = asyncio.run(with_utterances(pages, Settings.from_environ()))
+        settings, site = settings_for(pages), miniwob_site()
+    elif first == WEBARENA:
+        selected = asyncio.run(webarena_tasks(addresses, subset, chosen, output))
+        selected, settings = select(selected, level=level, limit=limit), WEBARENA_SETTINGS
+        for warning in unsatisfiable(task.task_id for task in selected):
+            typer.echo(f"note: {warning}", err=True)
+    elif chosen:
+        raise ConfigError(
+            f"--tasks is for {MINIWOB} and {WEBARENA}", remedy=f"wabe tasks import {MINIWOB} --tasks {chosen[0]}"
+        )
+    else:
+        selected = select(_tasks_from(Path(first) if first else None), level=level, limit=limit)
+    text = scenario_toml(selected, participant=participant, settings=settings, site=site)
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -120,7 +171,7 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
 
 
 def _warnings(scenario: Scenario) -> list[str]:
-    found = [*repeated(scenario.tasks)]
+    found = [*repeated(scenario.tasks), *unsatisfiable(task.task_id for task in scenario.tasks)]
     for task in scenario.tasks:
         found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.allowed_sites)]
     unchecked = sum(not task.checks for task in scenario.tasks)
@@ -138,8 +189,14 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
     scenario, problems = problems_of(content, path)
     if scenario is None:
         return None, problems
+    try:
+        # Without the variables of passwords: a scenario is often written on another machine than it is run on.
+        with_logins(scenario, scenario.tasks, environ=None)
+    except ConfigError as error:
+        problems.append(str(error))
     for task in scenario.tasks:
-        problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in contradictions_of(task)]
+        found = [*contradictions_of(task), *unrecorded(task, scenario.config)]
+        problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in found]
     config = scenario.config
     if scenario.green_agent.cmd is None:
         # A judge that runs elsewhere may have files that are not here.

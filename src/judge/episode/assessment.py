@@ -6,13 +6,16 @@ judged. So resuming a run and starting one are the same function.
 
 import asyncio
 import logging
+import secrets
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
+from judge.episode.reset import SiteTurns
+from judge.evaluators.requests import named_fields
 from judge.events import (
     NO_ACTION,
     RunDone,
@@ -30,18 +33,11 @@ from judge.results.submission import TaskSummary
 from judge.store import RunStore, TaskStore, bounded
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
-from shared.errors import TrajectoryError
+from judge.trajectory.redaction import Redaction
+from shared.errors import SiteFault, TrajectoryError
 from shared.models import Step, Task, Verdict
 
 _log = logging.getLogger(__name__)
-
-
-Reset = Callable[[Task], Awaitable[bool]]
-"""Brings a task's site back to its first state. Returns whether that was possible."""
-
-
-async def _no_reset(task: Task) -> bool:
-    return False
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,9 @@ class Assessment:
     judge: Judge
     store: RunStore
     emit: Sink
-    reset: Reset = _no_reset
+    sites: SiteTurns
+    # Of the digests that stand for session cookies in network traces. It is stored nowhere.
+    salt: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
     async def run(self) -> tuple[TaskSummary, ...]:
         """Play and judge every task that is not settled yet; one `TaskSummary` per task, in the order of the tasks.
@@ -82,7 +80,7 @@ class Assessment:
                 except Exception as error:  # noqa: BLE001
                     _log.exception("task %s", task.task_id)
                     result = self._done(self._lost(task, f"{type(error).__name__}; see the log"))
-                done[place] = TaskSummary.of(result)
+                done[place] = TaskSummary.of(result, self.judge.judges_of(task)[0].id)
 
         # Only the group holds the asyncio tasks, so each one's memory is freed as soon as it is done.
         async with asyncio.TaskGroup() as group:
@@ -108,9 +106,10 @@ class Assessment:
         counted = result.verdict
         if counted is None or result.outcome not in ("success", "failure"):
             return None
-        found = verdict_on_file(store, self.judge.judges_of(task)[0].id, trajectory)
+        judge_id = self.judge.judges_of(task)[0].id
+        found = verdict_on_file(store, judge_id, trajectory)
         is_same = found is not None and (found.outcome, found.reason) == (counted.outcome, counted.reason)
-        return TaskSummary.of(result) if is_same else None
+        return TaskSummary.of(result, judge_id) if is_same else None
 
     async def _settle(self, task: Task, store: TaskStore) -> Attempt:
         first = store.attempts() + 1
@@ -129,7 +128,7 @@ class Assessment:
             in_real_time |= end.needs_real_time
             # The judge's way of waiting failed, so this costs no attempt. A participant that led the browser to a page
             # elsewhere could otherwise get another attempt whenever it liked.
-            if end.needs_real_time and not end.is_astray and await self.reset(task):
+            if end.needs_real_time and not end.is_astray and self.sites.can_reset(task):
                 self.emit(TaskRetried(task_id=task.task_id, attempt=attempt, cause=f"{end.error}: now in real time"))
                 end = await self._attempt(task, store, attempt, in_real_time=True)
             is_astray = is_astray and end.is_astray
@@ -144,8 +143,28 @@ class Assessment:
         return self._done(result) if end.is_aborted else await self._judge(result, store)
 
     async def _attempt(self, task: Task, store: TaskStore, attempt: int, *, in_real_time: bool) -> EpisodeEnd:
+        """An attempt on sites in their first state, or one that is aborted because they could not be brought there."""
+        try:
+            async with self.sites.turn(task, is_first=attempt == 1) as turn:
+                end = await self._play(task, store, attempt, in_real_time=in_real_time)
+            return end.model_copy(update={"shared_state": turn.shares_state})
+        except SiteFault as fault:
+            self._begin(task, store, attempt)
+            now = time.time()
+            return EpisodeEnd(
+                stop_reason="environment_fault",
+                error=fault.message,
+                blame=fault.blame,
+                started_at=now,
+                ended_at=now,
+            )
+
+    def _begin(self, task: Task, store: TaskStore, attempt: int) -> None:
         self.emit(TaskStarted(task_id=task.task_id, attempt=attempt, max_steps=self.config.max_steps))
         store.begin()
+
+    async def _play(self, task: Task, store: TaskStore, attempt: int, *, in_real_time: bool) -> EpisodeEnd:
+        self._begin(task, store, attempt)
         self.judge.prefetch(task)
 
         async def observed(step: Step) -> None:
@@ -169,6 +188,7 @@ class Assessment:
             observed=observed,
             stepped=stepped,
             in_real_time=in_real_time,
+            redaction=Redaction((*self.config.secrets, *task.secrets), keep=named_fields(task), salt=self.salt),
         )
         return await episode.run()
 
@@ -221,6 +241,9 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     result = trajectory.attempt
     if result is None or trajectory.is_foreign or not trajectory.is_digested:
         raise TrajectoryError(f"{path}: recorded by an older version, without digests")
-    if result.task != task:
+    if result.network is not None and trajectory.network is None:
+        raise TrajectoryError(f"{path}: {trajectory.network_missing}")
+    # By their dumps, which hold no log-in: one may have been renewed.
+    if result.task.model_dump() != task.model_dump():
         raise TrajectoryError(f"{path}: records a different task")
     return result, trajectory

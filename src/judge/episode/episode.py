@@ -21,9 +21,12 @@ from judge.browser.settle import ClockStalled, SettleMode, settle_mode
 from judge.browser.tools import CheckedAction, Complaint, check_action
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
+from judge.evaluators.probes import Probes
 from judge.sites import OFF_SITE
 from judge.store import TaskStore, clip_text
-from judge.trajectory.record import ABORTING
+from judge.trajectory.network import write_har
+from judge.trajectory.record import ABORTING, NetworkTrace
+from judge.trajectory.redaction import Redaction
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, WabeError
 from shared.models import (
     Action,
@@ -31,6 +34,7 @@ from shared.models import (
     Observation,
     Outcome,
     Page,
+    ProbeValue,
     Record,
     Step,
     StopReason,
@@ -51,6 +55,10 @@ _ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
 # How the browser's server begins an answer.
 _RESULT_HEADING = "### Result\n"
 _KEPT_TABS = 8
+NETWORK_LOST = "its network trace is lost"
+# An answer that is being read when the attempt ends is waited for, at most a tenth of a second.
+_PENDING_TRIES = 5
+_PENDING_S = 0.02
 
 _log = logging.getLogger(__name__)
 
@@ -165,7 +173,8 @@ class EpisodeEnd(Record):
     participant used. `navigations` are those after the last recorded step or final look: a page that breaks the browser
     on the way leaves no step. `is_astray` says whether the participant itself had led the browser off the task's
     website without returning. `settle` is how pages were waited for, and `needs_real_time` says that this could not
-    work for the site.
+    work for the site. `shared_state`: another attempt may have changed the site (`judge.episode.reset`).
+    `network_missing` is why there is no `network`.
     """
 
     steps: tuple[Step, ...] = ()
@@ -182,6 +191,9 @@ class EpisodeEnd(Record):
     is_astray: bool = False
     settle: SettleMode | None = None
     needs_real_time: bool = False
+    shared_state: bool = False
+    network: NetworkTrace | None = None
+    network_missing: str | None = None
 
     @property
     def is_aborted(self) -> bool:
@@ -206,9 +218,14 @@ class Episode:
         *,
         observed: Callable[[Step], Awaitable[None]],
         stepped: Callable[[Step], None],
+        redaction: Redaction,
         in_real_time: bool = False,
     ) -> None:
         self._task = task
+        self._redaction = redaction
+        self._network: NetworkTrace | None = None
+        self._network_fault: WabeError | None = None
+        self._network_missing: str | None = "no browser was started"
         self._in_real_time = in_real_time
         self._settle: SettleMode | None = None
         self._config = config
@@ -225,6 +242,7 @@ class Episode:
         self._unreadable = 0
         self._versions: dict[str, str] = {}
         self._route = Route(task.website, (*config.allowed_sites, *task.allowed_sites))
+        self._probes = Probes(task, config.allowed_sites)
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
         self._content: object = None
@@ -264,7 +282,7 @@ class Episode:
             final_look=self._final_look,
             stop_reason=stop,
             final_answer=self._answer,
-            error=error.message if error else None,
+            error=self._error_text(error) if error else None,
             blame=error.blame if error else None,
             started_at=started_at,
             # Monotonic: the duration stays right if the machine's time is corrected meanwhile.
@@ -275,7 +293,13 @@ class Episode:
             is_astray=self._route.is_astray,
             settle=self._settle,
             needs_real_time=isinstance(error, ClockStalled),
+            network=self._network,
+            network_missing=self._network_missing,
         )
+
+    def _error_text(self, error: WabeError) -> str:
+        is_lost = isinstance(error, BrowserFault) and isinstance(self._network_fault, BrowserFault)
+        return f"{error.message}; {NETWORK_LOST}" if is_lost and NETWORK_LOST not in error.message else error.message
 
     async def _play(self) -> None:
         async with self._connect() as participant, self._browsers() as browser:
@@ -284,7 +308,10 @@ class Episode:
                 setting = "real-time" if self._in_real_time else self._config.settle
                 mode = await settle_mode(setting, self._task.website)
                 self._settle = mode
-                await browser.open(self._task.website, mode)
+                await browser.log_in(self._task)
+                first, *others = self._task.start_urls or (self._task.website,)
+                await browser.open(first, mode)
+                await browser.open_tabs(others)
                 try:
                     self._ended = await self._take_steps(participant, browser)
                 except ParticipantError as error:
@@ -295,6 +322,40 @@ class Episode:
                 raise
             finally:
                 self._navigations = shortened(self._route.went(browser.take_hops()))
+                await self._keep_network(browser)
+            if self._network_fault and self._ended == "finished":
+                # Its verdict may depend on what is lost.
+                raise self._network_fault
+
+    async def _keep_network(self, browser: Browser) -> None:
+        """Write the network trace. A failure is kept as the reason why there is none."""
+        if not self._config.record_network:
+            self._network_missing = "record_network is off"
+            return
+        self._network_missing = "the attempt's time was up before the network trace was written"
+        traffic = await asyncio.to_thread(browser.traffic)
+        for _ in range(_PENDING_TRIES):
+            if traffic is None or not traffic.is_pending:
+                break
+            await asyncio.sleep(_PENDING_S)
+            traffic = await asyncio.to_thread(browser.traffic)
+        if traffic is None:
+            self._network_fault = BrowserFault(f"the browser was killed or crashed: {NETWORK_LOST}")
+            self._network_missing = self._network_fault.message
+            return
+        try:
+            self._network = await asyncio.to_thread(
+                write_har,
+                self._store.folder,
+                traffic.entries,
+                self._redaction.entry,
+                dropped=traffic.dropped,
+                versions=self._versions,
+            )
+            self._network_missing = None
+        except OSError as error:
+            self._network_missing = f"network.har: cannot be written: {error.strerror or error}"
+            self._network_fault = WabeError(self._network_missing)
 
     async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:
         for index in range(self._config.max_steps):
@@ -312,10 +373,15 @@ class Episode:
         with _timed(times, "observe_s"):
             async with self._browser_time(limit):
                 page = await browser.observe()
+                probed = await self._probes.read(browser, page)
+                if index and self._probes.has_ended(page, probed):
+                    # Not a step: the participant is not asked any more.
+                    self._record_final_look(page, probed, browser)
+                    return "ended_by_page"
                 self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
                 self._downloads = ()
-                record = self._record_page(index, page, browser, self._store.write_page(index, page))
-                self._content = _content(page)
+                record = self._record_page(index, page, probed, browser, self._store.write_page(index, page))
+                self._content = _content(page), probed
         times |= {"settle_s": page.settled.real_s, "page_s": page.settled.page_s}
         try:
             if page.wall and index == 0:
@@ -343,16 +409,24 @@ class Episode:
 
         Checks judge it and reports show it; no model sees it.
         """
+        if self._final_look is not None:
+            return
         limit = Clock(self._config.step_timeout_s, BrowserFault("the final look took too long"))
         # The attempt has ended: whatever breaks now, it is judged on what is recorded already.
         with suppress(WabeError):
             # Not the participant's time, which may be used up.
             async with limit.running():
                 page = await browser.observe()
-            if _content(page) != self._content:
-                self._feedback = None
-                files = self._store.write_final_page(page)
-                self._final_look = Step(**self._record_page(len(self._steps), page, browser, files))
+                probed = await self._probes.read(browser, page)
+            if (_content(page), probed) != self._content:
+                self._record_final_look(page, probed, browser)
+            if self._ended == "max_steps" and self._probes.has_ended(page, probed):
+                self._ended = "ended_by_page"
+
+    def _record_final_look(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
+        self._feedback = None
+        files = self._store.write_final_page(page)
+        self._final_look = Step(**self._record_page(len(self._steps), page, probed, browser, files))
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
@@ -374,7 +448,9 @@ class Episode:
             )
         return without_surrogates(text)
 
-    def _record_page(self, index: int, page: Page, browser: Browser, files: dict[str, str | None]) -> dict[str, Any]:
+    def _record_page(
+        self, index: int, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, files: dict[str, str | None]
+    ) -> dict[str, Any]:
         """The observation's fields of the step's record; the rest of the step adds to them."""
         hops = browser.take_hops()
         if index == 0:
@@ -398,6 +474,7 @@ class Episode:
             "navigations": navigations,
             "vanished": page.vanished,
             "waited_for": page.settled.waited_for,
+            "probes": probed,
         }
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
@@ -458,6 +535,7 @@ class Episode:
         self, checked: CheckedAction, browser: Browser, limit: Clock, record: dict[str, Any]
     ) -> ToolResult:
         """Execute an action; where it led is recorded even if it breaks the browser."""
+        browser.begin_step(record["index"] + 1)
         # What the page did on its own while the participant was thinking is not caused by this action.
         seen = len(record["navigations"])
         record["navigations"] += self._route.went(browser.take_hops())

@@ -13,16 +13,18 @@ from shared.patterns import glob
 
 def is_at(look: Look, written: str, *, extra_query: bool = False) -> bool:
     """Whether a look was at the address that a check writes; never on another site than the task's."""
-    if not look.is_own:
-        return False
-    url = look.step.url
+    return look.is_own and is_address(look.step.url, written, is_home=look.is_home, extra_query=extra_query)
+
+
+def is_address(url: str, written: str, *, is_home: bool, extra_query: bool = False) -> bool:
+    """Whether `url` is the address that a check writes; `is_home`: it lies on the website's own origin."""
     if written.startswith("*"):
         return glob(_plain(written)).fullmatch(_plain(url))
     wanted, seen = _split(written), _split(url)
     if wanted is None or seen is None:
         return False
     if not _is_absolute(written):
-        is_same_origin = look.is_home
+        is_same_origin = is_home
     elif "*" in wanted.netloc:
         is_same_origin = glob(f"{wanted.scheme}://{wanted.netloc}".lower()).fullmatch(
             f"{seen.scheme}://{seen.netloc}".lower()

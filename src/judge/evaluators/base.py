@@ -1,6 +1,6 @@
 """What every evaluator returns: assertions with what was expected, what was found, and how it was compared."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from judge.trajectory.record import Trajectory
 from shared.models import Record
@@ -23,6 +23,15 @@ class Assertion(Record):
     found: str
     normalised: str | None = None
     step: int | None = None
+
+
+class Found(NamedTuple):
+    """The result of a comparison. `counts` is false where there was nothing to compare: no page, no answer."""
+
+    passed: bool
+    text: str
+    normalised: str | None = None
+    counts: bool = True
 
 
 class Evaluator(Protocol):

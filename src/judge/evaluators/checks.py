@@ -1,4 +1,4 @@
-"""Declared checks on recorded evidence: page, element, text, action, answer, and one of several.
+"""Declared checks on recorded evidence: page, element, text, action, answer, request, probe, and one of several.
 
 Each kind reads what is actually there, normalises it, compares it with what is expected, and reports what was found
 instead. The rules that all kinds share (which looks count, which is the end, what `not` means) are in `_over_looks`.
@@ -11,8 +11,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from judge.evaluators.addresses import is_at
-from judge.evaluators.base import MAX_FOUND_CHARS, Assertion
+from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.requests import requested
 from judge.trajectory.record import Trajectory
 from shared.checks import (
     ActionCheck,
@@ -21,6 +22,8 @@ from shared.checks import (
     Check,
     ElementCheck,
     PageCheck,
+    ProbeCheck,
+    RequestCheck,
     TextCheck,
     as_tuple,
 )
@@ -28,7 +31,7 @@ from shared.elements import Element, parse_element
 from shared.normalise import NormaliseError, is_same, normalise, only_value, parse_number, plain, shown, string
 from shared.patterns import Pattern
 from shared.snapshot import Node, Snapshot
-from shared.text import clip, excerpt, split_line
+from shared.text import clip, excerpt, one_line, split_line
 
 _MAX_SHOWN = 5
 _COMMON_KEYS = ("at", "on", "within", "in_view", "count")
@@ -36,15 +39,6 @@ _POINTER_VERBS = ("CLICK", "HOVER", "DRAG", "SCROLL")
 _POINT = r"[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]"
 # As in `CLICK (12, 34)`, `CLICK: at (12, 34)` and `DRAG: to page (12, 34) to (56, 78)`.
 _COORDINATES = re.compile(rf":?(?: ?at)? ?{_POINT}(?: to {_POINT})?$")
-
-
-class Found(NamedTuple):
-    """The result of a comparison. `counts` is false where there was nothing to compare: no page, no answer."""
-
-    passed: bool
-    text: str
-    normalised: str | None = None
-    counts: bool = True
 
 
 class _Decision(NamedTuple):
@@ -131,15 +125,22 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> _Decision:
         found, step = _acted(check, list(recording.actions(looks)))
         passed = found.passed != inverted
         return _Decision(passed, found, step if passed and not inverted else None)
+    if isinstance(check, RequestCheck):
+        return _Decision(*requested(check, recording, looks, inverted=inverted))
     if isinstance(check, PageCheck):
         return _over_looks(check, looks, inverted, _page_test(check, looks))
+    if isinstance(check, ProbeCheck):
+        return _over_looks(check, looks, inverted, _probe_test(check, looks, recording.expressions))
     if check.on is not None:
         looks = [look for look in looks if look.snapshot is not None]
     return _over_looks(check, looks, inverted, _snapshot_test(check))
 
 
 def _over_looks(
-    check: PageCheck | ElementCheck | TextCheck, looks: Sequence[Look], inverted: bool, test: Callable[[Look], Found]
+    check: PageCheck | ElementCheck | TextCheck | ProbeCheck,
+    looks: Sequence[Look],
+    inverted: bool,
+    test: Callable[[Look], Found],
 ) -> _Decision:
     """The rules of `at` and `not`.
 
@@ -186,6 +187,40 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Foun
         return Found(True, there)
 
     return test
+
+
+def _probe_test(check: ProbeCheck, looks: Sequence[Look], expressions: Sequence[str]) -> Callable[[Look], Found]:
+    """What was read in the page; with `keep`, from the first value on that one."""
+    at = expressions.index(check.expression)
+    found: dict[int, Found] = {}
+    kept: Found | None = None
+    for look in looks:
+        if len(look.step.probes) != len(expressions):
+            raise MissingEvidence(f"no value was read at step {look.step.index + 1}")
+        read = look.step.probes[at]
+        now = _compared(check, read.value) if read.value is not None else _without_value(look, read.error)
+        if check.keep == "first" and kept is None and read.value is not None:
+            kept = now
+        found[look.step.index] = kept or now
+    return lambda look: found[look.step.index]
+
+
+def _without_value(look: Look, error: str | None) -> Found:
+    why = one_line(error, 300) if error else "null"
+    where = "" if look.is_own else f": {excerpt(look.step.url, 200)}"
+    return Found(False, f"no value, {why}{where}", counts=False)
+
+
+def _compared(check: ProbeCheck, value: bool | int | float | str) -> Found:
+    text = excerpt(value, 300) if isinstance(value, str) else shown(value)
+    if check.expected is not None:
+        if isinstance(value, str) and isinstance(check.expected, str):
+            return Found(plain(value) == plain(check.expected), text)
+        # In Python `True` equals 1.
+        return Found(isinstance(value, bool) == isinstance(check.expected, bool) and value == check.expected, text)
+    if isinstance(value, bool | str):
+        return Found(False, f"{text} is not a number", counts=False)
+    return Found((check.min is None or value >= check.min) and (check.max is None or value <= check.max), text)
 
 
 def _snapshot_test(check: ElementCheck | TextCheck) -> Callable[[Look], Found]:

@@ -10,9 +10,12 @@ from functools import cached_property
 from pathlib import Path
 
 from judge.sites import Site, origin_of
+from judge.trajectory.network import Har, read_har
 from judge.trajectory.record import Trajectory
+from shared.checks import expressions_of
+from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
-from shared.models import Step
+from shared.models import Step, Task
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 from shared.text import without_downloads
 
@@ -96,14 +99,26 @@ class Recording:
 
     looks: tuple[Look, ...]
     answer: str | None
+    site: Site
+    network: Path | None = None
+    network_missing: str | None = None
+    expressions: tuple[str, ...] = ()
+
+    @cached_property
+    def traffic(self) -> Har:
+        """The requests of the attempt."""
+        if self.network is None:
+            raise MissingEvidence(f"no recorded requests: {self.network_missing or 'there is no network.har'}")
+        try:
+            return read_har(self.network)
+        except TrajectoryError as error:
+            raise MissingEvidence(error.message.removeprefix(f"{self.network.parent}/")) from None
 
     @classmethod
     def of(cls, trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> "Recording":
         """Most snapshots are read only when a check needs them."""
-        task = trajectory.task
-        starts = [task.website, *(step.url for step in trajectory.steps[:1])]
-        home = frozenset(origin for url in starts if (origin := origin_of(url)) is not None)
-        site = Site(home, (*allowed_sites, *task.allowed_sites))
+        landed = next((step.url for step in trajectory.observations), "")
+        site = own_site(trajectory.task, landed, allowed_sites)
         looks: list[Look] = []
         typed: frozenset[tuple[str, str]] = frozenset()
         for step in trajectory.observations:
@@ -112,7 +127,9 @@ class Recording:
             if looks and looks[-1].is_own and _types(looks[-1].step):
                 typed |= set(_typed_into(looks[-1], look))
             looks.append(replace(look, typed_into=typed))
-        return cls(tuple(looks), trajectory.final_answer)
+        network = trajectory.network, trajectory.network_missing
+        expressions = expressions_of(trajectory.task.checks)
+        return cls(tuple(looks), trajectory.final_answer, site, *network, expressions)
 
     def actions(self, looks: Iterable[Look]) -> Iterator[tuple[int, str]]:
         """Step index and line, without downloads, of every action that was executed on the task's own site."""
@@ -120,6 +137,12 @@ class Recording:
             outcome = look.step.outcome
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
                 yield look.step.index, without_downloads(outcome.line)
+
+
+def own_site(task: Task, landed: str, allowed_sites: Iterable[str] = ()) -> Site:
+    """The task's own site; `landed` is the address of the first observation."""
+    home = frozenset(origin for url in (task.website, landed) if (origin := origin_of(url)) is not None)
+    return Site(home, (*allowed_sites, *task.allowed_sites))
 
 
 def _types(step: Step) -> bool:

@@ -35,10 +35,13 @@ METHODS: Mapping[str, type[ModelJudge]] = MappingProxyType(
 _JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
 _JUDGING_FILES = (
     "judge/trajectory/files.py",
+    "judge/trajectory/forms.py",
+    "judge/trajectory/network.py",
     "judge/trajectory/record.py",
     "shared/checks.py",
     "shared/elements.py",
     "shared/fields.py",
+    "shared/json_paths.py",
     "shared/normalise.py",
     "shared/patterns.py",
     "judge/sites.py",

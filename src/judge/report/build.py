@@ -11,6 +11,7 @@ from judge.report.data import RunView, TaskRow, TaskView, read_run, read_task
 from judge.report.pages import Renderer
 from judge.report.totals import Totals, compare, totals_of
 from judge.store import RunStore
+from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
 
 MAX_RUNS = 12
@@ -102,7 +103,7 @@ def _write_run(
     neighbours = ["", *run.task_ids, ""]
     for place, task_id in enumerate(run.task_ids):
         task = read_task(store.task(task_id))
-        _place_images(store, task, target)
+        _place_files(store, task, target)
         page = renderer.task(task, before=neighbours[place], after=neighbours[place + 2])
         _write(target / "tasks" / f"{task_id}.html", page)
         rows.append(task.row)
@@ -112,16 +113,18 @@ def _write_run(
     return run, totals, rows
 
 
-def _place_images(store: RunStore, task: TaskView, target: Path) -> None:
+def _place_files(store: RunStore, task: TaskView, target: Path) -> None:
     folder = target / "images" / task.row.task_id
     folder.mkdir(parents=True, exist_ok=True)
     source = store.task(task.row.task_id).folder
     for step in (*task.steps, *([task.final_look] if task.final_look else [])):
         if step.image and step.record.screenshot:
-            place_image(source / step.record.screenshot, folder / step.image)
+            place_file(source / step.record.screenshot, folder / step.image)
+    if task.network.file is not None:
+        place_file(task.network.file, folder / NETWORK_FILE)
 
 
-def place_image(source: Path, target: Path) -> None:
+def place_file(source: Path, target: Path) -> None:
     """Put `source`, if it is there, at `target`: a hard link where the file system allows it, else a copy."""
     if source.is_symlink() or not source.is_file():
         return

@@ -26,6 +26,7 @@ _MARKS = {
 _MARK_SHIFTS = {"success": -5.0, "failure": 5.0, "unscored": -1.0, "aborted": 1.0}
 _ENDS = {
     "finished": "ended by the participant",
+    "ended_by_page": "ended by the page",
     "max_steps": "out of steps",
     "task_timeout": "out of time",
     "participant_error": "participant failed",

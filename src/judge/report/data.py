@@ -17,7 +17,10 @@ from urllib.parse import urlsplit
 import imagesize  # type: ignore[import-untyped]
 
 from judge.report.evidence import VerdictView, verdict_view
+from judge.report.network import NetworkView, network_view
 from judge.results.folders import FoundTask
+from judge.results.ground_truth import Difference, differences_of
+from judge.results.submission import decided_by
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
 from judge.trajectory.record import Attempt
@@ -72,6 +75,8 @@ class TaskRow:
     scores: tuple[int | None, ...] = ()
     flags: tuple[str, ...] = ()
     attempt: int = 1
+    decided_by: str = ""
+    differences: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,7 @@ class TaskView:
     error: str | None = None
     versions: tuple[tuple[str, str], ...] = ()
     earlier_attempts: int = 0
+    network: NetworkView = field(default_factory=NetworkView)
 
     @property
     def judged(self) -> dict[str, str]:
@@ -187,14 +193,14 @@ def read_task(store: TaskStore) -> TaskView:
         row = TaskRow(name, name, "", "unknown", "unknown", "unfinished", why, steps=len(steps))
         views = tuple(_step_view(store, step) for step in steps)
         return TaskView(row=row, steps=views, error=why, earlier_attempts=earlier_attempts)
-    verdicts = _read_verdicts(store, result)
+    verdicts, differences = _read_verdicts(store, result)
     counted = next((verdict for verdict in verdicts if verdict.counts), None)
     scores = counted.scores if counted else ()
     shown = [step.index for step in result.steps if step.screenshot]
     # Only a record with one entry per screenshot says which score belongs to which.
     score_of = dict(zip(shown, scores, strict=True)) if len(shown) == len(scores) else {}
     return TaskView(
-        row=_row(result, scores),
+        row=replace(_row(result, scores), differences=differences),
         steps=tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps),
         final_look=_step_view(store, result.final_look) if result.final_look else None,
         verdicts=verdicts,
@@ -202,6 +208,7 @@ def read_task(store: TaskStore) -> TaskView:
         error=result.cause,
         versions=tuple(result.versions.items()),
         earlier_attempts=earlier_attempts,
+        network=network_view(store.folder, result),
     )
 
 
@@ -269,20 +276,24 @@ def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
         scores=tuple(score.Score for score in scores),
         flags=tuple(result.flags),
         attempt=result.number,
+        decided_by=decided_by(result),
     )
 
 
-def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[VerdictView, ...]:
-    """The stored verdicts, the one that counts first; without its file it comes from `result.json`."""
+def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[tuple[VerdictView, ...], tuple[Difference, ...]]:
+    """The stored verdicts, the one that counts first, and where they differ from ground truth.
+
+    Without its file, the one that counts comes from `result.json`.
+    """
     counted = result.verdict
-    found: list[tuple[str, Verdict]] = []
+    known: dict[str, Verdict] = {}
     views: list[VerdictView] = []
     for path in sorted((store.folder / "verdicts").glob("*.json")):
         try:
-            found.append((path.stem, Verdict.model_validate(read_json(path))))
+            known[path.stem] = Verdict.model_validate(read_json(path))
         except (OSError, ValueError) as error:
             views.append(VerdictView(path.stem, "unreadable", f"{path.name} cannot be read: {one_line(str(error))}"))
-    for judge_id, verdict in [*found, *foreign_verdicts(store.folder).items()]:
+    for judge_id, verdict in {**known, **foreign_verdicts(store.folder)}.items():
         is_same = counted is not None and (counted.outcome, counted.reason, counted.judge) == (
             verdict.outcome,
             verdict.reason,
@@ -292,7 +303,9 @@ def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[VerdictView, ...]
     if counted is not None and not any(view.counts for view in views):
         name = counted.judge.method if counted.judge else "no judge asked"
         views.append(replace(verdict_view(name, counted, counts=True), is_stored=False))
-    return tuple(sorted(views, key=lambda view: not view.counts))
+    settled = result.stop_reason != "finished"
+    differences = () if settled else differences_of(result.task.task_id, known)
+    return tuple(sorted(views, key=lambda view: not view.counts)), differences
 
 
 def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) -> StepView:

@@ -21,7 +21,9 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_file, read_json, reason_of, write_atomic, write_json
 from shared.models import Record, Task
 
-FORMATS = ("online-mind2web-v2", "webeval")
+WEBARENA = "webarena-verified"
+WEBEVAL = "webeval"
+FORMATS = ("online-mind2web-v2", WEBEVAL, WEBARENA)
 
 
 class Exported(Record):
@@ -105,7 +107,7 @@ def _row(task: Task, name: str) -> dict[str, object]:
 def _made(store: TaskStore, format_: str, length: int | None) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """The texts of a task's folder by file name, and which recorded image becomes which file."""
     trajectory = load_trajectory(store.folder)
-    if format_ == "webeval":
+    if format_ == WEBEVAL:
         task = trajectory.task.model_copy(update={"task_id": store.name})
         named = trajectory.model_copy(update={"task": task})
         made = webeval.export(named, verdicts_beside(store))

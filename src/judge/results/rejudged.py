@@ -1,6 +1,7 @@
-"""Later verdicts of a run's own judge update the run's results, so that a verdict's file and the results agree.
+"""Later verdicts that count update the run's results, so that a verdict's file and the results agree.
 
-Verdicts of other judges lie beside them under `verdicts/` and change nothing.
+Those are the verdicts of the run's own judge, and those of WebArena-Verified where `truth` puts them first. Verdicts of
+other judges lie beside them under `verdicts/` and change nothing.
 """
 
 import contextlib
@@ -18,13 +19,13 @@ from judge.results.run_record import (
     provenance,
     settings_checksum,
 )
-from judge.results.submission import TaskSummary, build_submission
+from judge.results.submission import TaskSummary, build_submission, decided
 from judge.store import OLDER_RUN_SCHEMAS, RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from judge.trajectory.record import SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json
-from shared.models import JudgeInfo
+from shared.models import JudgeInfo, Verdict
 
 
 def adopt(store: RunStore, config: RunConfig, judge: Judge) -> None:
@@ -32,20 +33,20 @@ def adopt(store: RunStore, config: RunConfig, judge: Judge) -> None:
     record = store.read_run() or {}
     if not record.get(SELF_RECORDED) or record.get("judge_id") is not None:
         return
-    decided, judge_ids = False, {}
+    has_decided, judge_ids = False, {}
     for task in store.tasks():
         with contextlib.suppress(TrajectoryError):
             judge_ids[task.name] = judge.judges_of(read_attempt(task.folder).task)[0].id
             verdict = task.read_verdict(judge_ids[task.name])
-            decided = decided or (verdict is not None and verdict.outcome != "unscored")
-    if decided:
-        settings = config.model_dump(mode="json")
+            has_decided = has_decided or (verdict is not None and verdict.outcome != "unscored")
+    if has_decided:
+        settings = config.recorded()
         own = {"config": settings, "config_checksum": settings_checksum(settings), "judge_model": config.judge_model}
         store.write_run({**record, **own, "judge_id": judge.id, "judge_ids": judge_ids})
 
 
 def take_over(store: RunStore) -> tuple[str, ...]:
-    """Update `result.json`, `results.json` and `run.json` with the verdicts of the run's own judge.
+    """Update `result.json`, `results.json` and `run.json` with the verdicts that count.
 
     Returns the ids of the tasks whose entry changed. A run without a submission is not finished and stays as it is:
     `--resume` reads the verdicts. A self-recorded one gets its submission here. A run of an older version is never
@@ -62,10 +63,12 @@ def take_over(store: RunStore) -> tuple[str, ...]:
     try:
         before = read_json(path) if path.is_file() else _unjudged(record)
         result = before["results"][0]
-        published = {entry["task_id"]: entry["verdict"] for entry in result["detail"]["tasks"]}
-        summaries = [_judged(store.task(str(name)), judge_id_of(record, str(name))) for name in listed]
+        published = {entry["task_id"]: entry for entry in result["detail"]["tasks"]}
+        deciding = {name: _deciding(store.task(name), record) for name in map(str, listed)}
+        record = {**record, "judge_ids": {n: found for n, found in deciding.items() if found != record["judge_id"]}}
+        summaries = [_judged(store.task(name), judge_id) for name, judge_id in deciding.items()]
         # Compared with the submission, which is written last: the next call completes what a kill interrupted.
-        changed = tuple(one.task.task_id for one in summaries if published.get(one.task.task_id) != one.outcome)
+        changed = tuple(one.task.task_id for one in summaries if _differs(published.get(one.task.task_id), one.entry))
         if changed:
             judge = judge_of(summaries)
             # More tasks may have been recorded since the last submission.
@@ -81,7 +84,8 @@ def take_over(store: RunStore) -> tuple[str, ...]:
                 provenance=made_with,
             )
             info = judge.model_dump(mode="json") if judge else None
-            store.write_run({**record, "outcomes": outcomes_of(summaries), "judge": info})
+            by = decided(one.entry for one in summaries)
+            store.write_run({**record, "outcomes": outcomes_of(summaries), "decided_by": by, "judge": info})
             store.write_submission(made)
     except (OSError, ValueError, KeyError, IndexError, TypeError, WabeError) as error:
         raise ConfigError(
@@ -98,10 +102,27 @@ def _unjudged(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _provenance(record: Mapping[str, Any], summaries: list[TaskSummary], judge: JudgeInfo | None) -> dict[str, Any]:
-    config = RunConfig.model_validate(record["config"])
     tasks = [summary.task for summary in summaries]
     environment = environment_of(summaries)
-    return provenance(config=config, tasks=tasks, judge=judge, environment=environment, run_id=record["run_id"])
+    made = provenance(config=RunConfig(), tasks=tasks, judge=judge, environment=environment, run_id=record["run_id"])
+    return made | {"config_checksum": record["config_checksum"]}
+
+
+def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
+    """Whether a task counts as something else now, or by another verdict; older submissions do not name that."""
+    return published is None or any(published.get(key, entry[key]) != entry[key] for key in ("verdict", "decided_by"))
+
+
+def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
+    """The id of the judge whose verdict counts: WebArena-Verified's newest where `truth` puts it first."""
+    own = judge_id_of(record, task.folder.name)
+    config = record.get("config")
+    truth = config.get("truth", "checks") if isinstance(config, Mapping) else "checks"
+    has_checks = own.startswith("checks-") and bool(read_attempt(task.folder).task.checks)
+    if truth == "judge" or (truth == "checks" and has_checks):
+        return own
+    found = sorted(task.folder.glob("verdicts/webarena_verified-*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return found[-1].stem if found else own
 
 
 def _judged(task: TaskStore, judge_id: str) -> TaskSummary:
@@ -112,7 +133,12 @@ def _judged(task: TaskStore, judge_id: str) -> TaskSummary:
     if attempt is None or trajectory.is_foreign:
         raise TrajectoryError(f"{task.folder / 'result.json'}: not a result of a wabe run")
     verdict = None if attempt.is_aborted else verdict_on_file(task, judge_id, trajectory)
-    if verdict is not None and verdict.outcome != attempt.outcome:
+    counted = attempt.verdict
+    if verdict is not None and (counted is None or _who(verdict) != _who(counted)):
         attempt = attempt.model_copy(update={"verdict": verdict})
         task.write_result(attempt.to_json())
-    return TaskSummary.of(attempt)
+    return TaskSummary.of(attempt, judge_id)
+
+
+def _who(verdict: Verdict) -> tuple[str, str]:
+    return verdict.outcome, verdict.judge.method if verdict.judge else ""

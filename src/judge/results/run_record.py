@@ -14,7 +14,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from judge.config import RunConfig
-from judge.results.submission import TaskSummary
+from judge.results.submission import TaskSummary, decided
 from judge.scenario.models import Launch
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
 from judge.trajectory.files import read_attempt
@@ -25,7 +25,9 @@ from shared.text import one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "google-genai", "openai", "pydantic")
 # Settings that change no result: where and how widely a run is spread.
-_NO_RESULT = frozenset({"run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel"})
+_NO_RESULT = frozenset(
+    {"site_restarts", "run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel"}
+)
 # Settings that may differ when a run is resumed, because no verdict depends on them: how fast and with which budget the
 # judge model is called (a verdict that a budget prevented is unscored, and resuming asks again), and what the other
 # compared parts contain already.
@@ -33,6 +35,8 @@ _NOT_COMPARED = frozenset(
     {
         "run_id",
         "participant_ids",
+        # Ports of the runner, which differ each time; `[[sites]]` are compared by their commands.
+        "site_restarts",
         "max_parallel",
         "judge_timeout_s",
         "judge_max_concurrency",
@@ -65,8 +69,9 @@ def compared_parts(
             for role, url in participants.items()
         },
         "sites": launched.get("sites", {}),
-        "tasks": {task.task_id: sha256_of(task.model_dump(mode="json")) for task in tasks},
-        "config": config.model_dump(mode="json", exclude=set(_NOT_COMPARED)),
+        # What logs a browser in is in no dump: a session may be renewed between two runs.
+        "tasks": {task.task_id: sha256_of(_without_unset(task, "start_urls", "keep_fields")) for task in tasks},
+        "config": {key: value for key, value in config.recorded().items() if key not in _NOT_COMPARED},
         "judge": judge_id,
     }
 
@@ -153,7 +158,7 @@ def begin_run(
     Raises `ConfigError` when it cannot be written, or the folder holds a run with another request.
     """
     asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
-    settings = config.model_dump(mode="json")
+    settings = config.recorded()
     if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
         require_same_request(store, asked)
     before = store.read_run() or {}
@@ -236,6 +241,7 @@ def end_run(
         # Not before it began, whatever happened to the machine's clock in between.
         "ended_at": max(time.time(), record.get("resumed_at") or record.get("started_at") or 0.0),
         "outcomes": outcomes_of(results),
+        "decided_by": decided(result.entry for result in results),
         "environment": environment_of(results),
         "judge": judge.model_dump(mode="json") if judge else None,
     }
@@ -290,18 +296,22 @@ def environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
 
 
 def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
-    """The judge that the verdicts name; where checks decided some tasks and a model others, the model's judge."""
-    judges = [result.judge for result in results if result.judge]
-    return next((judge for judge in judges if judge.method != "checks"), judges[0] if judges else None)
+    """The judge that the verdicts name; where several methods decided tasks, a model's before ground truth."""
+    order = {"checks": 2, "webarena_verified": 1}
+    return min(
+        (each.judge for each in results if each.judge), key=lambda judge: order.get(judge.method, 0), default=None
+    )
 
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:
     """SHA-256 of the tasks, whatever their order. Keys that older versions lacked count only where they are set."""
-    declared = [
-        task.model_dump(mode="json", exclude={key for key in ("checks", "allowed_sites") if not getattr(task, key)})
-        for task in tasks
-    ]
+    declared = [_without_unset(task, "checks", "allowed_sites", "start_urls", "keep_fields") for task in tasks]
     return sha256_of(sorted(declared, key=lambda task: str(task["task_id"])))
+
+
+def _without_unset(task: Task, *later: str) -> dict[str, Any]:
+    """The task without those of the `later` keys, which older versions lacked, that are not set."""
+    return task.model_dump(mode="json", exclude={key for key in later if not getattr(task, key)})
 
 
 def settings_checksum(settings: Mapping[str, Any]) -> str:
@@ -329,7 +339,7 @@ def provenance(
         "packages": package_versions(),
         "environment": dict(environment),
         "task_set_checksum": task_set_checksum(tasks),
-        "config_checksum": settings_checksum(config.model_dump(mode="json")),
+        "config_checksum": settings_checksum(config.recorded()),
         "judge_code_checksum": judge.code_checksum if judge else None,
         "prompt_checksum": judge.prompt_checksum if judge else None,
         "shard": {"index": config.shard_index, "of": config.num_shards},

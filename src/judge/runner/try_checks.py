@@ -14,10 +14,12 @@ from judge.browser.pool import browser_pool
 from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
+from judge.episode.reset import SiteTurns
 from judge.evaluators.checks import CheckEvaluator
 from judge.events import Event
 from judge.judges.factory import OFFLINE, open_judge
 from judge.runner.launch import Member, child_environ, launched
+from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.sites import NetworkPolicy
 from judge.store import RunStore
@@ -46,8 +48,10 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     """Problems and notes, a line each: tasks that pass without an action or cannot be tried, and checks that pass.
 
     Starts the scenario's sites, and opens each website that has checks in the judge's own browser.
+    Raises `ConfigError` where a log-in needs a variable that is not set.
     """
-    config, tasks = scenario.config, tuple(task for task in scenario.tasks if task.checks)
+    config = scenario.config
+    tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
     sites = tuple(
         Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False) for site in scenario.sites
@@ -65,12 +69,21 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
             browser_pool(browser_settings) as pool,
         ):
 
+            def policy_for(task: Task) -> NetworkPolicy:
+                return NetworkPolicy.for_websites((task.website, *config.allowed_sites, *task.allowed_sites))
+
             def browsers(task: Task) -> BrowserFactory:
-                sites = (task.website, *config.allowed_sites, *task.allowed_sites)
-                return partial(pool.browser, NetworkPolicy.for_websites(sites))
+                return partial(pool.browser, policy_for(task))
 
             assessment = Assessment(
-                tasks, config, browsers=browsers, connect=_idle, judge=judge, store=store, emit=_ignore
+                tasks,
+                config,
+                browsers=browsers,
+                connect=_idle,
+                judge=judge,
+                store=store,
+                emit=_ignore,
+                sites=SiteTurns(config, policy_for),
             )
             results = await assessment.run()
         for task, result in zip(tasks, results, strict=True):

@@ -1,8 +1,10 @@
 """What is allowed and probably wrong with a task's checks: warnings, contradictions, repeated tasks."""
 
 import itertools
+import json
 from collections.abc import Iterator, Sequence
 
+from judge.config import RunConfig
 from judge.evaluators.addresses import is_reachable
 from judge.evaluators.checks import describe
 from judge.sites import Site, origin_of
@@ -14,6 +16,7 @@ from shared.checks import (
     ElementCheck,
     PageCheck,
     PlainCheck,
+    RequestCheck,
     TextCheck,
     as_tuple,
 )
@@ -44,6 +47,19 @@ def warnings_of(task: Task, allowed_sites: Sequence[str] = ()) -> list[str]:
     ]
 
 
+def unrecorded(task: Task, config: RunConfig) -> list[str]:
+    """The task's checks that cannot be decided, or never pass, with what the settings leave of a recording."""
+    lines = []
+    for number, check in enumerate(task.checks, 1):
+        requests = [each for each in (check.any_of if isinstance(check, AnyOf) else (check,)) if each.kind == "request"]
+        if requests and not config.record_network:
+            lines.append(f"check {number}: requests are not recorded: remove record_network = false")
+        text = json.dumps([each.model_dump(mode="json") for each in requests], ensure_ascii=False)
+        if any(json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret in config.secrets):
+            lines.append(f"check {number}: a value that it expects is listed in secrets, so it is never recorded")
+    return lines
+
+
 def contradictions_of(task: Task) -> list[str]:
     """Pairs of a task's checks that no attempt can pass both, a sentence each."""
     return [
@@ -54,12 +70,14 @@ def contradictions_of(task: Task) -> list[str]:
 
 
 def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> Iterator[str]:
-    if isinstance(check, PageCheck):
+    if isinstance(check, PageCheck | RequestCheck):
         home = frozenset(origin for origin in (origin_of(task.website),) if origin)
         site = Site(home, (*allowed_sites, *task.allowed_sites))
         for url in as_tuple(check.url):
             if not is_reachable(url, site):
                 yield f"{url} is not on the task's site: add it to allowed_sites if it belongs there"
+    if isinstance(check, RequestCheck) and check.method is None and not check.inverted:
+        yield "whoever opens the address could pass it: add method"
     if isinstance(check, ActionCheck) and check.pattern is not None and not check.pattern.lstrip("^").startswith("<"):
         yield "typed text could match the pattern: begin it with ^<"
     if isinstance(check, ActionCheck | AnswerCheck) and "at" in check.model_fields_set:

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapter, ValidationInfo, model_validator
 
 from judge.config import AllowedSites, RunConfig
+from judge.sites import origin_of
+from shared.access import Credentials, DeclaredState, StateContent
 from shared.checks import MAX_CHECKS, Check
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
@@ -32,7 +34,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "task": '"Find …"',
     }
 )
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _REFERENCE = re.compile(r"(\$\{[^}]*\}?)")
 _MAX_VARIABLES = 100
 _LOOPBACK = {"localhost", "0.0.0.0", "::1", "::"}
@@ -122,32 +124,34 @@ class AgentEntry(_Process):
         return {key: value for key, value in data.items() if key != "name"} | ({"role": role} if role else {})
 
     def resolved_env(self, environ: Mapping[str, str], source: object) -> dict[str, str]:
-        """`env` with each `${NAME}` replaced from `environ`. An empty variable counts as unset.
+        """`env` with each `${NAME}` replaced from `environ`. Raises `ConfigError` that names the file (`source`)."""
+        return {
+            name: resolved(text, environ, f"{source}: {excerpt(self.role)}, key 'env': {excerpt(name)}")
+            for name, text in self.env.items()
+        }
 
-        Raises `ConfigError` that names the variable, the key and the file (`source`); no error shows a value.
-        """
 
-        def resolve(where: str, reference: str) -> str:
-            name = _VARIABLE.fullmatch(reference)
-            if name is None:
-                raise ConfigError(
-                    f"{where} refers to a variable in another form than ${{NAME}}", remedy="write ${NAME}"
-                )
-            value = environ.get(name[1])
-            if not value:
-                raise ConfigError(
-                    f"{where} needs the environment variable {name[1]}, which is not set",
-                    remedy=f"export {name[1]}=…, or remove the entry",
-                )
-            return value
+def resolved(text: str, environ: Mapping[str, str], where: str) -> str:
+    """`text` with each `${NAME}` replaced from `environ`. An empty variable counts as unset.
 
-        resolved = {}
-        for key, text in self.env.items():
-            where = f"{source}: {excerpt(self.role)}, key 'env': {excerpt(key)}"
-            # The text between two references, and each reference, in turn.
-            pieces = _REFERENCE.split(text)
-            resolved[key] = "".join(resolve(where, piece) if place % 2 else piece for place, piece in enumerate(pieces))
-        return resolved
+    Raises `ConfigError` that names the variable and `where` it is used; no error shows a value.
+    """
+
+    def resolve(reference: str) -> str:
+        name = VARIABLE.fullmatch(reference)
+        if name is None:
+            raise ConfigError(f"{where} refers to a variable in another form than ${{NAME}}", remedy="write ${NAME}")
+        value = environ.get(name[1])
+        if not value:
+            raise ConfigError(
+                f"{where} needs the environment variable {name[1]}, which is not set",
+                remedy=f"export {name[1]}=…, or remove the entry",
+            )
+        return value
+
+    # The text between two references, and each reference, in turn.
+    pieces = _REFERENCE.split(text)
+    return "".join(resolve(piece) if place % 2 else piece for place, piece in enumerate(pieces))
 
 
 class GreenAgent(AgentEntry):
@@ -160,13 +164,25 @@ class SiteEntry(_Process):
     """A local website that is started before the agents (a demo shop, a manual).
 
     `static`: nothing that a participant does there outlasts its browser. `reset_url`: a POST brings the site back to
-    its first state.
+    its first state; `restart`: starting `cmd` again does. `storage_state` and `http_credentials` are those of each task
+    on the site that has none of its own.
     """
 
     name: Name
     endpoint: Endpoint
     static: bool = False
     reset_url: Url | None = None
+    restart: bool = False
+    storage_state: DeclaredState | None = Field(default=None, repr=False)
+    http_credentials: Credentials = Field(default=(), repr=False)
+
+    @model_validator(mode="after")
+    def _has_one_way_back(self) -> Self:
+        if self.restart and self.cmd is None:
+            raise Invalid("needs a cmd", "add the command that starts the site, or use reset_url", key="restart")
+        if sum((self.static, self.restart, self.reset_url is not None)) > 1:
+            raise Invalid("more than one of static, reset_url and restart", "keep one", key="restart")
+        return self
 
     @property
     def reset(self) -> str | None:
@@ -185,6 +201,17 @@ class TaskTable(Table):
     key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
     checks: Annotated[tuple[Check, ...], at_most(MAX_CHECKS)] = ()
     allowed_sites: AllowedSites = ()
+    start_urls: Annotated[tuple[Url, ...], FailFast(), at_most(20)] = ()
+    keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()
+    storage_state: DeclaredState | None = Field(default=None, repr=False)
+    http_credentials: Credentials = Field(default=(), repr=False)
+
+    @model_validator(mode="after")
+    def _begins_on_its_website(self) -> Self:
+        if self.start_urls and origin_of(self.start_urls[0]) != origin_of(self.website):
+            problem = f"{shown(self.start_urls[0])} is not an address of {shown(self.website)}"
+            raise Invalid(problem, "put an address of the website first", key="start_urls")
+        return self
 
     @model_validator(mode="after")
     def _has_an_id_of_its_own(self, info: ValidationInfo) -> Self:
@@ -281,6 +308,8 @@ class RequestBody(Table):
     ]
     config: dict[str, Any] = Field(default_factory=dict)
     tasks: Any = None
+    # By the name that tasks use for them.
+    storage_states: Annotated[dict[str, StateContent], at_most(1000)] = Field(default_factory=dict, repr=False)
     launch: Launch | None = None
 
 

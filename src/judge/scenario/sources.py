@@ -7,12 +7,13 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
 import httpx
 
-from judge.scenario.models import EXAMPLES, TASKS
+from judge.scenario.models import EXAMPLES, TASKS, VARIABLE, SiteEntry
 from shared.errors import ConfigError
 from shared.fields import shown
 from shared.files import decode, parse_json, reason_of
@@ -113,8 +114,14 @@ def _as_table(record: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value is not None}
 
 
-def scenario_toml(tasks: Sequence[Task], *, participant: str) -> str:
-    """A scenario of these tasks that runs on this machine with the bundled participant of that name."""
+def scenario_toml(
+    tasks: Sequence[Task],
+    *,
+    participant: str,
+    settings: Mapping[str, Any] = MappingProxyType({"max_steps": 15}),
+    site: SiteEntry | None = None,
+) -> str:
+    """A scenario of these tasks, with these settings, for this machine and the bundled participant of that name."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", participant):
         raise ConfigError(f"unknown participant {shown(participant)}", remedy="see wabe participant --list")
     return f"""[green_agent]
@@ -126,10 +133,14 @@ role = "white_agent"
 endpoint = "http://127.0.0.1:9019"
 cmd = "wabe participant {participant} --host 127.0.0.1 --port 9019"
 
-[config]
-max_steps = 15
-
+{"" if site is None else _table("[[sites]]", site.model_dump(exclude_defaults=True))}
+{_table("[config]", settings)}
 {tasks_toml(tasks)}"""
+
+
+def _table(heading: str, values: Mapping[str, Any]) -> str:
+    lines = (f"{key} = {toml_value(value)}\n" for key, value in values.items())
+    return f"{heading}\n{''.join(lines)}"
 
 
 def tasks_toml(tasks: Sequence[Task]) -> str:
@@ -139,15 +150,21 @@ def tasks_toml(tasks: Sequence[Task]) -> str:
 
 def _task_toml(task: Task) -> str:
     lines = ["[[tasks]]"]
-    for key, value in task.model_dump(mode="json", exclude_defaults=True).items():
+    fields = task.model_dump(mode="json", exclude_defaults=True)
+    # Only what refers to a secret; the secret itself is in no dump, and is not printed.
+    if isinstance(task.storage_state, str):
+        fields["storage_state"] = task.storage_state
+    if referring := [each for each in task.http_credentials if VARIABLE.fullmatch(each.password)]:
+        fields["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in referring]
+    for key, value in fields.items():
         if key == "checks":
-            lines += ["checks = [", *(f"  {_toml_value(check)}," for check in value), "]"]
+            lines += ["checks = [", *(f"  {toml_value(check)}," for check in value), "]"]
         else:
-            lines.append(f"{key} = {_toml_value(value)}")
+            lines.append(f"{key} = {toml_value(value)}")
     return "\n".join(lines) + "\n"
 
 
-def _toml_value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """A JSON value in one line of TOML. A key whose value is null is left out: TOML has no null."""
     match value:
         case bool():
@@ -156,10 +173,10 @@ def _toml_value(value: Any) -> str:
             # JSON's escapes are TOML's, but for DEL, which JSON leaves bare.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case Mapping():
-            pairs = (f"{_toml_value(key)} = {_toml_value(item)}" for key, item in value.items() if item is not None)
+            pairs = (f"{toml_value(key)} = {toml_value(item)}" for key, item in value.items() if item is not None)
             return f"{{ {', '.join(pairs)} }}"
         case list() | tuple():
-            return f"[{', '.join(map(_toml_value, value))}]"
+            return f"[{', '.join(map(toml_value, value))}]"
     return str(value)
 
 

@@ -14,7 +14,7 @@ from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
-from judge.episode.reset import reset_site
+from judge.episode.reset import SiteTurns
 from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
@@ -196,7 +196,7 @@ class JudgeService:
                 judge=judge,
                 store=store,
                 emit=emit,
-                reset=lambda task: reset_site(task.website, config.site_resets, policy_for(task)),
+                sites=SiteTurns(config, policy_for),
             )
             results = await self._recorded(assessment, judge, store, spending)
         submission = _submission(request, role, results, run_id)

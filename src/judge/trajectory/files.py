@@ -134,25 +134,31 @@ def read_steps(path: Path) -> tuple[Step, ...]:
 
 
 def with_digests(folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
-    """A `result.json` with the digests of its pages' files as they are now, `None` for one that is missing.
+    """A `result.json` with the digests of its files as they are now, `None` for one that is missing.
 
     Raises `TrajectoryError` for a file that cannot be read.
     """
     made = {**result, "steps": [_with_digests(folder, step) for step in result["steps"]]}
     if result.get("final_look"):
         made["final_look"] = _with_digests(folder, result["final_look"])
+    if result.get("network"):
+        made["network"] = {**result["network"], "sha256": _digest(folder / result["network"]["file"])}
     return made
 
 
 def _with_digests(folder: Path, page: Mapping[str, Any]) -> dict[str, Any]:
-    made = dict(page)
-    for kind in ("screenshot", "snapshot"):
-        path = folder / page[kind] if page.get(kind) else None
-        try:
-            made[f"{kind}_sha256"] = sha256_file(path) if path is not None and path.is_file() else None
-        except OSError as error:
-            raise TrajectoryError(f"{path}: {error.strerror or error}") from None
-    return made
+    digests = {
+        f"{kind}_sha256": _digest(folder / page[kind]) if page.get(kind) else None
+        for kind in ("screenshot", "snapshot")
+    }
+    return {**page, **digests}
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return sha256_file(path) if path.is_file() else None
+    except OSError as error:
+        raise TrajectoryError(f"{path}: {error.strerror or error}") from None
 
 
 def recorded_pages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -170,10 +176,16 @@ def evidence_problems(recorded: Mapping[str, Any], found: Mapping[str, Any]) -> 
         for kind in ("screenshot", "snapshot"):
             digest = now[f"{kind}_sha256"]
             if step.get(f"{kind}_sha256") != digest:
-                what = "missing" if digest is None else "not the file that was recorded (SHA-256)"
-                yield f"{step.get(kind)}: {what}, step {step['index']}"
+                yield f"{step.get(kind)}: {_problem(digest)}, step {step['index']}"
+    network, network_now = recorded.get("network"), found.get("network")
+    if network and network_now and network["sha256"] != network_now["sha256"]:
+        yield f"{network['file']}: {_problem(network_now['sha256'])}"
     if recorded.get("trajectory_sha256") != evidence_sha256(recorded):
         yield "result.json: trajectory_sha256 is not the digest of the recorded task, steps, answer and stop reason"
+
+
+def _problem(digest: str | None) -> str:
+    return "missing" if digest is None else "not the file that was recorded (SHA-256)"
 
 
 def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
@@ -186,6 +198,15 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
     for name in filter(None, others):
         inside(folder, name)
     found = with_digests(folder, result)
+    network: Path | None = None
+    missing = attempt.network_missing
+    if attempt.network is not None:
+        network = folder / attempt.network.file
+        if network.parent != folder:
+            raise TrajectoryError(f"{path}: {attempt.network.file[:100]!r} points outside its folder")
+        if found["network"]["sha256"] is None:
+            # Whoever passes a run on may withhold its requests: what needs them is unscored, and the rest is as it was.
+            found["network"], network, missing = result["network"], None, f"{attempt.network.file}: no such file"
     try:
         if is_digested and (problem := next(evidence_problems(result, found), None)):
             raise TrajectoryError(f"{folder}/{problem}", remedy="resume the run to play this task again")
@@ -207,6 +228,8 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
         is_aborted=attempt.is_aborted or (not is_digested and result.get("is_aborted") is True),
         sha256=sha256,
         is_digested=is_digested,
+        network=network,
+        network_missing=missing,
         attempt=attempt,
     )
 

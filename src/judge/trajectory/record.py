@@ -18,20 +18,34 @@ OLDER_RESULT_SCHEMAS = ("wabe-1",)
 MAX_THOUGHT_CHARS = 4000
 # The flag of evidence that comes from the agent itself: the judge has not seen the browser.
 SELF_RECORDED = "self_recorded"
+SHARED_STATE = "shared_state"
 # Attempts that ended for reasons outside the participant; they count for nothing.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
+# Attempts that ended in a way that is up to the verdict.
+JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
-_LATER_OF_TASK = ("checks", "allowed_sites")
+_LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
+_OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
+_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED)
 # What a verdict rests on: neither the verdict itself, nor what is derived from these keys (`action_history`,
-# `thoughts`), nor times. `network` and `probes` are not recorded yet and count as null. A final look counts as well,
-# where there is one: attempts without one keep the digest that they were recorded with.
+# `thoughts`), nor times. `probes` counts as null, since the values of probes are in the steps, as does `network` where
+# there is none. Keys that came later count where they are there: attempts without them keep the digest that they were
+# recorded with.
 _EVIDENCE = (
-    *(*_OF_TASK, "scenario_key_points", *_LATER_OF_TASK),
+    *(*_OF_TASK, "scenario_key_points", "checks", "allowed_sites"),
     *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
 )
+
+
+class NetworkTrace(Record):
+    """The file with an attempt's requests, relative to its folder, its digest and the number of requests in it."""
+
+    file: str
+    sha256: str | None
+    entries: int = Field(ge=0)
 
 
 class Attempt(Record):
@@ -40,9 +54,10 @@ class Attempt(Record):
     `number` counts the task's attempts from 1. `participant_s` is how much of `task_timeout_s` the participant used.
     `final_look` is the page after the end, where no step shows it. `navigations` are those after the last step or
     final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
-    `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none.
-    `self_recorded`: the evidence comes from the agent itself. `participant_usage` is what a foreign layout says that
-    the agent used.
+    `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none. `shared_state`: the
+    site was not in its first state, or another attempt was played there at the same time. `network_missing` is why
+    there is no network trace. `self_recorded`: the evidence comes from the agent itself. `participant_usage` is what a
+    foreign layout says that the agent used.
     """
 
     task: Task
@@ -63,6 +78,9 @@ class Attempt(Record):
     navigations: tuple[Navigation, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
     settle: str | None = None
+    shared_state: bool = False
+    network: NetworkTrace | None = None
+    network_missing: str | None = None
     self_recorded: bool = False
     participant_usage: TokenUsage | None = None
 
@@ -84,10 +102,10 @@ class Attempt(Record):
 
     @property
     def outcome(self) -> TaskOutcome:
-        """What the task counts as. Only an attempt that the participant itself ended is up to the verdict."""
+        """What the task counts as. Only an attempt that the participant or the page ended is up to the verdict."""
         if self.is_aborted:
             return "aborted"
-        if self.stop_reason != "finished":
+        if self.stop_reason not in JUDGED_ENDS:
             return "failure"
         return self.verdict.outcome if self.verdict else "unscored"
 
@@ -122,8 +140,8 @@ class Attempt(Record):
 
     @property
     def flags(self) -> list[str]:
-        """The flags of all steps (such as `off_site`), each once, in order, and whether it is self-recorded."""
-        own = [SELF_RECORDED] * self.self_recorded
+        """`self_recorded`, `shared_state`, and the flags of all steps (such as `off_site`), each once, in order."""
+        own = [SELF_RECORDED] * self.self_recorded + [SHARED_STATE] * self.shared_state
         return list(dict.fromkeys([*own, *(flag for step in self.observations for flag in step.flags)]))
 
     def to_json(self) -> dict[str, Any]:
@@ -145,6 +163,8 @@ class Attempt(Record):
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             "settle": self.settle,
             **({SELF_RECORDED: True} if self.self_recorded else {}),
+            **({"shared_state": True} if self.shared_state else {}),
+            **{key: fields[key] for key in _OF_NETWORK},
             "is_aborted": self.is_aborted,
             "attempt": self.number,
             "flags": self.flags,
@@ -187,6 +207,8 @@ class Attempt(Record):
                     "navigations": value.get("navigations", ()),
                     "settle": value.get("settle"),
                     "self_recorded": value.get(SELF_RECORDED, False),
+                    "shared_state": value.get("shared_state", False),
+                    **{key: value.get(key) for key in _OF_NETWORK},
                 }
             )
         except KeyError as error:
@@ -216,6 +238,7 @@ class Trajectory(Record):
     of Online-Mind2Web (v1 and v2) have no step records: `steps` is empty there. `attempt` is the whole record; of a
     foreign layout (`is_foreign`) it holds what is known, and is for display and export only. `sha256` is the digest of
     the evidence as it is on disk; `is_digested` says that its recorder wrote digests as well, and that they match.
+    `network` is the file with the requests, or `network_missing` why there is none.
     """
 
     folder: Path
@@ -231,6 +254,8 @@ class Trajectory(Record):
     is_aborted: bool = False
     sha256: str | None = None
     is_digested: bool = False
+    network: Path | None = None
+    network_missing: str | None = None
     attempt: Attempt | None = None
     is_foreign: bool = False
 
@@ -243,9 +268,7 @@ class Trajectory(Record):
 def evidence_sha256(result: Mapping[str, Any]) -> str:
     """The digest of a trajectory, from its `result.json`: the steps in it carry the digests of their files."""
     evidence = {key: result.get(key) for key in _EVIDENCE}
-    for key in ("final_look", SELF_RECORDED):
-        if (value := result.get(key)) is not None:
-            evidence[key] = value
+    evidence |= {key: result[key] for key in _EVIDENCE_IF_THERE if result.get(key) is not None}
     return sha256_json(evidence)
 
 

@@ -15,7 +15,7 @@ from a2a.helpers import new_text_message
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
-from a2a.types import Part, Task, TaskState, TaskStatus
+from a2a.types import Message, Part, Task, TaskState, TaskStatus
 from pydantic import Field
 
 from shared.errors import WabeError
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _CLEAN_UP_S = 30.0
 _MAX_MESSAGE_CHARS = 20_000
+_NOT_KEPT = "A request in JSON, which is not kept."
 # Begins with a letter and is none of the words that JSON readers accept.
 _PROSE = re.compile(r"(?!(?:true|false|null|NaN|Infinity)\Z)[^\W\d_]")
 
@@ -136,7 +137,7 @@ class TaskSink:
             status.timestamp.GetCurrentTime()
             task = Task(id=self._updater.task_id, context_id=self._updater.context_id, status=status)
             if self._request is not None:
-                task.history.append(self._request)
+                task.history.append(_kept(self._request))
             await self._queue.enqueue_event(task)
 
     async def _flush(self) -> None:
@@ -223,6 +224,16 @@ class TaskRuns(AgentExecutor):
         except Exception as error:
             log.exception("an agent failed")
             await sink.fail(f"The agent failed: {type(error).__name__}.")
+
+
+def _kept(request: Message) -> Message:
+    """The request as the task's history keeps it: without JSON, which may hold what logs a browser in."""
+    kept = Message()
+    kept.CopyFrom(request)
+    for part in kept.parts:
+        if part.text.lstrip().startswith("{"):
+            part.text = _NOT_KEPT
+    return kept
 
 
 async def _cancel(work: "asyncio.Task[None]", sink: TaskSink, state: TaskState, text: str) -> None:

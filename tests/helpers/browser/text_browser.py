@@ -5,7 +5,7 @@ For tests of what happens around the browser. Starting a real one costs more tha
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from html.parser import HTMLParser
 from typing import Any
@@ -13,13 +13,14 @@ from urllib.parse import urljoin
 
 import httpx
 
+from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.session import Browser, Hop, ToolResult
+from judge.browser.session import Browser, Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.sites import NetworkPolicy
 from shared.errors import SiteFault
-from shared.models import Page, Tab
+from shared.models import Page, ProbeValue, Tab
 
 JPEG = b"\xff\xd8\xff\xe0"
 _ROLES = {"a": "link", "button": "button", "h1": "heading", "p": "paragraph", "input": "textbox"}
@@ -53,7 +54,7 @@ class _Elements(HTMLParser):
         self._open = ""
 
 
-class TextBrowser:
+class TextBrowser(OneTab):
     """A `judge.browser.session.Browser`. Clicks follow links, typing fills fields; whatever else is asked succeeds."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:
@@ -81,6 +82,9 @@ class TextBrowser:
         tab = Tab(index=0, title=self._page.title, url=self._url, current=True)
         return Page(url=self._url, title=self._page.title, snapshot=snapshot, screenshot=picture, tabs=(tab,))
 
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        return tuple(ProbeValue() for _ in expressions)
+
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         trouble = ""
         target = str(params.get("target", ""))
@@ -93,6 +97,12 @@ class TextBrowser:
         elif tool == "browser_wait_for":
             await asyncio.sleep(float(params.get("time", 0)))
         return ToolResult(ok=not trouble, text=trouble or "done")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         taken, self._hops = tuple(self._hops), []

@@ -172,7 +172,7 @@ class AssessedRun:
         for entry in entries:
             assert entry["success"] == (entry["verdict"] == "success")
             if entry["verdict"] == "success":
-                assert entry["stop_reason"] == "finished"
+                assert entry["stop_reason"] in ("finished", "ended_by_page")
             if entry["verdict"] in ("aborted", "unscored"):
                 assert entry["error"], entry
             if on_disk:

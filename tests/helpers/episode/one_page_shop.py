@@ -1,22 +1,24 @@
 """An assessment with a scripted browser: a shop of one page."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from judge.browser.session import Hop, ToolResult
+from helpers.browser.one_tab import OneTab
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
-from judge.episode.assessment import Assessment, Reset
+from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
+from judge.episode.reset import SiteTurns
 from judge.events import Event
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
+from judge.sites import NetworkPolicy
 from judge.store import RunStore
-from shared.models import Page, Task, ToolSpec
+from shared.models import Page, ProbeValue, Task, ToolSpec
 from shared.settings import Settings
 
 CLICK = ToolSpec(name="browser_click", description="Click", parameters={"properties": {"target": {"type": "string"}}})
@@ -24,7 +26,7 @@ FINISH = ToolSpec(name="finish", description="", parameters={"properties": {"ans
 SNAPSHOT = '- button "Go" [ref=e1] [box=0,0,10,10]'
 
 
-class OnePageShop:
+class OnePageShop(OneTab):
     """A browser with one page; only its picture changes, from look to look."""
 
     def __init__(self) -> None:
@@ -40,8 +42,17 @@ class OnePageShop:
         picture = b"\xff\xd8\xff" * 300 + bytes([self._looks % 256])
         return Page(url="https://example.org/", title="OnePageShop", snapshot=SNAPSHOT, screenshot=picture)
 
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        return tuple(ProbeValue() for _ in expressions)
+
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         return ToolResult(ok=True, text="clicked")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         return ()
@@ -56,7 +67,7 @@ async def assess_in_shop(
     judge: Judge | None = None,
     events: list[Event] | None = None,
     shop: type[OnePageShop] = OnePageShop,
-    reset: Reset | None = None,
+    website: str = "https://example.org/",
     **config: Any,
 ) -> tuple[TaskSummary, ...]:
     """Run `number` tasks, one after the other, in the run `r` under `folder`; `events` takes what is emitted."""
@@ -73,10 +84,10 @@ async def assess_in_shop(
         yield participant
 
     judge = judge or open_judge(settings, Settings(), cache_dir=None)
-    tasks = tuple(Task(task_id=f"t{each}", website="https://example.org/", task="Go.") for each in range(number))
+    tasks = tuple(Task(task_id=f"t{each}", website=website, task="Go.") for each in range(number))
     told: list[Event] = [] if events is None else events
     try:
-        assessment = Assessment(tasks, settings, lambda _: browser, connect, judge, store, told.append)
-        return await (replace(assessment, reset=reset) if reset else assessment).run()
+        sites = SiteTurns(settings, lambda task: NetworkPolicy.for_websites([task.website]))
+        return await Assessment(tasks, settings, lambda _: browser, connect, judge, store, told.append, sites).run()
     finally:
         await judge.aclose()

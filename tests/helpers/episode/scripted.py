@@ -2,17 +2,19 @@
 
 import asyncio
 import selectors
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from judge.browser.session import Hop, ToolResult
+from helpers.browser.one_tab import OneTab
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
 from judge.store import TaskStore
-from shared.models import Action, Page, Step, Tab, Task, ToolSpec
+from judge.trajectory.redaction import Redaction
+from shared.models import Action, Page, ProbeValue, Step, Tab, Task, ToolSpec
 from shared.protocol import render_reply
 
 HOME = "https://shop.example/"
@@ -56,8 +58,11 @@ class SkippingLoop(asyncio.SelectorEventLoop):
         return super().time() + self.ahead_s
 
 
-class ScriptedBrowser:
-    """Shows one page. `does` is called with each action, and may move it by `goes`, take its time or break."""
+class ScriptedBrowser(OneTab):
+    """Shows one page. `does` is called with each action, and may move it by `goes`, take its time or break.
+
+    `values` are what probes read in the page.
+    """
 
     tools: tuple[ToolSpec, ...] = TOOLS
     versions: dict[str, str] = {}  # noqa: RUF012
@@ -66,6 +71,7 @@ class ScriptedBrowser:
         self.does = does
         self._hops: list[Hop] = []
         self.url = HOME
+        self.values: dict[str, int] = {}
 
     def goes(self, *urls: str) -> None:
         """Request a page and the redirects from it."""
@@ -79,10 +85,19 @@ class ScriptedBrowser:
         tab = Tab(index=0, title="", url=self.url, current=True)
         return Page(url=self.url, title="", snapshot="- text", screenshot=b"\xff\xd8", tabs=(tab,))
 
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        return tuple(ProbeValue(value=self.values.get(expression)) for expression in expressions)
+
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         if self.does:
             await self.does(self, tool, params)
         return ToolResult(ok=True, text="")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         taken, self._hops = tuple(self._hops), []
@@ -116,6 +131,8 @@ def play_episode(
     *actions: Acts,
     closing: Callable[[], Awaitable[None]] | None = None,
     told: list[str] | None = None,
+    loop: Callable[[], asyncio.AbstractEventLoop] = SkippingLoop,
+    checks: Sequence[dict[str, Any]] = (),
     **config: Any,
 ) -> EpisodeEnd:
     """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `told`."""
@@ -128,15 +145,20 @@ def play_episode(
             if closing:
                 await closing()
 
-    task = Task(task_id="t", website=HOME, task="Reach the goal.")
-    settings = RunConfig(**{"judge_model": "offline", "settle": "real-time"} | config)
+    known = {"task_id": "t", "website": HOME, "task": "Reach the goal.", "checks": checks}
+    task = Task.model_validate(known)
+    # A thread would take no time on a loop that skips it, and run into every limit.
+    settings = RunConfig(**{"judge_model": "offline", "settle": "real-time", "record_network": False} | config)
     store = TaskStore(folder)
     store.begin()
     participant = ScriptedParticipant(*actions)
     episode = Episode(
-        task, settings, opened, lambda: nullcontext(participant), store, observed=_ignore, stepped=lambda _: None
+        *(task, settings, opened, lambda: nullcontext(participant), store),
+        observed=_ignore,
+        stepped=lambda _: None,
+        redaction=Redaction(salt=b"test"),
     )
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+    with asyncio.Runner(loop_factory=loop) as runner:
         end = runner.run(episode.run())
     if told is not None:
         told += participant.told

@@ -1,29 +1,32 @@
 """Whole assessments without a browser process: one page that never changes and keeps what was done to it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
-from judge.browser.session import Hop, ToolResult
+from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
+from judge.episode.reset import SiteTurns
 from judge.events import Event, TaskRetried
 from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
+from judge.sites import NetworkPolicy
 from judge.store import RunStore
-from shared.models import Page, Task
+from shared.models import Page, ProbeValue, Task
 from shared.settings import Settings
 
 SITE = "https://shop.example.org/"
 SNAPSHOT = '- link "Lamps" [ref=e12]\n- button "Buy" [ref=e2]\n- textbox "Name" [ref=f1e3]'
 
 
-class StillPage:
+class StillPage(OneTab):
     """A browser; `done` is what it was asked to do."""
 
     def __init__(self) -> None:
@@ -37,9 +40,18 @@ class StillPage:
     async def observe(self) -> Page:
         return Page(url=SITE, title="Shop", snapshot=SNAPSHOT, screenshot=b"\xff\xd8" * 500)
 
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
+        return tuple(ProbeValue() for _ in expressions)
+
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         self.done.append((tool, params))
         return ToolResult(ok=True, text="done")
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def traffic(self) -> Traffic | None:
+        return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
         return ()
@@ -76,7 +88,8 @@ async def play(
     judge = open_judge(settings, Settings(), cache_dir=None)
     task = Task(task_id="t", website=SITE, task="Buy a lamp.")
     try:
-        assessment = Assessment((task,), settings, lambda _: browser, connect, judge, store, events.append)
+        sites = SiteTurns(settings, lambda task: NetworkPolicy.for_websites([task.website]))
+        assessment = Assessment((task,), settings, lambda _: browser, connect, judge, store, events.append, sites)
         (summary,) = await assessment.run()
     finally:
         await judge.aclose()

@@ -8,15 +8,70 @@ from pydantic import Field
 
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.requests import named_fields
+from judge.trajectory.network import write_har
 from judge.trajectory.record import Trajectory
-from shared.models import Action, Outcome, Record, Step, Task
+from judge.trajectory.redaction import Redaction
+from shared.models import Action, Outcome, ProbeValue, Record, Step, Task
 
 SHOP = "http://shop.test"
 VIEWPORT = (1280, 720)
 
 
+class RecordedRequest(Record):
+    """One request and its answer; `sender` is the origin of the page that sent it, `None` for a navigation."""
+
+    method: str = "POST"
+    path: str = "/api/cart"
+    post: str | None = None
+    mime_type: str = "application/json"
+    status: int = 200
+    response: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    sender: str | None = SHOP
+    is_cut: bool = False
+
+    def har_entry(self, step: int) -> dict[str, Any]:
+        """As the browser's recorder gives it."""
+        sent = None if self.post is None else {"mimeType": self.mime_type, "params": [], "text": self.post}
+        content: dict[str, Any] = {"size": 0, "mimeType": "application/json"}
+        content |= {} if self.response is None else {"text": self.response}
+        return {
+            "startedDateTime": "2026-01-02T03:04:05.678+00:00",
+            "time": 5,
+            "request": {
+                "method": self.method,
+                "url": self.path if "://" in self.path else SHOP + self.path,
+                "httpVersion": "HTTP/1.1",
+                "cookies": [],
+                "headers": [{"name": name, "value": value} for name, value in self.headers.items()],
+                "queryString": [],
+                "headersSize": -1,
+                "bodySize": -1,
+                **({} if sent is None else {"postData": sent}),
+                **({"postData": {"mimeType": "", "params": [], "_truncated": True}} if self.is_cut else {}),
+            },
+            "response": {
+                "status": self.status,
+                "statusText": "",
+                "httpVersion": "HTTP/1.1",
+                "cookies": [],
+                "headers": [],
+                "content": content,
+                "redirectURL": "",
+                "headersSize": -1,
+                "bodySize": -1,
+            },
+            "cache": {},
+            "timings": {"send": 0, "wait": 5, "receive": 0},
+            "_resourceType": "fetch",
+            "_step": step,
+            **({} if self.sender is None else {"_sender": self.sender}),
+        }
+
+
 class RecordedStep(Record):
-    """One observation, and the action that followed it."""
+    """One observation, the action that followed it, and the requests that it caused."""
 
     path: str = "/"
     snapshot: str = '- heading "Shop" [level=1] [ref=e1]'
@@ -27,6 +82,8 @@ class RecordedStep(Record):
     params: dict[str, Any] = Field(default_factory=dict)
     is_ok: bool = True
     viewport: tuple[int, int] | None = VIEWPORT
+    requests: tuple[RecordedRequest, ...] = ()
+    probes: tuple[ProbeValue, ...] = ()
 
 
 def recorded_attempt(
@@ -47,18 +104,23 @@ def recorded_attempt(
                 snapshot=name,
                 dialog=one.dialog,
                 viewport=one.viewport,
+                probes=one.probes,
                 action=Action(tool=one.tool, params=one.params),
                 outcome=Outcome(ok=one.is_ok, line=one.line if one.is_ok else None),
             )
         )
+    entries = [one.har_entry(number) for number, seen_one in enumerate(seen, 1) for one in seen_one.requests]
     known = {"task_id": "t", "website": f"{SHOP}/", "task": "Do it.", "checks": list(checks), **task}
+    played = Task.model_validate(known)
+    write_har(folder, entries, Redaction(salt=b"test", keep=named_fields(played)).entry, versions={})
     return Trajectory(
         folder=folder,
-        task=Task.model_validate(known),
+        task=played,
         action_history=tuple(one.line for one in seen if one.line),
         steps=tuple(steps),
         final_answer=answer,
         stop_reason="finished",
+        network=folder / "network.har",
     )
 
 

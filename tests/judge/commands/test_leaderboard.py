@@ -38,7 +38,8 @@ def test_rows_are_shown_as_a_table(app: typer.Typer, tmp_path: Path) -> None:
 def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
     output = run(app, "leaderboard", "--json", write(tmp_path / "a.json", a_submission()))
     row = {"id": "id-1", "Success Rate": 100.0, "Completed": 1, "# Tasks": 1}
-    assert json.loads(output) == [row | {"Success Rate of All": 100.0, "Complete": True, "Recorded by": "judge"}]
+    known = {"Success Rate of All": 100.0, "Complete": True, "Decided By": "offline", "Recorded By": "judge"}
+    assert json.loads(output) == [row | known]
 
 
 def test_another_query_is_run_by_name(app: typer.Typer, tmp_path: Path) -> None:

@@ -143,3 +143,18 @@ def test_a_verdict_of_the_runs_own_judge_goes_into_its_results(tmp_path: Path, s
     summary = json.loads(invoke(finished, "run-1", *on(server)).stdout)
     assert summary["updated"] == ["t1"]
     assert json.loads((finished.folder / "results.json").read_text())["results"][0]["detail"]["success_rate"] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--method", "webarena_verified"], "--config is missing"),
+        (["--config", "sites.json"], "only"),
+    ],
+)
+def test_the_addresses_of_sites_belong_to_webarenas_evaluator(
+    run: RunStore, arguments: list[str], complaint: str
+) -> None:
+    error = invoke(run, "run-1", *arguments).exception
+    assert isinstance(error, ConfigError)
+    assert complaint in str(error)

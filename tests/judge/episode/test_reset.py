@@ -1,5 +1,7 @@
-"""An attempt starts again in real time only where its site is in its first state."""
+"""Sites are brought back to their first state before each attempt; where they cannot be, attempts share a state."""
 
+import asyncio
+import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -11,14 +13,18 @@ import pytest
 from helpers.episode.one_page_shop import FINISH, OnePageShop, assess_in_shop
 from judge.browser.session import ToolResult
 from judge.browser.settle import ClockStalled, SettleMode
+from judge.config import RunConfig
 from judge.episode.episode import Participant
-from judge.episode.reset import reset_site
+from judge.episode.reset import SiteTurns, Turn, reset_site
 from judge.events import Event, TaskRetried, TaskStarted
 from judge.sites import NetworkPolicy
+from judge.trajectory.record import Attempt
+from shared.errors import SiteFault
 from shared.models import Action, Page, Task, ToolSpec
 from shared.protocol import render_reply
 
 SHOP = "https://example.org/"
+STATIC = {SHOP: "static"}
 NAVIGATE = ToolSpec(name="browser_navigate", description="Go", parameters={"properties": {"url": {"type": "string"}}})
 
 
@@ -58,10 +64,6 @@ class Leader:
         return render_reply(Action(tool="browser_navigate", params={"url": "https://elsewhere.example/"}))
 
 
-async def reset_as_configured(task: Task) -> bool:
-    return task.website == SHOP
-
-
 async def assess(
     folder: Path,
     events: list[Event],
@@ -78,7 +80,7 @@ async def assess(
 
 async def test_an_attempt_on_a_static_site_starts_again_in_real_time_and_costs_no_retry(tmp_path: Path) -> None:
     events: list[Event] = []
-    entry = await assess(tmp_path, events, reset=reset_as_configured)
+    entry = await assess(tmp_path, events, site_resets=STATIC)
     assert (entry["stop_reason"], entry["settle"]) == ("finished", "real-time")
     assert [event.attempt for event in events if isinstance(event, TaskRetried)] == [1]
 
@@ -98,7 +100,7 @@ async def test_a_retry_for_that_reason_is_in_real_time(tmp_path: Path) -> None:
 
 async def test_a_participant_that_led_the_browser_to_such_a_page_gets_no_other_attempt(tmp_path: Path) -> None:
     events: list[Event] = []
-    entry = await assess(tmp_path, events, shop=Trap, participant=Leader(), reset=reset_as_configured)
+    entry = await assess(tmp_path, events, shop=Trap, participant=Leader(), site_resets=STATIC)
     assert entry["stop_reason"] == "participant_error"
     assert [event.attempt for event in events if isinstance(event, TaskStarted)] == [1]
 
@@ -110,7 +112,7 @@ def resets() -> Iterator[tuple[str, list[str]]]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             posted.append(self.path)
-            self.send_response(204 if self.path == "/reset" else 500)
+            self.send_response(204 if self.path != "/broken" else 500)
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
@@ -125,29 +127,104 @@ def resets() -> Iterator[tuple[str, list[str]]]:
 
 async def test_a_site_is_reset_by_a_post(resets: tuple[str, list[str]]) -> None:
     site, posted = resets
-    assert await reset_site(f"{site}/page", {site: f"{site}/reset"}, NetworkPolicy.for_websites([site]))
+    await reset_site(f"{site}/reset", NetworkPolicy.for_websites([site]))
     assert posted == ["/reset"]
 
 
 async def test_a_site_that_answers_with_an_error_is_not_reset(resets: tuple[str, list[str]]) -> None:
     site, _ = resets
-    assert not await reset_site(f"{site}/page", {site: f"{site}/broken"}, NetworkPolicy.for_websites([site]))
+    with pytest.raises(SiteFault, match="could not be reset: it answered 500"):
+        await reset_site(f"{site}/broken", NetworkPolicy.for_websites([site]))
 
 
 async def test_a_reset_reaches_nothing_that_the_tasks_browser_does_not_reach(resets: tuple[str, list[str]]) -> None:
     site, posted = resets
-    assert not await reset_site(
-        f"{site}/page", {site: f"{site}/reset"}, NetworkPolicy.for_websites([site], closed=[site])
-    )
+    with pytest.raises(SiteFault):
+        await reset_site(f"{site}/reset", NetworkPolicy.for_websites([site], closed=[site]))
     assert posted == []
-
-
-async def test_a_static_site_needs_no_reset_and_any_other_needs_one() -> None:
-    policy = NetworkPolicy.for_websites([SHOP])
-    assert await reset_site(f"{SHOP}page", {SHOP: "static"}, policy)
-    assert not await reset_site(f"{SHOP}page", {"https://example.com/": "static"}, policy)
 
 
 async def test_a_site_that_cannot_be_reached_is_not_reset() -> None:
     site = "http://127.0.0.1:9"
-    assert not await reset_site(f"{site}/", {site: f"{site}/reset"}, NetworkPolicy.for_websites([site]))
+    with pytest.raises(SiteFault, match="could not be reset"):
+        await reset_site(f"{site}/reset", NetworkPolicy.for_websites([site]))
+
+
+def turns(**config: Any) -> SiteTurns:
+    return SiteTurns(RunConfig(**config), lambda task: NetworkPolicy.for_websites([task.website, *task.allowed_sites]))
+
+
+def task_at(website: str, **keys: Any) -> Task:
+    return Task(task_id="t", website=website, task="x", **keys)
+
+
+def test_a_task_can_be_reset_if_every_site_where_it_begins_can() -> None:
+    sites = turns(site_resets=STATIC, allowed_sites=("other.example",))
+    assert sites.can_reset(task_at(f"{SHOP}page"))
+    assert not sites.can_reset(task_at("https://example.com/"))
+    assert not sites.can_reset(task_at(SHOP, start_urls=(SHOP, "https://other.example/")))
+
+
+async def test_every_site_of_a_task_is_reset_and_no_other(resets: tuple[str, list[str]]) -> None:
+    site, posted = resets
+    sites = turns(site_resets={SHOP: "static", site: f"{site}/reset"})
+    async with sites.turn(task_at(SHOP), is_first=True):
+        assert posted == []
+    async with sites.turn(task_at(SHOP, allowed_sites=(site,)), is_first=True):
+        pass
+
+
+async def test_attempts_on_a_site_that_is_reset_follow_each_other(resets: tuple[str, list[str]]) -> None:
+    site, happened = resets
+    sites = turns(site_resets={site: f"{site}/reset"})
+
+    async def play(number: int) -> Turn:
+        async with sites.turn(task_at(site), is_first=number == 1) as turn:
+            happened.append(f"{number} begins")
+            # Time enough for another one to reset the site, if it could.
+            await reset_site(f"{site}/other", NetworkPolicy.for_websites([site]))
+            happened.append(f"{number} ends")
+        return turn
+
+    played = await asyncio.gather(play(1), play(2))
+    one, two = (["/reset", f"{number} begins", "/other", f"{number} ends"] for number in (1, 2))
+    assert happened in ([*one, *two], [*two, *one])
+    assert not any(turn.shares_state for turn in played)
+
+
+async def test_attempts_at_the_same_time_share_a_site_that_is_not_reset() -> None:
+    sites = turns()
+    async with sites.turn(task_at(SHOP), is_first=True) as alone:
+        pass
+    async with (
+        sites.turn(task_at(SHOP), is_first=True) as one,
+        sites.turn(task_at(f"{SHOP}page"), is_first=True) as two,
+        sites.turn(task_at("https://other.example/"), is_first=True) as elsewhere,
+    ):
+        pass
+    assert [turn.shares_state for turn in (alone, one, two, elsewhere)] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(("resets", "is_shared"), [({}, True), (STATIC, False)], ids=["no reset", "static"])
+async def test_a_later_attempt_shares_its_site_with_the_earlier_one_unless_that_is_static(
+    resets: dict[str, str], is_shared: bool
+) -> None:
+    async with turns(site_resets=resets).turn(task_at(SHOP), is_first=False) as turn:
+        assert turn.shares_state is is_shared
+
+
+async def test_a_retried_attempt_on_a_shared_site_says_so_in_its_record(tmp_path: Path) -> None:
+    entry = await assess(tmp_path, [], max_task_retries=1)
+    result = json.loads((tmp_path / "runs" / "r" / "results" / "t0" / "result.json").read_text())
+    assert (entry["verdict"], entry["flags"], result["shared_state"]) == ("unscored", ["shared_state"], True)
+    assert json.loads(json.dumps(Attempt.from_json(result, source="x").to_json())) == result
+
+
+async def test_an_attempt_whose_site_could_not_be_reset_is_a_fault_of_the_site_and_is_retried(tmp_path: Path) -> None:
+    events: list[Event] = []
+    # Nothing listens there.
+    site = "http://127.0.0.1:9/"
+    entry = await assess(tmp_path, events, max_task_retries=1, site_resets={site: f"{site}reset"}, website=site)
+    assert (entry["verdict"], entry["stop_reason"]) == ("aborted", "environment_fault")
+    assert entry["error"].startswith(f"site: {site}reset: the site could not be reset")
+    assert [event.attempt for event in events if isinstance(event, TaskStarted)] == [1, 2]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from helpers.trajectory.recordings import RecordedStep, evaluate_check, recorded_attempt
+from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import CheckEvaluator, describe
-from shared.models import Task
+from shared.models import ProbeValue, Task
 
 LIST = """- main [ref=e1]:
   - group "Material" [ref=e2]:
@@ -183,6 +183,116 @@ ANSWER: list[tuple[dict[str, Any], str | None, bool]] = [
     ({"type": "number", "expected": 3, "not": True}, "no idea", False),
     ({"contains": "oak"}, "   ", False),
 ]
+ADDED = RecordedStep(
+    path="/product",
+    requests=(
+        RecordedRequest(
+            post='{"sku": "D-1", "qty": 2, "options": {"color": "Dark oak", "gift": true}, "tags": ["a", "b"]}',
+            response='{"cart": {"items": [{"sku": "L-9"}, {"sku": "D-1"}], "total": 518.0}}',
+            headers={"X-Requested-With": "XMLHttpRequest"},
+        ),
+        RecordedRequest(method="GET", path="/api/cart?page=2&sort=price"),
+    ),
+)
+SUBMITTED = RecordedStep(
+    path="/checkout",
+    requests=(
+        RecordedRequest(
+            path="/order",
+            post="name=Ada+L.&qty=2&tag=a&tag=b&form_key=Xy",
+            mime_type="application/x-www-form-urlencoded",
+            status=302,
+            sender=None,
+        ),
+        RecordedRequest(method="GET", path="/done?order=5", sender=None),
+    ),
+)
+CHANGED = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 3}'),))
+REFUSED = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 2}', status=422),))
+UNANSWERED = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 2}', status=0),))
+CART = {"method": "POST", "url": "/api/cart"}
+ORDER = {"method": "POST", "url": "/order"}
+REQUEST: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
+    (CART, [SHOP, ADDED], True),
+    (CART | {"post_data": {"sku": "D-1", "qty": 2}}, [ADDED], True),
+    (CART | {"post_data": {"options.color": "dark*", "options": {"gift": True}}}, [ADDED], False),
+    (CART | {"post_data": {"$.options.color": "Dark*", "options": {"gift": True}}}, [ADDED], True),
+    (CART | {"post_data": {"tags": ["a", "b"], "tags[1]": "b"}}, [ADDED], True),
+    (CART | {"response": {"cart.items[*].sku": "D-1", "cart.total": 518}}, [ADDED], True),
+    (CART | {"headers": {"x-requested-with": "XMLHttp*"}, "status": 200}, [ADDED], True),
+    (CART | {"post_data": {"qty": 3}}, [ADDED, CHANGED], True),
+    (CART | {"post_data": {"qty": 2}, "at": "any"}, [ADDED, CHANGED], True),
+    (CART | {"post_data": {"qty": 2}, "on": "/product"}, [ADDED, CHANGED], True),
+    (CART | {"post_data": {"qty": 2}, "not": True}, [ADDED, CHANGED], True),
+    (CART | {"status": 422}, [REFUSED], True),
+    (CART | {"not": True}, [SHOP], True),
+    (CART | {"not": True}, [REFUSED], True),
+    ({"method": "GET", "url": "/api/*", "query": {"page": 2}}, [ADDED], True),
+    ({"url": ["/api/cart", "/order", "/done"]}, [ADDED, SUBMITTED], True),
+    (ORDER | {"post_data": {"name": "Ada L.", "qty": 2, "tag": ["a", "b"], "form_key": "Xy"}}, [SUBMITTED], True),
+    (ORDER, [ADDED], False),
+    ({"method": "GET", "url": "/order"}, [SUBMITTED], False),
+    (CART | {"post_data": {"sku": "D-1", "qty": 3}}, [ADDED], False),
+    (CART | {"post_data": {"sku": "D-1", "note": "x"}}, [ADDED], False),
+    (CART | {"post_data": {"qty": True}}, [ADDED], False),
+    (CART | {"post_data": {"options.gift": 1}}, [ADDED], False),
+    (CART | {"post_data": {"tags": ["a"]}}, [ADDED], False),
+    (CART | {"post_data": {"tags": ["b", "a"]}}, [ADDED], False),
+    (CART | {"response": {"cart.items[0].sku": "D-1"}}, [ADDED], False),
+    (CART | {"headers": {"x-requested-with": "fetch"}}, [ADDED], False),
+    (CART | {"post_data": {"qty": 2}}, [ADDED, CHANGED], False),
+    (CART | {"post_data": {"qty": 2}, "at": "any", "not": True}, [ADDED, CHANGED], False),
+    (CART | {"post_data": {"qty": 3}, "on": "/product"}, [ADDED, CHANGED], False),
+    (CART, [REFUSED], False),
+    (CART, [UNANSWERED], False),
+    (CART | {"not": True}, [UNANSWERED], False),
+    ({"method": "GET", "url": "/api/*", "query": {"page": 3}}, [ADDED], False),
+    ({"method": "GET", "url": "/api/cart?page=2"}, [ADDED], False),
+    ({"url": ["/order", "/api/cart"]}, [ADDED, SUBMITTED], False),
+    (ORDER | {"post_data": {"tag": "a"}}, [SUBMITTED], False),
+    (ORDER | {"post_data": {"name": "Ada"}}, [SUBMITTED], False),
+    (CART | {"post_data": {"sku": "D-1"}}, [RecordedStep(requests=(RecordedRequest(is_cut=True),))], False),
+    (CART | {"post_data": {"sku": "D-1"}}, [RecordedStep(requests=(RecordedRequest(post='{"sku": '),))], False),
+]
+
+
+def read(value: bool | float | str | None = None, error: str | None = None, path: str = "/") -> RecordedStep:
+    """A look at which the judge read a value in the page."""
+    return RecordedStep(path=path, probes=(ProbeValue(value=value, error=error),))
+
+
+THREW = read(error="ReferenceError: total is not defined")
+AWAY = read(error="a page of another site", path="http://evil.test/")
+PROBE: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
+    ({"expected": 1}, [read(), read(1)], True),
+    ({"expected": 1.0}, [read(1)], True),
+    ({"expected": "two  words"}, [read("two words\n")], True),
+    ({"expected": False}, [read(False)], True),
+    ({"min": 1, "max": 3}, [read(9), read(2.5)], True),
+    ({"min": 1}, [read(1e9)], True),
+    ({"expected": 1, "at": "any"}, [read(1), read(2)], True),
+    ({"expected": 1, "keep": "first"}, [read(), read(1), read(-1)], True),
+    ({"expected": 1, "keep": "first"}, [read(1), read(), AWAY], True),
+    ({"expected": 1, "on": "/done"}, [read(1, path="/done"), read(2)], True),
+    ({"expected": 1, "not": True}, [read(1), read(2)], True),
+    ({"expected": 1}, [read(1), read(2)], False),
+    ({"expected": 1}, [read(1), read()], False),
+    ({"expected": 1}, [read(1), THREW], False),
+    ({"expected": 1}, [read(1), AWAY], False),
+    ({"expected": 1}, [read(True)], False),
+    ({"expected": 1}, [read("1")], False),
+    ({"expected": True}, [read(1)], False),
+    ({"expected": "One"}, [read("one")], False),
+    ({"expected": 1.0}, [read(0.1)], False),
+    ({"min": 1, "max": 3}, [read(3.01)], False),
+    ({"min": 0}, [read("5")], False),
+    ({"min": 0}, [read(True)], False),
+    ({"expected": 1, "keep": "first"}, [read(-1), read(1)], False),
+    ({"expected": 0, "keep": "first"}, [read(), THREW], False),
+    ({"expected": 1, "on": "/done"}, [read(1)], False),
+    ({"expected": 1, "not": True}, [read()], False),
+    ({"expected": 1, "not": True}, [THREW], False),
+]
 ANY_OF: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"any_of": [{"kind": "page", "url": "/x"}, {"kind": "page", "url": "/done?order=5"}]}, [SHOP, END], True),
     ({"any_of": [{"kind": "page", "url": "/x"}, {"kind": "page", "url": "/y"}], "not": True}, [SHOP, END], True),
@@ -193,12 +303,19 @@ ANY_OF: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
 ]
 LOOKS = [
     ({"kind": kind, **check} if kind else check, seen, passed)
-    for kind, cases in (("page", PAGE), ("element", ELEMENT), ("text", TEXT), ("action", ACTION), ("", ANY_OF))
+    for kind, cases in (
+        ("page", PAGE),
+        ("element", ELEMENT),
+        ("text", TEXT),
+        ("action", ACTION),
+        ("request", REQUEST),
+        ("", ANY_OF),
+    )
     for check, seen, passed in cases
-]
+] + [({"kind": "probe", "expression": "total", **check}, seen, passed) for check, seen, passed in PROBE]
 
 
-@pytest.mark.parametrize("cases", [PAGE, ELEMENT, TEXT, ACTION, ANSWER, ANY_OF])
+@pytest.mark.parametrize("cases", [PAGE, ELEMENT, TEXT, ACTION, ANSWER, REQUEST, PROBE, ANY_OF])
 def test_every_kind_is_tried_on_a_right_attempt_and_on_two_that_are_nearly_right(cases: list[tuple[Any, ...]]) -> None:
     verdicts = [passed for *_, passed in cases]
     assert verdicts.count(True) >= 1
@@ -255,6 +372,34 @@ def test_without_steps_only_answers_can_be_checked(tmp_path: Path) -> None:
     checks = [{"kind": "page", "url": "/"}, {"kind": "answer", "contains": "x"}]
     page, answer = CheckEvaluator().evaluate(recorded_attempt(tmp_path, checks, [], "x"))
     assert (page.passed, answer.passed) == (None, True)
+
+
+def test_a_probe_without_a_recorded_value_is_undecided(tmp_path: Path) -> None:
+    check = {"kind": "probe", "expression": "total", "expected": 1}
+    assertion = evaluate_check(tmp_path, check, [read(1), SHOP])
+    assert (assertion.check, assertion.passed, assertion.found) == ("check 1", None, "no value was read at step 2")
+
+
+def test_a_probe_that_failed_says_what_was_read(tmp_path: Path) -> None:
+    check = {"kind": "probe", "expression": "total", "expected": 1}
+    found = [evaluate_check(tmp_path, check, [read(), seen]).found for seen in (read(2), THREW, read(), AWAY)]
+    assert found == [
+        "2",
+        "no value, ReferenceError: total is not defined",
+        "no value, null",
+        'no value, a page of another site: "http://evil.test/"',
+    ]
+
+
+def test_each_probe_of_a_task_has_its_own_value(tmp_path: Path) -> None:
+    checks: list[dict[str, Any]] = [
+        {"kind": "probe", "expression": "b", "expected": 2},
+        {"any_of": [{"kind": "probe", "expression": "a", "expected": 9}, {"kind": "page", "url": "/x"}]},
+        {"kind": "probe", "expression": "b", "max": 1},
+    ]
+    seen = RecordedStep(probes=(ProbeValue(value=2), ProbeValue(value=9)))
+    found = CheckEvaluator().evaluate(recorded_attempt(tmp_path, checks, [seen]))
+    assert [each.passed for each in found] == [True, True, False]
 
 
 def test_in_view_needs_the_recorded_viewport(tmp_path: Path) -> None:

@@ -13,10 +13,27 @@ from shared.validation import validated
 MISTAKES: list[tuple[Any, str]] = [
     ("x", "key 'checks': 'x' is not a list"),
     (["x"], "checks #1: 'x' is not a table"),
-    ([{"url": "/"}], "checks #1, key 'kind': missing (known: page, element, text, action, answer)"),
+    ([{"url": "/"}], "checks #1, key 'kind': missing (known: page, element, text, action, answer, request, probe)"),
     ([{"kind": "pages"}], "'pages' is not a kind of check (did you mean 'page'?)"),
-    ([{"kind": "request", "url": "/"}], "'request' is not supported by this version"),
-    ([{"kind": "probe", "expression": "1"}], "'probe' is not supported by this version"),
+    ([{"kind": "request"}], "key 'url': missing"),
+    ([{"kind": "request", "url": "/", "method": "P T"}], "key 'method': "),
+    ([{"kind": "request", "url": "/", "status": 99}], "key 'status': "),
+    ([{"kind": "request", "url": "/", "query": {}}], "key 'query': "),
+    ([{"kind": "request", "url": "/", "post_data": {"a[": 1}}], "key 'post_data': column 2: not a path into JSON"),
+    ([{"kind": "request", "url": "/", "within": "list"}], "key 'within': unknown key"),
+    ([{"kind": "probe", "expected": 1}], "key 'expression': missing"),
+    ([{"kind": "probe", "expression": " ", "expected": 1}], "key 'expression': empty"),
+    ([{"kind": "probe", "expression": "x" * 1001, "expected": 1}], "key 'expression': 1001 characters, more than 1000"),
+    ([{"kind": "probe", "expression": "x"}], "needs either expected, or min or max"),
+    ([{"kind": "probe", "expression": "x", "expected": 1, "max": 2}], "needs either expected, or min or max"),
+    (
+        [{"kind": "probe", "expression": "x", "expected": [1]}],
+        "key 'expected': a list of 1 entries is neither a text, a number",
+    ),
+    ([{"kind": "probe", "expression": "x", "min": 3, "max": 2}], "key 'min': min 3 is larger than max 2"),
+    ([{"kind": "probe", "expression": "x", "max": 2, "keep": "last"}], "key 'keep': 'last'"),
+    ([{"kind": "probe", "expression": "x", "max": 2, "ends": 1}], "key 'ends': 1"),
+    ([{"kind": "probe", "expression": "x", "max": 2, "within": "list"}], "key 'within': unknown key"),
     ([{"kind": "page"}], "checks #1: neither url nor title (add one of them)"),
     ([{"kind": "page", "url": "done"}], "key 'url': column 1: neither a path nor an address"),
     ([{"kind": "page", "url": "/a b"}], "key 'url': column 3: an address contains no blanks"),
@@ -90,6 +107,8 @@ ODD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "action", "pattern": "Buy.*CLICK"}, "typed text could match"),
     ({"kind": "page", "url": "http://pay.test/done"}, "allowed_sites"),
     ({"kind": "answer", "contains": "x", "at": "any"}, "no meaning"),
+    ({"kind": "request", "url": "/api/cart"}, "whoever opens the address could pass it"),
+    ({"kind": "request", "url": "http://pay.test/pay", "method": "POST"}, "allowed_sites"),
 ]
 
 
@@ -107,6 +126,7 @@ def test_a_check_that_may_mislead_is_warned_of(check: dict[str, Any], said: str)
         {"kind": "element", "element": 'button "Buy"'},
         {"kind": "action", "pattern": "^<Buy button> -> CLICK"},
         {"kind": "page", "url": "/done", "title": "Order placed"},
+        {"kind": "request", "url": "/api/cart", "method": "post", "post_data": {"items[0].sku": "D-1"}},
     ],
 )
 def test_a_sound_check_is_not_warned_of(check: dict[str, Any]) -> None:

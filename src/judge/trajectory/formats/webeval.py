@@ -30,7 +30,7 @@ from judge.trajectory.foreign import (
     usage_of,
     validated,
 )
-from judge.trajectory.record import Attempt, Trajectory
+from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.files import MAX_FILE_BYTES, parse_json, read_file, reason_of
 from shared.models import Action, JudgeInfo, Outcome, Record, Step, StopReason, Verdict
@@ -331,7 +331,7 @@ def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict]) -> Export:
     names = dict(screenshots)
     usage = attempt.participant_usage
     answer = {
-        "final_answer": (attempt.final_answer or "") if attempt.stop_reason == "finished" else NO_ANSWER,
+        "final_answer": (attempt.final_answer or "") if attempt.stop_reason in JUDGED_ENDS else NO_ANSWER,
         "env_state_json": NO_ANSWER,
         "env_state_raw": NO_ANSWER,
         "screenshots": [name for _, name in screenshots],
@@ -391,7 +391,7 @@ def _core_log(attempt: Attempt) -> str:
         f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S},{int(moment * 1000) % 1000:03d}"
         for moment in (attempt.started_at, attempt.ended_at)
     )
-    cause = one_line(attempt.cause or "", 2000) if attempt.stop_reason != "finished" else ""
+    cause = one_line(attempt.cause or "", 2000) if attempt.stop_reason not in JUDGED_ENDS else ""
     error = [f"{end} {_ERROR} wabe - {cause}"] if cause else []
     lines = [f"{start} [INFO] wabe - [Execution {task_id}] Start", *error]
     return "\n".join([*lines, f"{end} [INFO] wabe - [Execution {task_id}] Completed", ""])

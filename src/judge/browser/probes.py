@@ -1,0 +1,94 @@
+"""Probes: values of expressions that the judge reads in the page, for checks of that kind.
+
+An expression is read in a JavaScript world of its own, where the page can redefine nothing. One that needs what only
+the page's own world has, namely a name that is not defined elsewhere, or `window`, `globalThis` or `typeof`, is read
+there, and may then change nothing: a getter that counts how often it is read, say, is refused.
+
+Values come from Chromium's inspector, so no code of the page takes part in handing them over, and only texts, numbers,
+booleans and null are taken: no object with its own `toJSON`, no proxy, no promise.
+"""
+
+import json
+from collections.abc import Sequence
+
+from pydantic import TypeAdapter, ValidationError
+
+from shared.models import ProbeValue
+
+_VALUES: TypeAdapter[tuple[ProbeValue, ...]] = TypeAdapter(tuple[ProbeValue, ...])
+NO_ANSWER = "the page gave no answer"
+# What the record of a step holds, whatever the characters.
+MAX_CHARS = 500
+_READ = """async page => {
+  const {url, expressions, maxChars} = JSON.parse(%s);
+  const session = await page.context().newCDPSession(page);
+  const worlds = [];
+  let isHeldUp = false;
+  const read = async (expression, world, params) => {
+    // Whatever the page has redefined, these operators are the language's own.
+    const bounded = `(value => {
+      if (typeof value === "string" && value.length > ${maxChars}) throw "a text of more than ${maxChars} characters";
+      return value; })((\\n${expression}\\n))`;
+    const asked = {expression: bounded, uniqueContextId: world.uniqueId, silent: true, timeout: 1000, ...params};
+    // In page time `timeout` waits for a clock that stands still. A script of the page that a dialog holds up goes on.
+    const stop = () => isHeldUp || session.send("Runtime.terminateExecution").catch(() => {});
+    const limit = setTimeout(stop, 3000);
+    const {result, exceptionDetails} = await session.send("Runtime.evaluate", asked).finally(() => clearTimeout(limit));
+    if (exceptionDetails) {
+      const {className, description, value} = exceptionDetails.exception ?? {};
+      const error = String(description ?? value ?? exceptionDetails.text).split("\\n", 1)[0].slice(0, maxChars);
+      return {error, className};
+    }
+    if (result.type === "undefined" || result.subtype === "null") return {value: null};
+    if (result.unserializableValue === "-0") return {value: 0};
+    if (["boolean", "number", "string"].includes(result.type) && !result.unserializableValue)
+      return {value: result.value};
+    return {error: `neither a text, a number nor a boolean, but ${result.unserializableValue ?? result.type}`};
+  };
+  try {
+    session.on("Runtime.executionContextCreated", ({context}) => worlds.push(context));
+    session.on("Page.javascriptDialogOpening", () => { isHeldUp = true; });
+    const asked = ["Page.getFrameTree", "Page.enable", "Runtime.enable"].map(method => session.send(method));
+    const [{frameTree: {frame}}] = await Promise.all(asked);
+    const own = worlds.find(({auxData}) => auxData?.isDefault && auxData.frameId === frame.id);
+    if (own?.origin !== new URL(url).origin) return expressions.map(() => ({error: "the page was left"}));
+    const apart = async expression => {
+      const world = {frameId: frame.id, worldName: "probe"};
+      const {executionContextId} = await session.send("Page.createIsolatedWorld", world);
+      return read(expression, worlds.find(({id}) => id === executionContextId), {});
+    };
+    const inPage = expression => read(expression, own, {throwOnSideEffect: true});
+    const values = [];
+    for (const expression of expressions) {
+      try {
+        const needsPage = /\\b(window|globalThis|typeof)\\b/.test(expression);
+        let found = needsPage ? {className: "ReferenceError"} : await apart(expression);
+        if (found.className === "ReferenceError") found = await inPage(expression);
+        values.push({value: found.value, error: found.error});
+      } catch (error) {
+        const isEndless = error.message.includes("terminated");
+        values.push({error: isEndless ? "it did not end" : error.message.split("\\n", 1)[0].slice(0, maxChars)});
+      }
+    }
+    return values;
+  } finally {
+    await session.detach().catch(() => {});
+  }
+}"""
+
+
+def probe_code(url: str, expressions: Sequence[str]) -> str:
+    """Code for the server that reads the expressions, in order, if the current page is of the same origin as `url`."""
+    given = {"url": url, "expressions": list(expressions), "maxChars": MAX_CHARS}
+    # Twice: the JSON text as a string literal, in ASCII.
+    return _READ % json.dumps(json.dumps(given))
+
+
+def read_values(text: str, count: int) -> tuple[ProbeValue, ...]:
+    """The `count` values in the answer of the server's code tool. Under an open dialog there are none."""
+    lines = text.split("\n", 2)
+    try:
+        values = _VALUES.validate_json(lines[1] if len(lines) > 1 and lines[0] == "### Result" else "")
+    except ValidationError:
+        values = ()
+    return values if len(values) == count else (ProbeValue(error=NO_ANSWER),) * count

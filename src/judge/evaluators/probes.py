@@ -1,0 +1,52 @@
+"""Probes during an attempt: what is read at each look at the page, and when it ends the attempt."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from judge.evaluators.addresses import is_at
+from judge.evaluators.evidence import Look, own_site
+from judge.sites import Site
+from shared.checks import expressions_of, probes_of
+from shared.models import Page, ProbeValue, Step, Task
+
+
+class Reader(Protocol):
+    """Reads expressions in the page that was observed last: a `judge.browser.session.Browser`."""
+
+    async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]: ...
+
+
+class Probes:
+    """The probes of a task in one attempt. The first page that is read is the one where the website led."""
+
+    def __init__(self, task: Task, allowed_sites: Iterable[str] = ()) -> None:
+        self._task = task
+        self._allowed_sites = tuple(allowed_sites)
+        self._expressions = expressions_of(task.checks)
+        self._ending = [probe for probe in probes_of(task.checks) if probe.ends]
+        self._site: Site | None = None
+
+    async def read(self, browser: Reader, page: Page) -> tuple[ProbeValue, ...]:
+        """A value for each expression of the task. Pages of another site are not read."""
+        if not self._expressions:
+            return ()
+        self._site = self._site or own_site(self._task, page.url, self._allowed_sites)
+        if not self._site.holds(page.url):
+            why = "a page of another site"
+        elif page.dialog is not None:
+            why = "a dialog is open"
+        else:
+            return await browser.probe(page, self._expressions)
+        return tuple(ProbeValue(error=why) for _ in self._expressions)
+
+    def has_ended(self, page: Page, values: Sequence[ProbeValue]) -> bool:
+        """Whether a probe with `ends` has a value."""
+        if self._site is None:
+            return False
+        step = Step(index=0, url=page.url, title=page.title)
+        look = Look(step, None, self._site.holds(page.url), self._site.is_home(page.url))
+        found = dict(zip(self._expressions, values, strict=True))
+        return any(
+            found[probe.expression].value is not None and (probe.on is None or is_at(look, probe.on, extra_query=True))
+            for probe in self._ending
+        )

@@ -1,0 +1,208 @@
+"""Checks of requests: what the task's own site sent and answered, from the recorded network trace.
+
+A request counts if it went to the task's site and a page of that site sent it, or the browser itself, as for a typed
+address. Otherwise a participant could send it from a page of its own.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from judge.evaluators.addresses import is_address
+from judge.evaluators.base import Found
+from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.sites import Site
+from judge.trajectory.forms import is_json
+from judge.trajectory.network import Body, Entry
+from shared.checks import AnyOf, RequestCheck, as_tuple
+from shared.files import parse_json
+from shared.json_paths import parse_path, values_at
+from shared.models import Task
+from shared.normalise import plain
+from shared.patterns import glob
+from shared.text import clip
+
+Decided = tuple[bool, Found, int | None]
+_ERROR_STATUS = 400
+_MAX_SHOWN = 3
+
+
+def named_fields(task: Task) -> frozenset[str]:
+    """Names, in lower case, whose values a check or an evaluator of the task compares: they must not be redacted."""
+    checks = [each for check in task.checks for each in (check.any_of if isinstance(check, AnyOf) else (check,))]
+    compared = {name for check in checks if isinstance(check, RequestCheck) for name in check.compared}
+    return frozenset(compared | {name.lower() for name in task.keep_fields})
+
+
+def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], *, inverted: bool) -> Decided:
+    """Whether it passes, what was found, and the index of the step that caused the request that decided.
+
+    The last request with the method and address decides on the rest; with `at = "any"`, one is enough. Inverted: that
+    one may not match, or none at all, whoever sent it. `looks` are those at which `on` lets an action count.
+    """
+    traffic = recording.traffic
+    entries = [entry for entry in traffic.entries if recording.site.holds(entry.url)]
+    if not inverted:
+        entries = [entry for entry in entries if _is_sent_by(recording.site, entry)]
+    if check.on is not None:
+        # The first page is opened by the judge, and action 1 is that of the look with the index 0.
+        acted_on = {look.step.index + 1 for look in looks}
+        entries = [entry for entry in entries if entry.step in acted_on]
+    *earlier, target = as_tuple(check.url)
+    candidates = []
+    for entry in entries:
+        if earlier:
+            if _is_to(entry, check, earlier[0], recording.site) and _answer_problem(entry, None) is None:
+                earlier.pop(0)
+        elif _is_to(entry, check, target, recording.site):
+            candidates.append(entry)
+    found = [_compared(entry, check, inverted=inverted) for entry in candidates]
+    hits = [place for place, one in enumerate(found) if one.passed]
+    if not found:
+        last = Found(False, f"no {earlier[0]} was requested before" if earlier else _instead(check, target, entries))
+    else:
+        last = found[hits[0]] if check.at == "any" and hits else found[-1]
+    if traffic.dropped and (inverted or check.at == "end"):
+        # Nobody may hide a request behind more of them than are recorded.
+        return False, Found(False, f"{traffic.dropped} later requests were not recorded; before them {last.text}"), None
+    passed = last.passed != inverted
+    step = candidates[hits[0]].step if passed and not inverted and hits else None
+    return passed, last, None if step is None else max(0, step - 1)
+
+
+def _is_sent_by(site: Site, entry: Entry) -> bool:
+    if entry.sender not in (None, "null"):
+        return site.holds(entry.sender or "")
+    # A navigation, or a document without an origin. No page can forge these headers.
+    headers = {name.lower(): value for name, value in entry.headers}
+    if headers.get("sec-fetch-site") in ("same-origin", "none"):
+        return True
+    origin = headers.get("origin")
+    return entry.sender is None if origin is None else site.holds(origin)
+
+
+def _is_to(entry: Entry, check: RequestCheck, written: str, site: Site) -> bool:
+    if check.method is not None and entry.method.upper() != check.method:
+        return False
+    # Without a query of its own, an address stands for every query: `query` compares what matters of it.
+    is_open = "?" not in written
+    return is_address(entry.url, written, is_home=site.is_home(entry.url), extra_query=is_open)
+
+
+def _compared(entry: Entry, check: RequestCheck, *, inverted: bool) -> Found:
+    problem = next(_problems(entry, check, inverted=inverted), None)
+    shown = _shown(entry)
+    return Found(problem is None, shown if problem is None else f"{problem} in {shown}")
+
+
+def _problems(entry: Entry, check: RequestCheck, *, inverted: bool) -> Iterator[str]:
+    if check.query is not None:
+        query = parse_qsl(urlsplit(entry.url).query, keep_blank_values=True, max_num_fields=1_000)
+        yield from _differences("query", check.query, lambda name: _of_name(query, name))
+    if check.headers is not None:
+        headers = [(name.lower(), value) for name, value in entry.headers]
+        yield from _differences("header", check.headers, lambda name: _of_name(headers, name.lower()))
+    if check.post_data is not None:
+        yield from _body_differences("post_data", check.post_data, entry.post)
+    # What was sent and not answered may have happened: whoever must not send it may not have.
+    if not (inverted and check.status is None and entry.status == 0):
+        problem = _answer_problem(entry, check.status)
+        yield from [problem] if problem else []
+    if check.response is not None:
+        if entry.response.is_cut:
+            raise MissingEvidence(f"the answer was too large to be recorded: {_shown(entry)}")
+        yield from _body_differences("response", check.response, entry.response)
+
+
+def _answer_problem(entry: Entry, status: int | None) -> str | None:
+    """Why the answer is not the expected one; without a status, any answer but an error is."""
+    if entry.status == 0:
+        return f"no answer ({entry.error})" if entry.error else "no answer"
+    is_expected = entry.status < _ERROR_STATUS if status is None else entry.status == status
+    return None if is_expected else f"status {entry.status}"
+
+
+def _body_differences(what: str, wanted: dict[str, Any], body: Body | None) -> Iterator[str]:
+    if body is None or body.is_cut:
+        yield f"{what} was too large to be recorded" if body else f"no {what}"
+    elif body.fields:
+        fields = body.fields
+        yield from _differences(what, wanted, lambda name: _of_name(fields, name))
+    elif body.text is not None and is_json(body.mime_type, body.text):
+        try:
+            content = parse_json(body.text)
+        except ValueError:
+            yield f"{what} is not readable as JSON"
+            return
+        yield from _differences(what, wanted, lambda path: _of_path(content, path))
+    else:
+        yield f"{what} is neither JSON nor a form"
+
+
+def _differences(what: str, wanted: dict[str, Any], found: Callable[[str], list[Any]]) -> Iterator[str]:
+    for name, expected in wanted.items():
+        actual = found(name)
+        if not actual:
+            yield f"no {what} {name}"
+        elif not any(_is_value(expected, value) for value in actual):
+            yield f"{what} {name} is {clip(plain(json.dumps(actual[0], ensure_ascii=False)), 100)}"
+
+
+def _of_name(pairs: Iterable[tuple[str, str]], name: str) -> list[Any]:
+    """The value of a name; of one that occurs several times, the list of its values, which no single value equals."""
+    values = [value for key, value in pairs if key == name]
+    return values if len(values) < 2 else [values]
+
+
+def _of_path(content: Any, path: str) -> list[Any]:
+    # A name with dots and brackets in it, as forms have them, may be written as it is.
+    if isinstance(content, dict) and path in content:
+        return [content[path]]
+    return values_at(content, parse_path(path))
+
+
+def _is_value(expected: Any, actual: Any) -> bool:
+    """Whether a value is the expected one; in a text `*` stands for anything. Unlisted keys of a table are ignored."""
+    match expected:
+        case dict():
+            return isinstance(actual, dict) and all(
+                key in actual and _is_value(value, actual[key]) for key, value in expected.items()
+            )
+        case list():
+            is_list = isinstance(actual, list) and len(actual) == len(expected)
+            return is_list and all(map(_is_value, expected, actual))
+        case str():
+            return not isinstance(actual, dict | list) and glob(plain(expected)).fullmatch(plain(_text(actual)))
+        case bool() | None:
+            return actual is expected or (isinstance(actual, str) and actual.lower() == _text(expected))
+    # A form has texts only.
+    return not isinstance(actual, bool) and _number(actual) == _number(expected)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: Any) -> Decimal | None:
+    try:
+        return Decimal(str(value).strip()) if isinstance(value, int | float | str) else None
+    except InvalidOperation:
+        return None
+
+
+def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
+    """The requests that come closest: those to the address, then those of the method, then the last ones."""
+    path = target.partition("?")[0]
+    near = [entry for entry in entries if entry.url.partition("?")[0].endswith(path)]
+    near = near or [entry for entry in entries if entry.method == check.method] or list(entries)
+    shown = "; ".join(_shown(entry) for entry in near[-_MAX_SHOWN:])
+    return f"no such request{f'; instead {shown}' if shown else ''}"
+
+
+def _shown(entry: Entry) -> str:
+    parts = urlsplit(entry.url)
+    where = clip(parts.path + (f"?{parts.query}" if parts.query else ""), 120)
+    sent = f" {clip(plain(entry.post.text), 150)}" if entry.post and entry.post.text else ""
+    return f"{entry.method} {where}{sent}: {entry.status or 'no answer'}"

@@ -1,0 +1,55 @@
+"""Reads the utterances of MiniWoB++ tasks, for `wabe tasks import miniwob`: a page knows its own once it has begun."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from judge.browser.chromium import BrowserSettings
+from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.pool import browser_pool
+from judge.config import RunConfig
+from judge.runner.launch import Member, child_environ, launched
+from judge.scenario.miniwob import UTTERANCE, MiniwobTask, package_folder, site
+from judge.sites import NetworkPolicy
+from shared.a2a.serving import listen
+from shared.errors import WabeError
+from shared.models import Page, Task
+from shared.settings import Settings
+
+# The next page is the first one again.
+_AFRESH = "localStorage.clear()"
+_TRIES = 50
+_PAUSE_S = 0.1
+
+
+async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings) -> tuple[Task, ...]:
+    """The tasks, each with what its page asks for. Opens every page in the judge's own browser.
+
+    Raises `ConfigError` without the package or a browser, `WabeError` for a page that does not begin.
+    """
+    package_folder()
+    browser_settings = BrowserSettings.from_config(RunConfig(), settings)
+    with listen("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+    entry = site(port)
+    member = Member(name=entry.name, endpoint=entry.endpoint, cmd=entry.cmd, is_agent=False)
+    with TemporaryDirectory(prefix="wabe-") as folder:
+        environ = child_environ(settings, output_dir=Path(folder), participant_model=None)
+        async with (
+            launched([member], scenario_dir=Path(folder), environ=environ, logs=Path(folder)),
+            browser_pool(browser_settings) as pool,
+            pool.browser(NetworkPolicy.for_websites([entry.endpoint])) as browser,
+        ):
+            return tuple([one.task(await _utterance(browser, one.address(port))) for one in chosen])
+
+
+async def _utterance(browser: PlaywrightBrowser, url: str) -> str:
+    await browser.open(url)
+    for _ in range(_TRIES):
+        (said,) = await browser.probe(Page(url=url, title="", snapshot=""), [UTTERANCE])
+        if isinstance(said.value, str) and said.value.strip():
+            await browser.probe(Page(url=url, title="", snapshot=""), [_AFRESH])
+            return said.value
+        await asyncio.sleep(_PAUSE_S)
+    raise WabeError(f"{url} does not begin: {said.error or 'it says nothing'}")

@@ -1,0 +1,114 @@
+"""MiniWoB++ (the optional package `miniwob`): its pages, and tasks on them.
+
+`judge.scenario.miniwob.site` serves the pages. The package's HTML is all that is used: the package itself is never
+imported, so its driver and its arrays need not be installed.
+"""
+
+import importlib.util
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from judge.scenario.models import SiteEntry
+from shared.checks import ProbeCheck
+from shared.errors import ConfigError
+from shared.fields import did_you_mean, shown
+from shared.models import Task
+
+ALL = "all"
+PORT = 9182
+# The raw reward once the episode is over; before that, nothing.
+REWARD = "WOB_DONE_GLOBAL ? WOB_RAW_REWARD_GLOBAL : null"
+# Defined once the episode has begun.
+UTTERANCE = "WOB_UTTERANCE"
+# Pages on which something happens by the wall clock, whatever the participant does.
+TIMED = frozenset({"button-delay", "chase-circle", "hover-shape", "moving-items", "simon-says", "stock-market"})
+MAX_SEED = 1_000_000
+_SUCCESS = ProbeCheck(
+    kind="probe", expression=REWARD, expected=1.0, keep="first", ends=True, description="The episode's raw reward is 1"
+)
+_REGISTERED = re.compile(r'id="miniwob/([a-z0-9-]+)-v\d+"')
+
+
+def package_folder() -> Path:
+    """The folder of the package `miniwob`. Raises `ConfigError` when it is not installed."""
+    found = importlib.util.find_spec("miniwob")
+    folders = found.submodule_search_locations if found else None
+    if not folders or not (Path(folders[0]) / "html" / "miniwob").is_dir():
+        raise ConfigError("the package 'miniwob' is not installed", remedy="pip install 'wabe[miniwob]'")
+    return Path(folders[0])
+
+
+def page_names(package: Path) -> list[str]:
+    """The tasks that have a page."""
+    return sorted(path.stem for path in (package / "html" / "miniwob").glob("*.html"))
+
+
+def registered_names(package: Path) -> list[str]:
+    """The tasks that the package registers, which are those that results elsewhere are about."""
+    return sorted(set(_REGISTERED.findall((package / "registration.py").read_text())) & set(page_names(package)))
+
+
+class MiniwobTask(NamedTuple):
+    """A task of the package, with a seed: the same page and the same utterance every time."""
+
+    name: str
+    seed: int
+
+    def address(self, port: int = PORT) -> str:
+        """Where our site serves it."""
+        return f"http://127.0.0.1:{port}/miniwob/{self.name}.html?seed={self.seed}"
+
+    def task(self, utterance: str) -> Task:
+        """The task of a scenario: the first end of the episode decides, and ends the attempt."""
+        task_id = f"{self.name}_{self.seed}"
+        return Task(task_id=task_id, website=self.address(), task=utterance, checks=(_SUCCESS,))
+
+
+def site(port: int = PORT) -> SiteEntry:
+    """The site that serves the pages. What an attempt begins is kept in its browser, so the site is static."""
+    command = f"python -m judge.scenario.miniwob.site --host 127.0.0.1 --port {port}"
+    return SiteEntry(name="miniwob", endpoint=f"http://127.0.0.1:{port}", static=True, cmd=command)
+
+
+def chosen_tasks(tasks: Sequence[str], seeds: str) -> tuple[MiniwobTask, ...]:
+    """Tasks by name, as in `click-test,click-link` or `all` (those that the package registers), each with every seed.
+
+    `seeds` is one number or a range without its end, as in `0:5`. Raises `ConfigError`.
+    """
+    package = package_folder()
+    known = page_names(package)
+    names = [name.strip() for text in tasks for name in text.split(",") if name.strip()] or [ALL]
+    if names == [ALL]:
+        names = registered_names(package)
+    if unknown := [name for name in names if name not in known]:
+        raise ConfigError(f"--tasks: unknown task {shown(unknown[0])}", remedy=did_you_mean(unknown[0], known))
+    numbers = _numbers(seeds)
+    return tuple(MiniwobTask(name, seed) for name in dict.fromkeys(names) for seed in numbers)
+
+
+def _numbers(seeds: str) -> range:
+    found = re.fullmatch(r"(\d{1,6})(?::(\d{1,7}))?", seeds, re.ASCII)
+    first = int(found[1]) if found else 0
+    end = int(found[2]) if found and found[2] else first + 1
+    if found is None or not first < end <= MAX_SEED:
+        raise ConfigError(f"--seeds {shown(seeds)} is not a range", remedy="write 3, or 0:5 for the seeds 0 to 4")
+    return range(first, end)
+
+
+def settings_for(chosen: Sequence[MiniwobTask]) -> dict[str, Any]:
+    """The `[config]` of a scenario of these tasks.
+
+    Both ways to act, since some pages (a canvas, a game board) have no element to refer to. Real time for all as soon
+    as one page is about time.
+    """
+    return {
+        "max_steps": 30,
+        "judge_model": "offline",
+        "actions": "both",
+        # The pages are made for a window of this size.
+        "viewport_width": 600,
+        "viewport_height": 700,
+        **({"settle": "real-time"} if any(one.name in TIMED for one in chosen) else {}),
+    }

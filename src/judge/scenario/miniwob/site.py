@@ -1,0 +1,64 @@
+"""Serves MiniWoB++: `python -m judge.scenario.miniwob.site --host 127.0.0.1 --port 9182`.
+
+`/miniwob/NAME.html?seed=N` is a task that has begun: no overlay, no score display. Nothing is kept here: what a browser
+context has begun is in its own storage (`start.js`).
+"""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from judge.scenario.miniwob import MAX_SEED, PORT, package_folder, page_names
+from shared.errors import ConfigError
+
+_START = Path(__file__).with_name("start.js")
+# The end of an episode writes to the display, so it must stay in the page.
+_STYLE = "<style>#reward-display { display: none !important }</style>"
+
+
+def create_app(html: Path, names: frozenset[str]) -> Starlette:
+    """The site of the tasks `names`, whose pages lie in the package's folder `html`."""
+    added = f"{_STYLE}<script>{_START.read_text()}</script>"
+
+    async def page(request: Request) -> Response:
+        name, seed = request.path_params["name"], request.query_params.get("seed", "")
+        if name not in names or request.url.query != f"seed={seed}" or not is_seed(seed):
+            return PlainTextResponse("No such task.", 404)
+        text = await asyncio.to_thread((html / "miniwob" / f"{name}.html").read_text)
+        # A page from the browser's cache would not know that it is loaded again.
+        return HTMLResponse(text.replace("</body>", f"{added}</body>", 1), headers={"Cache-Control": "no-store"})
+
+    # Not the whole folder: a page without the script above could be played again and again.
+    assets = [Mount(f"/{folder}", StaticFiles(directory=html / folder)) for folder in ("core", "common")]
+    return Starlette(routes=[Route("/miniwob/{name}.html", page), *assets])
+
+
+def is_seed(text: str) -> bool:
+    """Whether a text is a seed as a task's address has it."""
+    return text.isascii() and text.isdigit() and str(int(text[:9])) == text and int(text) < MAX_SEED
+
+
+def main() -> None:
+    """Serve the pages until told to stop."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=PORT)
+    options = parser.parse_args()
+    try:
+        package = package_folder()
+    except ConfigError as error:
+        sys.exit(str(error))
+    app = create_app(package / "html", frozenset(page_names(package)))
+    uvicorn.run(app, host=options.host, port=options.port, log_level="warning", access_log=False)
+
+
+if __name__ == "__main__":
+    main()

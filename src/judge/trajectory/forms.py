@@ -1,0 +1,80 @@
+"""Bodies of requests that hold named values: JSON, and forms of both encodings. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+MAX_FIELDS = 1_000
+_JSON = re.compile(r"(?:application|text)/(?:[\w.-]+\+)?json\b", re.IGNORECASE)
+_BOUNDARY = re.compile(r'boundary="?([^";,\s]{1,200})', re.IGNORECASE)
+_NAME = re.compile(r'\bname="([^"]*)"', re.IGNORECASE)
+_FILE_NAME = re.compile(r'\bfilename="([^"]*)"', re.IGNORECASE)
+_TYPE = re.compile(r"^content-type:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
+# As browsers write these characters in names, and no others (WHATWG HTML, multipart/form-data encoding).
+_ESCAPES = (("%22", '"'), ("%0D", "\r"), ("%0A", "\n"))
+
+
+def is_json(mime_type: str, text: str) -> bool:
+    """Whether a body is JSON; pages also send it as plain text."""
+    if _JSON.match(mime_type):
+        return True
+    return mime_type.lower().startswith("text/plain") and text.lstrip()[:1] in ("{", "[")
+
+
+def is_form(mime_type: str) -> bool:
+    """Whether a body is a form like `a=1&b=2`."""
+    return mime_type.lower().startswith("application/x-www-form-urlencoded")
+
+
+def is_multipart(mime_type: str) -> bool:
+    """Whether a body is a form that can hold files."""
+    return mime_type.lower().startswith("multipart/form-data")
+
+
+def multipart_fields(data: bytes, mime_type: str) -> list[dict[str, str]]:
+    """The fields as `params` of HAR 1.2. A file has a `fileName`, and its content is left out."""
+    return list(_fields(data, mime_type))
+
+
+def _fields(data: bytes, mime_type: str) -> Iterator[dict[str, str]]:
+    boundary = _BOUNDARY.search(mime_type)
+    if boundary is None:
+        return
+    mark = b"\r\n--" + boundary[1].encode()
+    for part in (b"\r\n" + data).split(mark)[1 : MAX_FIELDS + 1]:
+        head, _, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
+        written = head.decode("utf-8", "replace")
+        name, file_name, kind = (pattern.search(written) for pattern in (_NAME, _FILE_NAME, _TYPE))
+        if name is None:
+            continue
+        field = {"name": _unescaped(name[1])}
+        if file_name is None:
+            yield field | {"value": content.decode("utf-8", "replace")}
+        else:
+            yield field | {"value": "", "fileName": _unescaped(file_name[1]), "contentType": kind[1] if kind else ""}
+
+
+def multipart_text(fields: Sequence[Mapping[str, str]], mime_type: str) -> str:
+    """The body as text again, without the contents of files."""
+    boundary = _BOUNDARY.search(mime_type)
+    if boundary is None:
+        return ""
+    lines = []
+    for field in fields:
+        is_file = "fileName" in field
+        file_name = f'; filename="{_escaped(field["fileName"])}"' if is_file else ""
+        head = f'Content-Disposition: form-data; name="{_escaped(field["name"])}"{file_name}'
+        kind = f"\r\nContent-Type: {field['contentType']}" if is_file else ""
+        lines.append(f"--{boundary[1]}\r\n{head}{kind}\r\n\r\n{field['value']}\r\n")
+    return "".join(lines) + f"--{boundary[1]}--\r\n"
+
+
+def _unescaped(text: str) -> str:
+    for written, character in _ESCAPES:
+        text = text.replace(written, character)
+    return text
+
+
+def _escaped(text: str) -> str:
+    for written, character in _ESCAPES:
+        text = text.replace(character, written)
+    return text

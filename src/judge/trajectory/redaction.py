@@ -1,0 +1,225 @@
+"""Removes secrets from the entries of a network trace before they are stored. Pure.
+
+A value is a secret because the scenario lists it, because of the name that it has in a header, a query, a form or a
+JSON body, or because it is the value of a session cookie. Bodies in which no names can be found are left out.
+"""
+
+import base64
+import hashlib
+import hmac
+import html
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from judge.trajectory.forms import is_form, is_json, is_multipart, multipart_fields, multipart_text
+from shared.files import parse_json
+
+REDACTED = "[redacted]"
+_SECRET_HEADER = re.compile(r"auth|token|key|secret|cookie|password|session|signature", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"token|secret|passw|passphrase|pwd|credential|session|api_?key|csrf|xsrf|jwt|signature|authoriz|authent",
+    re.IGNORECASE,
+)
+# Too short to be looked for inside other words: `key` is a part of `keyword`.
+_SECRET_WORDS = frozenset({"auth", "key", "keys", "sid", "sess", "pass", "pin", "otp", "cvv", "cvc", "sig"})
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SESSION_COOKIE = re.compile(r"sess|sid", re.IGNORECASE)
+# Nobody chooses such a value for a preference, and nobody guesses one that is shorter.
+_MIN_SESSION_CHARS = 16
+_WITH_ADDRESS = frozenset({"referer", "location", "content-location", "refresh", "link"})
+_ADDRESS = re.compile(r"https?://[^\s<>\"']+|^/\S*")
+_NAMING_KEYS = ("name", "key", "field", "id")
+
+
+class Redaction:
+    """What to remove. `secrets` are values that must appear nowhere.
+
+    `keep` are names whose values are kept, in lower case, because a check compares them. `salt` makes the digests of
+    cookies; it must not be stored beside them.
+    """
+
+    def __init__(self, secrets: Sequence[str] = (), *, keep: Collection[str] = (), salt: bytes) -> None:
+        self._keep = frozenset(keep)
+        self._salt = salt
+        forms = [form for secret in secrets for form in _forms(secret)]
+        self._secrets = re.compile("|".join(sorted(forms, key=len, reverse=True))) if forms else None
+
+    def entry(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """The entry (HAR 1.2) without secrets."""
+        request, response = dict(entry["request"]), dict(entry["response"])
+        request["url"] = self._address(request["url"])
+        request["queryString"] = [
+            {"name": pair["name"], "value": self._value(pair["name"], pair["value"])} for pair in request["queryString"]
+        ]
+        response["redirectURL"] = self._address(response["redirectURL"])
+        for part in (request, response):
+            part["headers"] = [self._header(pair["name"], pair["value"]) for pair in part["headers"]]
+            part["cookies"] = [
+                {**cookie, "value": self._cookie(cookie["name"], cookie["value"])} for cookie in part["cookies"]
+            ]
+        if "postData" in request:
+            request["postData"] = self._body(request["postData"])
+        response["content"] = self._body(response["content"])
+        redacted: dict[str, Any] = self._without_secrets({**entry, "request": request, "response": response})
+        return redacted
+
+    def _is_secret(self, name: str) -> bool:
+        if name.lower() in self._keep:
+            return False
+        return bool(_SECRET_NAME.search(name)) or any(word.lower() in _SECRET_WORDS for word in _WORD.findall(name))
+
+    def _value(self, name: str, value: str) -> str:
+        return REDACTED if self._is_secret(name) else value
+
+    def _header(self, name: str, value: str) -> dict[str, str]:
+        lower = name.lower()
+        if lower == "cookie":
+            value = "; ".join(self._cookie_pair(pair) for pair in value.split(";"))
+        elif lower == "set-cookie":
+            value = "\n".join(self._set_cookie(line) for line in value.split("\n"))
+        elif _SECRET_HEADER.search(name) and lower not in self._keep:
+            value = REDACTED
+        elif lower in _WITH_ADDRESS:
+            value = _ADDRESS.sub(lambda found: self._address(found[0]), value)
+        return {"name": name, "value": value}
+
+    def _cookie_pair(self, pair: str) -> str:
+        name, equals, value = pair.strip().partition("=")
+        return name + equals + self._cookie(name, value)
+
+    def _set_cookie(self, line: str) -> str:
+        first, *attributes = line.split(";")
+        return ";".join([self._cookie_pair(first), *attributes])
+
+    def _cookie(self, name: str, value: str) -> str:
+        """The value, or for what may be a session a digest: equal sessions stay recognisable within a run."""
+        if not value or name.lower() in self._keep:
+            return value
+        is_session = self._is_secret(name) or _SESSION_COOKIE.search(name) or len(value) >= _MIN_SESSION_CHARS
+        return (
+            "sha256:" + hmac.new(self._salt, value.encode(), hashlib.sha256).hexdigest()[:16] if is_session else value
+        )
+
+    def _address(self, url: str) -> str:
+        """An address without the secrets in its query and fragment, and without a password."""
+        try:
+            parts = urlsplit(url)
+            query, fragment = (self._pairs_text(text) for text in (parts.query, parts.fragment))
+            place = parts.netloc.rpartition("@")
+            user = f"{place[0].partition(':')[0]}:{REDACTED}" if ":" in place[0] else place[0]
+            return urlunsplit((parts.scheme, user + place[1] + place[2], parts.path, query, fragment))
+        except ValueError:
+            return url.partition("?")[0].partition("#")[0]
+
+    def _pairs_text(self, text: str) -> str:
+        """`a=1&token=2` without the secret; written as it was where there is none."""
+        pieces = text.split("&")
+        for place, piece in enumerate(pieces):
+            name, equals, value = piece.partition("=")
+            if equals and value and any(self._is_secret(each) for each, _ in parse_qsl(name + "=1")):
+                pieces[place] = f"{name}={quote(REDACTED)}"
+        return "&".join(pieces)
+
+    def _body(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """A body with named values; the text of any other is left out."""
+        made = {key: value for key, value in body.items() if key not in ("text", "encoding", "params")}
+        is_sent = "params" in body
+        if is_sent:
+            made["params"] = []
+        text = body.get("text")
+        if text is None:
+            return made | ({"comment": "the body was left out"} if body.get("_truncated") else {})
+        mime_type = body["mimeType"]
+        if is_multipart(mime_type):
+            fields = multipart_fields(_bytes_of(body), mime_type)
+            kept = [{**field, "value": self._value(field["name"], field["value"])} for field in fields]
+            return made | {"params": kept, "text": multipart_text(kept, mime_type)}
+        if body.get("encoding") == "base64":
+            return made | {"comment": "not UTF-8 text"}
+        if is_form(mime_type):
+            pairs = parse_qsl(text, keep_blank_values=True)
+            kept_pairs = [(name, self._value(name, value)) for name, value in pairs]
+            written = text if kept_pairs == pairs else urlencode(kept_pairs)
+            return made | {
+                "params": [{"name": n, "value": v} for n, v in kept_pairs] if is_sent else [],
+                "text": written,
+            }
+        if is_json(mime_type, text):
+            return made | self._json_body(text)
+        return made | ({"text": text} if mime_type.lower().startswith("text/plain") else {"comment": "left out"})
+
+    def _json_body(self, text: str) -> dict[str, str]:
+        try:
+            value = parse_json(text)
+        except ValueError:
+            return {"comment": "not readable as JSON"}
+        kept = self._json(value)
+        return {"text": text if kept == value else json.dumps(kept, ensure_ascii=False)}
+
+    def _json(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._json(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        named = next((value[key] for key in _NAMING_KEYS if isinstance(value.get(key), str)), "")
+        return {
+            key: REDACTED
+            if item and not isinstance(item, bool) and self._is_secret(named if key == "value" and named else key)
+            else self._json(item)
+            for key, item in value.items()
+        }
+
+    def _without_secrets(self, value: Any) -> Any:
+        if self._secrets is None:
+            return value
+        if isinstance(value, str):
+            return self._secrets.sub(REDACTED, value)
+        if isinstance(value, Mapping):
+            return {self._without_secrets(key): self._without_secrets(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._without_secrets(item) for item in value]
+        return value
+
+
+def _bytes_of(body: Mapping[str, Any]) -> bytes:
+    text: str = body["text"]
+    return base64.b64decode(text) if body.get("encoding") == "base64" else text.encode("utf-8", "surrogatepass")
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Patterns of what a secret looks like in a trace: each character in any encoding, or all of it in base64."""
+    yield "".join(_any_of(_written(character)) for character in secret)
+    for text in {secret, secret.strip()}:
+        data = text.encode()
+        for before in range(3):
+            for alphabet in (b"+/", b"-_"):
+                coded = base64.b64encode(bytes(before) + data, alphabet).decode().rstrip("=")
+                # The first and last characters also hold bits of what is around the secret.
+                start = (0, 2, 3)[before]
+                end = len(coded) - ((before + len(data)) % 3 != 0)
+                yield "".join(_any_of(_written(c)) if c in "+/" else c for c in coded[start:end])
+
+
+def _any_of(patterns: Iterable[str]) -> str:
+    return f"(?:{'|'.join(dict.fromkeys(patterns))})"
+
+
+def _written(character: str) -> Iterator[str]:
+    yield re.escape(character)
+    # Encoded once or several times, in either case.
+    yield "".join(f"(?i:%(?:25)*{byte:02x})" for byte in character.encode())
+    yield "".join(f"(?i:\\\\+u{unit:04x})" for unit in _utf16(character))
+    yield re.escape(html.escape(character))
+    yield f"&#(?:{ord(character)}|(?i:x0*{ord(character):x}));"
+    if character == " ":
+        yield r"\+"
+    if character in '"\\/':
+        yield r"\\+" + re.escape(character)
+
+
+def _utf16(character: str) -> tuple[int, ...]:
+    data = character.encode("utf-16-be", "surrogatepass")
+    return tuple(int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2))

@@ -1,0 +1,177 @@
+"""What logs a task's browser in: a storage state as Playwright saves it, and credentials for HTTP authentication.
+
+All of it is secret: it is never recorded, displayed or sent to a participant. `Task` leaves it out of every dump, and
+no error here shows a value.
+"""
+
+import base64
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from shared.fields import AsTuple, Invalid, Line, Table, Url, at_most, shown
+
+_MAX_VALUE_CHARS = 1_000_000
+# Shorter values, such as `1` or `true`, occur everywhere: redacting them would redact everything else.
+_MIN_SECRET_CHARS = 6
+_MAX_DEPTH = 20
+# The problems in our own words that show no value.
+_SHOWS_NO_VALUE = re.compile(r"unknown key|not a text|longer than .*|\d+ (entries|characters), more than \d+")
+_SAVE_AGAIN = "save it again with Playwright: context.storage_state(path=…)"
+
+
+def _is_secret_text(value: object) -> object:
+    if not isinstance(value, str):
+        raise Invalid("not a text", "put it in quotes")
+    if len(value) > _MAX_VALUE_CHARS:
+        raise Invalid(f"longer than {_MAX_VALUE_CHARS} characters", "shorten it")
+    return value
+
+
+SecretText = Annotated[str, BeforeValidator(_is_secret_text)]
+
+
+class _SecretTable(Table):
+    # Explicit, so that no representation shows a field that is added later.
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        return iter(())
+
+
+class Cookie(_SecretTable):
+    """A cookie of a storage state. `expires` is in seconds since 1970; -1 means when the browser is closed."""
+
+    model_config = ConfigDict(serialize_by_alias=True, validate_by_alias=True)
+
+    name: Annotated[Line, at_most(4096)]
+    value: SecretText
+    domain: Annotated[Line, Field(min_length=1), at_most(300)]
+    path: Annotated[Line, at_most(4096)] = "/"
+    expires: float = -1
+    httpOnly: bool = False
+    secure: bool = False
+    sameSite: Literal["Strict", "Lax", "None"] = "Lax"
+    partitionKey: Annotated[Line, at_most(2048)] | None = None
+    has_cross_site_ancestor: bool | None = Field(default=None, alias="_crHasCrossSiteAncestor")
+
+
+class StoredItem(_SecretTable):
+    """An entry of an origin's local storage."""
+
+    name: SecretText
+    value: SecretText
+
+
+class OriginStorage(_SecretTable):
+    """What an origin keeps in the browser. `indexedDB` is passed on as Playwright wrote it."""
+
+    origin: Url
+    localStorage: Annotated[tuple[StoredItem, ...], at_most(1000), AsTuple] = ()
+    indexedDB: Annotated[tuple[dict[str, Any], ...], at_most(100), AsTuple] = ()
+
+
+class StorageState(_SecretTable):
+    """Cookies and storage of a browser that is logged in, as Playwright's `context.storage_state` saves them."""
+
+    cookies: Annotated[tuple[Cookie, ...], at_most(1000), AsTuple] = ()
+    origins: Annotated[tuple[OriginStorage, ...], at_most(100), AsTuple] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """What `context.setStorageState` takes."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class HttpCredentials(_SecretTable):
+    """User name and password for a server that asks for them (HTTP authentication).
+
+    They go to `origin` only; without one, to the task's website. In a scenario file, `${NAME}` in `username` and
+    `password` stands for an environment variable.
+    """
+
+    username: Annotated[SecretText, Field(min_length=1)]
+    password: SecretText
+    origin: Url | None = None
+
+
+def _without_values(adapter: TypeAdapter[Any], value: object, remedy: str) -> Any:
+    """The value validated; pydantic's own messages would show it."""
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        cause = (detail.get("ctx") or {}).get("error")
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]).lstrip(".")
+        what = "missing" if detail["type"] == "missing" else "not usable"
+        if isinstance(cause, Invalid) and _SHOWS_NO_VALUE.fullmatch(cause.problem):
+            what = f"{cause.problem}{f' {shown(cause.key)}' if cause.key else ''}"
+        raise Invalid(f"{path}: {what}" if path else what, remedy) from None
+
+
+def _state(value: object) -> object:
+    """A file's path as it is; the content of one, checked."""
+    if isinstance(value, str | StorageState):
+        return value
+    if not isinstance(value, Mapping):
+        raise Invalid("not the name of a file", 'write storage_state = "shop-login.json"')
+    return read_storage_state(value)
+
+
+def _content(value: object) -> object:
+    if not isinstance(value, Mapping | StorageState):
+        raise Invalid("not a table", "send the content of the file")
+    return _state(value)
+
+
+def read_storage_state(value: Mapping[str, Any]) -> StorageState:
+    """The content of a storage state's file. Raises `Invalid`, which shows no value."""
+    state: StorageState = _without_values(TypeAdapter(StorageState), value, _SAVE_AGAIN)
+    return state
+
+
+def _credentials(value: object) -> object:
+    """One table, or one for each of several origins."""
+    listed = [value] if isinstance(value, Mapping | HttpCredentials) else value
+    if not isinstance(listed, list | tuple) or len(listed) > 16:
+        raise Invalid("not a table", 'write http_credentials = { username = "…", password = "${NAME}" }')
+    remedy = 'write { username = "…", password = "${NAME}" }'
+    return tuple(_without_values(TypeAdapter(HttpCredentials), each, remedy) for each in listed)
+
+
+StateContent = Annotated[StorageState, BeforeValidator(_content)]
+# In a scenario file the path of a file beside it; in a request a name in its `storage_states`. Or the content itself.
+DeclaredState = Annotated[StorageState | Annotated[Line, Field(min_length=1), at_most(4096)], BeforeValidator(_state)]
+Credentials = Annotated[tuple[HttpCredentials, ...], BeforeValidator(_credentials)]
+
+
+def secrets_of(state: StorageState | str | None, credentials: tuple[HttpCredentials, ...]) -> tuple[str, ...]:
+    """Every value that must not appear in what is recorded: cookies, stored items and texts inside them, passwords.
+
+    Values of fewer than six characters are left out, but not passwords.
+    """
+    found = dict.fromkeys(each.password for each in credentials)
+    found |= dict.fromkeys(base64.b64encode(f"{c.username}:{c.password}".encode()).decode() for c in credentials)
+    if isinstance(state, StorageState):
+        values: list[object] = [cookie.value for cookie in state.cookies]
+        for origin in state.origins:
+            values += [item.value for item in origin.localStorage]
+            values += list(origin.indexedDB)
+        texts = (text for value in values for text in _texts_in(value))
+        found |= dict.fromkeys(text for text in texts if len(text) >= _MIN_SECRET_CHARS)
+    return tuple(found)
+
+
+def _texts_in(value: object, depth: int = 0) -> Iterator[str]:
+    """The text itself, and those inside it where it is JSON; each text inside any other value."""
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, str):
+        yield value
+        if value[:1] in ("{", "[", '"'):
+            with contextlib.suppress(ValueError, RecursionError):
+                yield from _texts_in(json.loads(value), depth + 1)
+    elif isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts_in(item, depth + 1)

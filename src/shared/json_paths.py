@@ -1,0 +1,54 @@
+"""Paths into JSON values, such as `items[0].sku`: a small part of JSONPath (RFC 9535). Pure.
+
+Names are separated by dots; `[0]` and `[*]` are one item and every item of a list, `["a.b"]` is a name with other
+characters in it. A leading `$.` may be left out. Names of form fields (`user[name]`, `tags[]`) are paths as well.
+"""
+
+import re
+from typing import Any
+
+from shared.fields import Invalid
+
+Path = tuple[str | int, ...]
+_EVERY = -1
+_PART = re.compile(
+    r"""\.?(?P<name>[^.\[\]"'\s]+) | \[(?P<item>\d{1,6}|\*?)\] | \[(?P<quote>["'])(?P<quoted>.*?)(?P=quote)\]
+    | \[(?P<bare>[^\[\]"'\s]+)\]""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def parse_path(written: str) -> Path:
+    """The names and positions of a path. Raises `Invalid` with the column of the mistake."""
+    at = 1 if written.startswith("$") else 0
+    parts: list[str | int] = []
+    while at < len(written):
+        found = _PART.match(written, at)
+        if found is None or (at and found["name"] and written[at] != "."):
+            raise Invalid("not a path into JSON", "write it like items[0].sku", column=at + 1)
+        item = found["item"]
+        if item is None:
+            parts.append(found["quoted"] if found["quote"] else found["name"] or found["bare"])
+        else:
+            parts.append(int(item) if item.isdecimal() else _EVERY)
+        at = found.end()
+    return tuple(parts)
+
+
+def values_at(value: Any, path: Path) -> list[Any]:
+    """Every value that the path leads to: none where something on the way is missing."""
+    found = [value]
+    for part in path:
+        inner: list[Any] = []
+        for each in found:
+            if isinstance(part, str):
+                inner += [each[part]] if isinstance(each, dict) and part in each else []
+            elif isinstance(each, list):
+                inner += each if part == _EVERY else each[part : part + 1]
+        found = inner
+    return found
+
+
+def names_in(path: Path) -> list[str]:
+    """The names that a path goes through."""
+    return [part for part in path if isinstance(part, str)]

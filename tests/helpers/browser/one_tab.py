@@ -1,0 +1,15 @@
+"""What scripted browsers have in common."""
+
+from collections.abc import Sequence
+
+from shared.models import Task
+
+
+class OneTab:
+    """A browser for tasks without a log-in and with one tab."""
+
+    async def log_in(self, task: Task) -> None:
+        assert not task.secrets
+
+    async def open_tabs(self, urls: Sequence[str]) -> None:
+        assert not urls

@@ -1,0 +1,119 @@
+"""Checks of requests: which requests count, and what happens without a recording."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
+from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.requests import named_fields
+from judge.trajectory.network import write_har
+from judge.trajectory.redaction import Redaction
+from shared.models import Task
+
+CHECK: dict[str, Any] = {"kind": "request", "method": "POST", "url": "/order"}
+EVIL = "http://evil.test"
+
+
+def order(**changes: Any) -> list[RecordedStep]:
+    return [RecordedStep(requests=(RecordedRequest(path="/order", **changes),))]
+
+
+@pytest.mark.parametrize(
+    ("changes", "counts"),
+    [
+        ({}, True),
+        ({"sender": None}, True),
+        ({"sender": None, "headers": {"Origin": "http://shop.test"}}, True),
+        # A page with `no-referrer` sends its own form without an origin.
+        ({"sender": None, "headers": {"Origin": "null", "Sec-Fetch-Site": "same-origin"}}, True),
+        ({"sender": "null", "headers": {"Sec-Fetch-Site": "same-origin"}}, True),
+        ({"sender": EVIL}, False),
+        ({"sender": "null"}, False),
+        ({"sender": None, "headers": {"Origin": EVIL}}, False),
+        ({"sender": None, "headers": {"Origin": "null"}}, False),
+        ({"sender": None, "headers": {"Origin": "null", "Sec-Fetch-Site": "cross-site"}}, False),
+        ({"sender": "http://shop.test:81"}, False),
+    ],
+    ids=str,
+)
+def test_a_request_counts_if_the_site_itself_or_the_browser_sent_it(
+    tmp_path: Path, changes: dict[str, Any], counts: bool
+) -> None:
+    assert evaluate_check(tmp_path, CHECK, order(**changes)).passed is counts
+
+
+def test_what_must_not_be_sent_counts_whoever_sent_it(tmp_path: Path) -> None:
+    assert evaluate_check(tmp_path, CHECK | {"not": True}, order(sender=EVIL)).passed is False
+
+
+def test_requests_of_an_allowed_site_count(tmp_path: Path) -> None:
+    paid = [RecordedStep(requests=(RecordedRequest(path="https://pay.test/pay", sender="https://pay.test"),))]
+    check = CHECK | {"url": "https://pay.test/pay"}
+    assert evaluate_check(tmp_path, check, paid, allowed_sites=["pay.test"]).passed is True
+    assert evaluate_check(tmp_path, check, paid).passed is False
+
+
+def test_the_step_is_the_one_whose_action_caused_the_request(tmp_path: Path) -> None:
+    assert evaluate_check(tmp_path, CHECK, [RecordedStep(), *order(), RecordedStep()]).step == 1
+
+
+def test_a_value_that_differs_is_named_with_the_request(tmp_path: Path) -> None:
+    assertion = evaluate_check(tmp_path, CHECK | {"post_data": {"qty": 2}}, order(post='{"qty": 3}'))
+    assert assertion.found == 'post_data qty is 3 in POST /order {"qty": 3}: 200'
+
+
+def test_without_such_a_request_the_closest_ones_are_named(tmp_path: Path) -> None:
+    assertion = evaluate_check(tmp_path, CHECK | {"url": "/orders"}, order())
+    assert assertion.found == "no such request; instead POST /order: 200"
+
+
+@pytest.mark.parametrize("damage", ["missing", "not JSON", "no HAR"])
+def test_a_missing_or_damaged_trace_leaves_the_check_undecided(tmp_path: Path, damage: str) -> None:
+    trajectory = recorded_attempt(tmp_path, [CHECK, {"kind": "page", "url": "/"}], order())
+    path = tmp_path / "network.har"
+    path.unlink() if damage == "missing" else path.write_text("{" if damage == "not JSON" else "{}")
+    request, page = CheckEvaluator().evaluate(trajectory)
+    assert (request.passed, page.passed) == (None, True)
+    assert "network.har" in request.found
+
+
+def test_without_a_trace_the_check_is_undecided_for_the_reason_that_was_recorded(tmp_path: Path) -> None:
+    trajectory = recorded_attempt(tmp_path, [CHECK], order()).model_copy(update={"network": None})
+    (assertion,) = CheckEvaluator().evaluate(trajectory)
+    assert assertion.passed is None
+    assert "no recorded requests: there is no network.har" in assertion.found
+
+
+def test_an_answer_too_large_to_be_recorded_leaves_the_check_undecided(tmp_path: Path) -> None:
+    trajectory = recorded_attempt(tmp_path, [CHECK | {"response": {"total": 3}}], [RecordedStep()])
+    entry = RecordedRequest(path="/order").har_entry(1)
+    entry["response"]["content"]["_truncated"] = True
+    write_har(tmp_path, [entry], Redaction(salt=b"").entry, versions={})
+    (assertion,) = CheckEvaluator().evaluate(trajectory)
+    assert assertion.passed is None
+    assert "too large" in assertion.found
+
+
+@pytest.mark.parametrize(("keys", "passed"), [({}, False), ({"not": True}, False), ({"at": "any"}, True)], ids=str)
+def test_nothing_can_be_hidden_behind_more_requests_than_are_recorded(
+    tmp_path: Path, keys: dict[str, Any], passed: bool
+) -> None:
+    trajectory = recorded_attempt(tmp_path, [CHECK | keys], order())
+    write_har(
+        tmp_path, [RecordedRequest(path="/order").har_entry(1)], Redaction(salt=b"").entry, dropped=7, versions={}
+    )
+    (assertion,) = CheckEvaluator().evaluate(trajectory)
+    assert assertion.passed is passed
+
+
+def test_every_name_that_a_check_compares_is_kept() -> None:
+    checks = [
+        CHECK | {"post_data": {"form_key": "x", "user.api_token": "y", "auth": {"pin": 1}}},
+        {"any_of": [CHECK | {"url": "/a?session=1", "query": {"key": "k"}, "headers": {"X-Token": "t"}}]},
+        {"kind": "page", "url": "/?secret=1"},
+    ]
+    task = Task.model_validate({"task_id": "t", "website": "", "task": "x", "checks": checks})
+    assert named_fields(task) >= {"form_key", "api_token", "pin", "session", "key", "x-token"}
+    assert "secret" not in named_fields(task)
