@@ -22,6 +22,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "serve": "judge.commands.serve",
         "participant": "participants.command",
         "score": "judge.commands.score",
+        "prompts": "judge.commands.prompts",
         "agreement": "judge.commands.agreement",
         "leaderboard": "judge.commands.leaderboard",
         "report": "judge.commands.report",

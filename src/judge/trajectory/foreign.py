@@ -110,7 +110,9 @@ def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Tas
 def from_document(folder: Path, result: Mapping[str, Any], **fields: Any) -> Trajectory:
     """A trajectory of flat lists: one whose actions, thoughts and screenshots do not name each other."""
     task = foreign_task(folder, result, source=folder / "result.json")
-    trajectory = Trajectory(folder=folder, task=task, is_foreign=True, **fields)
+    given = result.get("input_image_paths")
+    inputs = tuple(name for name in given if isinstance(name, str)) if isinstance(given, list) else ()
+    trajectory = Trajectory(folder=folder, task=task, is_foreign=True, input_images=inputs, **fields)
     return with_digest(trajectory.model_copy(update={"attempt": _by_place(trajectory)}))
 
 
@@ -143,9 +145,19 @@ def with_digest(trajectory: Trajectory) -> Trajectory:
         shown |= {"stop_reason": trajectory.stop_reason, "error": trajectory.error}
     try:
         images = [sha256_file(path) for path in trajectory.screenshots]
+        own = {name: _sha256_inside(trajectory.folder, name) for name in trajectory.input_images}
     except OSError as error:
         raise TrajectoryError(f"{trajectory.folder}: {error}") from None
-    return trajectory.model_copy(update={"sha256": sha256_json({**shown, "screenshots": images})})
+    evidence = {**shown, "screenshots": images, **({"input_images": own} if own else {})}
+    return trajectory.model_copy(update={"sha256": sha256_json(evidence)})
+
+
+def _sha256_inside(folder: Path, name: str) -> str | None:
+    """The digest of one of the task's own images; `None` for one that no judge will be shown."""
+    try:
+        return sha256_file(inside(folder, name))
+    except TrajectoryError:
+        return None
 
 
 def usage_of(components: Mapping[str, Any]) -> TokenUsage:

@@ -235,8 +235,9 @@ class Trajectory(Record):
     """An attempt on disk, in whatever layout it was stored: what judges read.
 
     `screenshots` are absolute paths in step order, without that of the final look, which no model sees. The flat lists
-    of Online-Mind2Web (v1 and v2) have no step records: `steps` is empty there. `attempt` is the whole record; of a
-    foreign layout (`is_foreign`) it holds what is known, and is for display and export only. `sha256` is the digest of
+    of Online-Mind2Web (v1 and v2) have no step records: `steps` is empty there, and `input_images` are files within the
+    folder that belong to the task, as the recorder named them. `attempt` is the whole record; of a foreign layout
+    (`is_foreign`) it holds what is known, and is for display and export only. `sha256` is the digest of
     the evidence as it is on disk; `is_digested` says that its recorder wrote digests as well, and that they match.
     `network` is the file with the requests, or `network_missing` why there is none.
     """
@@ -246,6 +247,7 @@ class Trajectory(Record):
     action_history: tuple[str, ...]
     thoughts: tuple[str, ...] = ()
     screenshots: tuple[Path, ...] = ()
+    input_images: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
     final_look: Step | None = None
     final_answer: str | None = None

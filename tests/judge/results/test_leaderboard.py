@@ -71,6 +71,13 @@ def test_a_submission_is_one_row_with_whole_numbers_whole(tmp_path: Path) -> Non
     assert [type(value) for value in found[0]] == [str, float, int, int, float, bool, str, str]
 
 
+def test_a_judge_model_that_took_replies_as_published_is_labelled_with_it(tmp_path: Path) -> None:
+    judge = JUDGE.model_copy(update={"fidelity": "published", "model": "openai:m"})
+    attempt = a_result("a", verdict=a_verdict(judge=judge))
+    files = write(tmp_path, {"ours": a_submission(attempt, judge=judge)})
+    assert rows(files)[1][0][6] == "openai:m (published fidelity)"
+
+
 def test_published_files_of_every_shape_are_read_alone(tmp_path: Path) -> None:
     for path in write(tmp_path, PUBLISHED):
         assert rows([path])[0] == COLUMNS

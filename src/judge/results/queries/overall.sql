@@ -3,8 +3,9 @@
 -- One row a submission, best first; incomplete ones rank below all others, so that a lost task cannot win a place.
 -- What a file states is believed only as far as its tasks bear it out, and older files state nothing: both values are
 -- made from the tasks' verdicts or the counts, whichever lose more, and the worse of stated and made is shown. NULL
--- where a file has neither. "Decided By" names what decided the rate (checks, webarena_verified, a judge model), "Recorded
--- By" whether the judge or the agent itself recorded the evidence.
+-- where a file has neither. "Decided By" names what decided the rate (checks, webarena_verified, a judge model),
+-- and labels a judge model whose unreadable replies count as failures ("published fidelity"). "Recorded By" tells whether
+-- the judge or the agent itself recorded the evidence.
 -- Read as JSON, so that a page with none but older files gives rows and no error. The id is looked up by a JSON
 -- pointer, since a role may have any name.
 WITH entries AS (
@@ -16,7 +17,8 @@ verdicts AS (
 ),
 truths AS (
   SELECT number, UNNEST(json_extract_string(result, '$.detail.tasks[*].decided_by')) AS truth,
-         result ->> '/detail/judge/model' AS model FROM entries
+         (result ->> '/detail/judge/model') || CASE WHEN result ->> '/detail/judge/fidelity' = 'published'
+           THEN ' (published fidelity)' ELSE '' END AS model FROM entries
 ),
 decided AS (
   SELECT number, string_agg(DISTINCT CASE WHEN truth = 'judge' THEN COALESCE(model, truth) ELSE truth END, ', '
