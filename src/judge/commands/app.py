@@ -29,6 +29,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "export": "judge.commands.export",
         "runs": "judge.commands.runs",
         "merge": "judge.commands.merge",
+        "steps": "judge.commands.steps",
         "tasks": "judge.commands.tasks",
         "verify": "judge.commands.verify",
         "doctor": "judge.commands.doctor",

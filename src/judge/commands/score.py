@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from judge.commands import OutputDir
+from judge.commands import OutputDir, TasksFile
 from judge.commands.reliability import reliability, show
 from judge.config import RunConfig
 from judge.judges.base import Judge
@@ -17,7 +17,8 @@ from judge.judges.factory import METHODS, OFFLINE, check_judge_model, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
 from judge.judges.webarena import METHOD as WEBARENA
 from judge.judges.webarena import WebArenaJudge
-from judge.results.rejudged import take_over
+from judge.results.folders import give_tasks
+from judge.results.rejudged import adopt, take_over
 from judge.results.statistics import exact
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.scenario.webarena import read_addresses
@@ -68,6 +69,7 @@ def score(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Also judge what this judge has already judged.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
     """Judge stored trajectories again. Each judge's verdicts are kept side by side under verdicts/."""
@@ -105,6 +107,9 @@ def score(
         for name, changes in _named_judges(judges).items()
     }
     plan = [_Tally("", configs[""], 1, Spending())] if is_webarena else _plan(configs, repeat, settings)
+    found = find_trajectories(folder)
+    if tasks is not None:
+        give_tasks(found, tasks)
 
     async def open_(tally: _Tally) -> Judge:
         if sites is not None:
@@ -112,7 +117,7 @@ def score(
         spending, cache = tally.spending, runs / "cache"
         return open_judge(tally.config, settings, cache_dir=cache, spending=spending, repeat=tally.repeat)
 
-    judging = _judge_all(plan, find_trajectories(folder)[:limit], open_, max_parallel, again, quiet=as_json)
+    judging = _judge_all(plan, found[:limit], open_, max_parallel, again, quiet=as_json)
     try:
         code = run_interruptible(judging)
     except Interrupted:
@@ -120,7 +125,9 @@ def score(
     tally = plan[0]
     try:
         # Verdicts of the run's own judge update its results; those of other judges stay beside them.
-        tally.updated = take_over(run) if run else ()
+        if run and tally.judge:
+            adopt(run, tally.config, tally.judge)
+            tally.updated = take_over(run)
     except ConfigError as error:
         # The verdicts are written and paid for, so their summary is printed all the same.
         typer.echo(f"error: {error}", err=True)
@@ -184,7 +191,7 @@ async def _judge_all(
     for tally in plan:
         config = tally.config
         judge = await open_(tally)
-        tally.judge_id = judge.id
+        tally.judge, tally.judge_id = judge, judge.id
         tally.quiet = quiet
         if isinstance(judge, WebArenaJudge):
             tally.site_of = judge.site_of
@@ -210,6 +217,7 @@ class _Tally:
         self.repeat = repeat
         self.quiet = False
         self.outcomes: dict[str, str] = {}
+        self.judge: Judge | None = None
         self.judge_id = ""
         # By site, for a benchmark that reports so: total, success, failure, error (anything else).
         self.site_of: Callable[[str], str] | None = None

@@ -35,12 +35,16 @@ METHODS: Mapping[str, type[ModelJudge]] = MappingProxyType(
 _JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
 _JUDGING_FILES = (
     "judge/trajectory/files.py",
+    "judge/trajectory/foreign.py",
+    "judge/trajectory/formats/browser_use.py",
+    "judge/trajectory/formats/webeval.py",
     "judge/trajectory/forms.py",
     "judge/trajectory/network.py",
     "judge/trajectory/record.py",
     "shared/checks.py",
     "shared/elements.py",
     "shared/fields.py",
+    "shared/images.py",
     "shared/json_paths.py",
     "shared/normalise.py",
     "shared/patterns.py",

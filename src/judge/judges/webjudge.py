@@ -24,7 +24,7 @@ from judge.judges.evidence import (
 from judge.judges.prompt_set import WEBJUDGE_PROMPTS
 from judge.judges.published import numbered, published_status
 from judge.parsing import Status, parse_key_points, parse_reason, parse_score, parse_status
-from judge.trajectory.files import inside
+from judge.trajectory.foreign import inside
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelMalformed
 from shared.models import ImageScore, Record, Task, Verdict, VerdictOutcome
