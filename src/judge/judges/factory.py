@@ -44,6 +44,7 @@ _JUDGING_FILES = (
     "shared/json_paths.py",
     "shared/normalise.py",
     "shared/patterns.py",
+    "judge/scenario/webarena.py",
     "judge/sites.py",
     "shared/snapshot.py",
     "shared/text.py",
