@@ -53,7 +53,10 @@ def export(
     typer.echo(f"{target}: {written} of {len(results)} tasks written")
     # What was written is checked at once: the user should not learn of mistakes from the benchmark's server.
     if written and format_ == WEBARENA:
-        _check_package(target, settings)
+        try:
+            _check_package(target, settings)
+        except ConfigError as error:
+            typer.echo(f"note: not checked by the benchmark's own command: {error}", err=True)
     elif written:
         _report_problems(target, lengths)
     if left_out or not results:
@@ -66,9 +69,6 @@ def _check_package(folder: Path, settings: Settings) -> None:
         raise ConfigError(f"{folder}: no such folder", remedy="give the folder of a submission")
     try:
         accepted = packaged_tasks(settings, folder)
-    except ConfigError as error:
-        typer.echo(f"note: not checked by the benchmark's own command: {error}", err=True)
-        return
     except EvaluatorError as error:
         typer.echo(f"{folder}: {error}", err=True)
         raise typer.Exit(EXIT_LOST) from None

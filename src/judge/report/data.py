@@ -22,7 +22,7 @@ from judge.results.ground_truth import Difference, differences_of
 from judge.results.submission import decided_by
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_steps
-from judge.trajectory.record import Attempt
+from judge.trajectory.record import JUDGED_ENDS, Attempt
 from shared.errors import TrajectoryError
 from shared.files import read_file, read_json
 from shared.models import TASK_ID, ImageScore, Step, TokenUsage, Verdict
@@ -298,7 +298,7 @@ def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[tuple[VerdictView
     if counted is not None and not any(view.counts for view in views):
         name = counted.judge.method if counted.judge else "no judge asked"
         views.append(replace(verdict_view(name, counted, counts=True), is_stored=False))
-    settled = result.stop_reason != "finished"
+    settled = result.stop_reason not in JUDGED_ENDS
     differences = () if settled else differences_of(result.task.task_id, known)
     return tuple(sorted(views, key=lambda view: not view.counts)), differences
 
