@@ -21,7 +21,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 from mcp.client.client import Client
@@ -29,15 +29,14 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
-from judge.browser.session import Browser, Hop, ToolResult, Traffic
-from judge.browser.settle import SettleMode
+from judge.browser.session import Browser, ToolResult, Traffic
 from judge.config import RunConfig
 from judge.episode.episode import Episode
 from judge.sites import NetworkPolicy
 from judge.store import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.a2a.client import ParticipantClient
-from shared.models import Action, Page, Step, Task, ToolSpec
+from shared.models import Action, Page, Step, Task
 from shared.settings import Settings
 from shared.snapshot import parse_snapshot
 
@@ -88,16 +87,8 @@ class Watched:
         self._browser = browser
         self._notes = notes
 
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        return self._browser.tools
-
-    @property
-    def versions(self) -> dict[str, str]:
-        return self._browser.versions
-
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
-        await self._browser.open(url, settle)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._browser, name)
 
     async def observe(self) -> Page:
         self._notes.begun.append(time.perf_counter())
@@ -110,15 +101,9 @@ class Watched:
         self._notes.actions.append((tool, params))
         return await self._browser.act(tool, params)
 
-    def begin_step(self, number: int) -> None:
-        self._browser.begin_step(number)
-
     def traffic(self) -> Traffic | None:
         self._notes.asked = self._notes.asked or time.perf_counter()
         return self._browser.traffic()
-
-    def take_hops(self) -> tuple[Hop, ...]:
-        return self._browser.take_hops()
 
 
 class Notes:
@@ -147,7 +132,7 @@ async def judged(
     @asynccontextmanager
     async def watched() -> AsyncIterator[Browser]:
         async with pool.browser(policy) as browser:
-            yield Watched(browser, notes)
+            yield cast(Browser, Watched(browser, notes))
             notes.closed = time.perf_counter()
 
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")

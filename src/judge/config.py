@@ -15,6 +15,8 @@ from shared.models import Truth
 # How participants name what they act on: by an element's reference, by a point of the screenshot, or either.
 Actions = Literal["refs", "coordinates", "both"]
 JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomous", "agenttrek", "rubric"]
+# `published`: unreadable replies of the judge model count as the published evaluator counts them, as 0 and failure.
+Fidelity = Literal["strict", "published"]
 # `result.json` of an attempt of this many steps, each as large as `judge.store` lets it be, can still be read.
 MAX_STEPS = 1000
 DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"
@@ -113,6 +115,8 @@ class RunConfig(Table):
     judge_method: JudgeMethod = "webjudge"
     judge_votes: int = Field(default=1, ge=1, le=15)
     judge_sees_answer: bool = False
+    judge_sees_thoughts: bool = False
+    fidelity: Fidelity = "strict"
     judge_base_url: Url | None = None
     judge_timeout_s: float = Field(default=120.0, gt=0)
     judge_max_concurrency: int = Field(default=16, ge=1, le=256)

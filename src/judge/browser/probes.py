@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from pydantic import TypeAdapter, ValidationError
 
 from shared.models import ProbeValue
+from shared.text import one_line
 
 _VALUES: TypeAdapter[tuple[ProbeValue, ...]] = TypeAdapter(tuple[ProbeValue, ...])
 NO_ANSWER = "the page gave no answer"
-# What the record of a step holds, whatever the characters.
 MAX_CHARS = 500
+# Of a value in a step's record.
+_MAX_BYTES = 600
 _READ = """async page => {
   const {url, expressions, maxChars} = JSON.parse(%s);
   const session = await page.context().newCDPSession(page);
@@ -72,7 +74,7 @@ _READ = """async page => {
     }
     return values;
   } finally {
-    await session.detach().catch(() => {});
+    session.detach().catch(() => {});
   }
 }"""
 
@@ -91,4 +93,11 @@ def read_values(text: str, count: int) -> tuple[ProbeValue, ...]:
         values = _VALUES.validate_json(lines[1] if len(lines) > 1 and lines[0] == "### Result" else "")
     except ValidationError:
         values = ()
-    return values if len(values) == count else (ProbeValue(error=NO_ANSWER),) * count
+    return tuple(map(_bounded, values)) if len(values) == count else (ProbeValue(error=NO_ANSWER),) * count
+
+
+def _bounded(read: ProbeValue) -> ProbeValue:
+    # A text that was cut could equal one that is expected.
+    if len(json.dumps(read.value, ensure_ascii=False).encode("utf-8", "replace")) > _MAX_BYTES:
+        return ProbeValue(error=f"a text of more than {_MAX_BYTES} bytes")
+    return read if read.error is None else ProbeValue(error=one_line(read.error, 200))

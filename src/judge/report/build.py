@@ -23,7 +23,7 @@ def write_report(store: RunStore, target: Path) -> Path:
 
     Raises `ConfigError` if the folder holds something else, or cannot be written.
     """
-    with _report_folder(target):
+    with report_folder(target):
         _write_run(store, target, Renderer())
     return target / "index.html"
 
@@ -34,7 +34,7 @@ def write_comparison(stores: list[RunStore], target: Path) -> Path:
         raise ConfigError(f"{len(stores)} runs to compare", remedy=f"give 2 to {MAX_RUNS} runs")
     renderer = Renderer()
     folders = [chr(ord("a") + place) for place in range(len(stores))]
-    with _report_folder(target):
+    with report_folder(target):
         runs = [
             _write_run(store, target / name, renderer, up="../index.html")
             for store, name in zip(stores, folders, strict=True)
@@ -51,7 +51,7 @@ def make_report(stores: list[RunStore], output: Path | None = None) -> Path:
     Raises `ConfigError`.
     """
     if len(stores) == 1:
-        return write_report(stores[0], output or stores[0].folder / "report")
+        return write_report(stores[0], output or stores[0].derived / "report")
     names = "--".join(store.run_id for store in stores)
     return write_comparison(stores, output or stores[0].output_dir / "comparisons" / names[:180])
 
@@ -62,7 +62,7 @@ def open_page(page: Path) -> bool:
 
 
 @contextmanager
-def _report_folder(target: Path) -> Iterator[None]:
+def report_folder(target: Path) -> Iterator[None]:
     """An empty folder at `target`. An earlier report is removed; a folder that holds anything else is refused."""
     try:
         if target.is_dir() and any(target.iterdir()):

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 
 from judge.results.statistics import Z95, wilson
 from judge.sites import site_of
-from judge.trajectory.files import read_result
+from judge.trajectory.files import foreign_verdicts, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import shown
 from shared.files import read_json, read_text, reason_of
@@ -236,6 +236,10 @@ def read_verdicts(results: Path, labels: Labels, *, labels_path: Path, method: s
         for path in sorted((folder / "verdicts").glob("*.json")):
             if method in (None, path.stem, path.stem.rpartition("-")[0]):
                 found.setdefault(path.stem, {})[folder.name] = read_verdict(path)
+        # Folders of other tools hold the scores of their own evaluators.
+        for judge_id, verdict in foreign_verdicts(folder).items():
+            if method in (None, judge_id):
+                found.setdefault(judge_id, {})[folder.name] = verdict
     if not found:
         which = f"verdict of method {method!a}" if method else "verdict"
         raise ConfigError(

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.results.statistics import exact
 from judge.store import MAX_ENTRIES_BYTES, first_of, fit, written_bytes
-from judge.trajectory.record import Attempt
+from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
 from shared.fields import Invalid
 from shared.files import read_json, reason_of
@@ -222,6 +222,7 @@ def detail_of(
         "judge": dict(judge),
         "cost_usd": cost_usd,
         "provenance": dict(provenance),
+        **({SELF_RECORDED: True} if any(SELF_RECORDED in (entry.get("flags") or ()) for entry in entries) else {}),
         "tasks": [_within(entry, MAX_ENTRIES_BYTES // len(entries)) for entry in entries],
         "by_truth": by_truth,
     }

@@ -7,12 +7,14 @@ rates. A run of an older version has no digests; that, and other code, is a note
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from judge.judges.checked import OFFLINE
 from judge.judges.factory import code_checksum
 from judge.judges.prompt_set import load_prompts
+from judge.results.folders import FolderStore, problems_of
 from judge.results.run_record import (
     environment_of,
     judge_id_of,
@@ -46,7 +48,12 @@ class Findings(Record):
 
 
 def verify_run(store: RunStore) -> Findings:
-    """Derive everything about a run that can be derived, and compare. Raises `ConfigError` without a `run.json`."""
+    """Derive everything about a run that can be derived, and compare. Raises `ConfigError` without a `run.json`.
+
+    A folder of trajectories that is no run of ours has no digests but those that verdicts name.
+    """
+    if isinstance(store, FolderStore):
+        return _folder(store)
     run = store.read_run()
     if run is None:
         raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
@@ -78,6 +85,12 @@ def verify_run(store: RunStore) -> Findings:
     else:
         mismatches.append("results.json: missing or not a submission: the run is not finished")
     return Findings(tasks=len(ids), mismatches=tuple(mismatches), notes=(*notes, *_versions(run)))
+
+
+def _folder(store: FolderStore) -> Findings:
+    tasks = tuple(store.tasks())
+    note = "no run of ours: its trajectories are read, and verdicts compared with them"
+    return Findings(tasks=len(tasks), mismatches=tuple(chain(*map(problems_of, tasks))), notes=(note,))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

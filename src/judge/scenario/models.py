@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapt
 from judge.config import AllowedSites, RunConfig
 from judge.sites import origin_of
 from shared.access import Credentials, DeclaredState, StateContent
-from shared.checks import MAX_CHECKS, Check
+from shared.checks import MAX_CHECKS, MAX_EXPRESSIONS, Check, expressions_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
 from shared.models import Level, Record, Task
@@ -71,6 +71,12 @@ def _is_task_id(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", value):
         raise Invalid(f"{shown(value)} is not usable", "use 1 to 128 of A-Z a-z 0-9 _ -")
     return value
+
+
+def _has_few_expressions(checks: tuple[Check, ...]) -> tuple[Check, ...]:
+    if (count := len(expressions_of(checks))) > MAX_EXPRESSIONS:
+        raise Invalid(f"{count} different expressions of probes, more than {MAX_EXPRESSIONS}", "read fewer values")
+    return checks
 
 
 def _is_role(value: str) -> str:
@@ -199,7 +205,7 @@ class TaskTable(Table):
     level: Level | None = None
     reference_length: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
     key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
-    checks: Annotated[tuple[Check, ...], at_most(MAX_CHECKS)] = ()
+    checks: Annotated[tuple[Check, ...], at_most(MAX_CHECKS), AfterValidator(_has_few_expressions)] = ()
     allowed_sites: AllowedSites = ()
     start_urls: Annotated[tuple[Url, ...], FailFast(), at_most(20)] = ()
     keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()

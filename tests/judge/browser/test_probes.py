@@ -155,5 +155,12 @@ def test_any_answer_of_the_server_gives_as_many_values_as_were_asked_for(answer:
         assert len(read_values(text, 3)) == 3
 
 
+@given(st.text(max_size=500))
+def test_a_text_is_recorded_whole_or_not_at_all(text: str) -> None:
+    (read,) = read_values(f"### Result\n{json.dumps([{'value': text}])}", 1)
+    assert read == ProbeValue(value=text) or (read.value is None and "600 bytes" in str(read.error))
+    assert read.value is None or len(json.dumps(text, ensure_ascii=False).encode()) <= 600
+
+
 def test_under_a_dialog_that_opened_meanwhile_there_is_no_value() -> None:
     assert read_values("### Modal state\n- alert", 2) == (ProbeValue(error=NO_ANSWER),) * 2

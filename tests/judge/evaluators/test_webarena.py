@@ -151,9 +151,7 @@ def test_a_pattern_that_the_evaluator_would_match_is_no_success(
     assert "regular expression" in made.refusal
 
 
-def test_a_pattern_that_never_ends_is_the_participants_fault(
-    package: Package, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pattern_that_never_ends_is_the_participants_fault(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webarena, "_TIMEOUT_S", 2.0)
     endless = biography("%5E(a|a)*(.*)*(.*)*(.*)*(.*)*(.*)*(.*)*(.*)*!%24")
     made = package.evaluate(BIOGRAPHY, DONE, har(entry(FORUM), endless))

@@ -206,14 +206,16 @@ def test_a_link_to_another_file_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "b.png").exists()
 
 
-@pytest.fixture
-def mixed(tmp_path: Path) -> RunStore:
+@pytest.fixture(params=["finished", "ended_by_page"])
+def mixed(tmp_path: Path, request: pytest.FixtureRequest) -> RunStore:
     """A run with a task whose checks failed while the judge said success, and one that only the judge decided."""
     checks = JUDGE.model_copy(update={"method": "checks"})
     failed = {"description": "Oak is chosen", "expected": "oak", "found": f"pine {HOSTILE}", "passed": False}
     by_checks = a_verdict("failure", judge=checks, evidence={"checks": [failed]})
     task = {**TASK.model_dump(), "checks": [{"kind": "page", "url": "/*"}]}
-    checked = a_result("t1", task=Task.model_validate(task), verdict=by_checks, shared_state=True)
+    checked = a_result(
+        "t1", task=Task.model_validate(task), verdict=by_checks, shared_state=True, stop_reason=request.param
+    )
     store = a_finished_run(tmp_path / "out", checked, a_result("t2"), judge_id="checks-1")
     write_verdict_on(store.task("t1"), "webjudge-1", a_verdict(reason=f"It is done. {HOSTILE}"))
     return store

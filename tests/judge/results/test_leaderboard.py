@@ -52,7 +52,7 @@ PUBLISHED: dict[str, Any] = {
 
 
 TASK = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks": [{"kind": "page", "url": "/*"}]}
-COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By"]
+COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By", "Recorded By"]
 
 
 def write(folder: Path, documents: dict[str, Any]) -> list[Path]:
@@ -67,8 +67,15 @@ def test_a_submission_is_one_row_with_whole_numbers_whole(tmp_path: Path) -> Non
     files = write(tmp_path, {"ours": a_submission(a_result("a"), a_result("b", stop_reason="max_steps"))})
     columns, found = rows(files)
     assert columns == COLUMNS
-    assert found == [("id-1", 50.0, 1, 2, 50.0, True, "offline")]
-    assert [type(value) for value in found[0]] == [str, float, int, int, float, bool, str]
+    assert found == [("id-1", 50.0, 1, 2, 50.0, True, "offline", "judge")]
+    assert [type(value) for value in found[0]] == [str, float, int, int, float, bool, str, str]
+
+
+def test_a_judge_model_that_took_replies_as_published_is_labelled_with_it(tmp_path: Path) -> None:
+    judge = JUDGE.model_copy(update={"fidelity": "published", "model": "openai:m"})
+    attempt = a_result("a", verdict=a_verdict(judge=judge))
+    files = write(tmp_path, {"ours": a_submission(attempt, judge=judge)})
+    assert rows(files)[1][0][6] == "openai:m (published fidelity)"
 
 
 def test_published_files_of_every_shape_are_read_alone(tmp_path: Path) -> None:
@@ -109,7 +116,7 @@ def test_our_results_leave_the_other_rows_as_they_were(tmp_path: Path) -> None:
     ours = write(tmp_path, {"ours": a_submission(a_result(verdict=a_verdict("failure")), provenance={"a": {"b": 1}})})
     rest = rows(before)[1]
     found = rows([*before, *ours])[1]
-    assert ("id-1", 0.0, 1, 1, 0.0, True, "offline") in found
+    assert ("id-1", 0.0, 1, 1, 0.0, True, "offline", "judge") in found
     assert sorted((row for row in found if row[0] != "id-1"), key=str) == sorted(rest, key=str)
 
 
@@ -117,10 +124,10 @@ def test_the_published_example_and_ours_stand_side_by_side(tmp_path: Path) -> No
     example = SHARED / "leaderboard_results_example.json"
     if not example.exists():
         pytest.skip("the published example is not on this machine")
-    row = ("019bb40d-ac4e-7901-8643-78d487103077", 100.0, 3, 3, 100.0, True, None)
+    row = ("019bb40d-ac4e-7901-8643-78d487103077", 100.0, 3, 3, 100.0, True, None, "judge")
     assert rows([example])[1] == [row]
     ours = write(tmp_path, {"ours": a_submission(a_result(stop_reason="max_steps"))})
-    assert rows([example, *ours])[1] == [row, ("id-1", 0.0, 0, 1, 0.0, True, "offline")]
+    assert rows([example, *ours])[1] == [row, ("id-1", 0.0, 0, 1, 0.0, True, "offline", "judge")]
 
 
 def test_levels_are_rows_of_their_own_and_unscored_tasks_rate_nothing(tmp_path: Path) -> None:
@@ -177,7 +184,7 @@ def test_rates_by_truth_tell_verdicts_of_checks_from_those_of_a_model(tmp_path: 
         ("id-1", "webarena_verified", 100.0, 1, 1, 1, 100.0, True, 0),
         ("id-1", "judge", 100.0, 1, 1, 2, 50.0, False, 0),
     ]
-    overall = {row[0]: row[-1] for row in rows(files)[1]}
+    overall = {row[0]: row[6] for row in rows(files)[1]}
     assert (overall["id-1"], overall["w1"]) == ("checks, offline, webarena_verified", None)
 
 
@@ -190,7 +197,7 @@ def test_the_platforms_own_joining_of_shards_is_read(tmp_path: Path) -> None:
     }
     files = write(tmp_path, {"joined": joined})
     assert rows(files, "by_level")[1] == [("id-1", "easy", 100.0, 2, 2, 2, 100.0, True)]
-    assert rows(files)[1] == [("id-1", 100.0, 1, 1, 100.0, True, "offline")] * 2
+    assert rows(files)[1] == [("id-1", 100.0, 1, 1, 100.0, True, "offline", "judge")] * 2
 
 
 @pytest.mark.parametrize("role", ["purple", "my agent", "агент", "a/b~c", "$.x", 'say "x"'])
@@ -336,7 +343,7 @@ def test_any_further_keys_give_the_row_or_a_named_refusal(extra: dict[str, Any],
     with TemporaryDirectory() as folder:
         files = write(Path(folder), {"odd": submission, "plain": PUBLISHED["whole"]})
         try:
-            found = ("id-1", 100.0, 1, 1, 100.0, True, "offline") in rows(files)[1]
+            found = ("id-1", 100.0, 1, 1, 100.0, True, "offline", "judge") in rows(files)[1]
         except ConfigError as error:
             found = "odd.json: " in str(error) or "files do not fit together" in str(error)
     assert found

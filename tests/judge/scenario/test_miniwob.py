@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers.miniwob_package import fake_package
-from judge.scenario.miniwob import MiniwobTask, chosen_tasks, settings_for, site
+from judge.scenario.miniwob import MiniwobTask, chosen_tasks, settings_for, site_entry
 from judge.scenario.sources import scenario_toml
 from judge.scenario.toml import load_scenario
 from shared.checks import ProbeCheck
@@ -66,7 +66,7 @@ def test_the_scenario_serves_its_own_pages_and_ends_with_the_first_reward(tmp_pa
     chosen = [MiniwobTask("click-test", 0), MiniwobTask("click-test", 7)]
     path = tmp_path / "miniwob.toml"
     tasks = [one.task("Click it.") for one in chosen]
-    path.write_text(scenario_toml(tasks, participant="gemini", settings=settings_for(chosen), site=site()))
+    path.write_text(scenario_toml(tasks, participant="gemini", settings=settings_for(chosen), site=site_entry()))
     scenario = load_scenario(path)
     (check,) = scenario.tasks[1].checks
     assert isinstance(check, ProbeCheck)
