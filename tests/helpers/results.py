@@ -5,6 +5,7 @@ from typing import Any
 
 from helpers.trajectory.recordings import RecordedRequest
 from judge.config import RunConfig
+from judge.results.identity import identity_in
 from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance
 from judge.results.submission import Submission, TaskSummary, build_submission
 from judge.store import RunStore, TaskStore
@@ -120,6 +121,7 @@ def a_finished_run(folder: Path, *results: Attempt, judge_id: str = "webjudge-1"
     judge = judge_of(done)
     end_run(store, "completed", done, judge)
     made_with = provenance(config=config, tasks=tasks, judge=judge, environment=environment_of(done), run_id="run-1")
+    made_with["identity"] = identity_in(store.read_run() or {})
     store.write_submission(
         build_submission(role="white_agent", participant_ids={}, results=done, judge=judge, provenance=made_with)
     )

@@ -18,7 +18,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe score latest --model openai:o4-mini",
             "wabe score trajectories/ --method webjudge --limit 20 --json",
         ),
-        "prompts": ("wabe prompts import online_mind2web/methods/webjudge.py --output prompts",),
+        "prompts": ("wabe prompts import webjudge_online_mind2web.py --output prompts",),
         "agreement": ("wabe agreement labelled.csv", "wabe agreement latest --truth checks"),
         "leaderboard": ("wabe leaderboard submissions/*.json", "wabe leaderboard results.json --query by_level --json"),
         "report": (
@@ -29,8 +29,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "runs": ("wabe runs", "wabe runs --json"),
         "merge": ("wabe merge shard-*.json --output results.json",),
         "steps": (
-            "wabe steps make latest --output steps.jsonl",
-            "wabe steps score steps.jsonl --participant http://127.0.0.1:9019",
+            "wabe steps make latest --output steps",
+            "wabe steps score steps/steps.jsonl --participant http://127.0.0.1:9019",
         ),
         "tasks": (
             "wabe tasks validate my.toml --try",

@@ -14,7 +14,11 @@ from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as leaderboard_rows
 from shared.text import counted, one_line
 
-_RECORDED_BY = "Recorded By"
+_TASK_SET = "Task Set"
+# Shown as columns only where rows differ.
+_SETUP = frozenset(
+    {"Recorded By", "Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", _TASK_SET}
+)
 _PIPED_WIDTH = 140
 
 
@@ -32,23 +36,33 @@ def leaderboard(
         objects = [dict(zip(columns, row, strict=True)) for row in rows]
         typer.echo(json.dumps(objects, indent=2, allow_nan=False, default=str))
         return
-    table = Table(title=f"Leaderboard: {query or query_names()[0]}", caption=counted(len(rows), "row"))
-    # Room for a column that tells nothing new is better used by the others.
-    usual = [
-        column == _RECORDED_BY and {row[number] for row in rows} <= {"judge"} for number, column in enumerate(columns)
+    shared = _shared(columns, rows)
+    caption = [
+        counted(len(rows), "row"),
+        *(f"{columns[number]} {_cell(value)}" for number, value in shared.items() if value not in (None, "judge")),
     ]
+    table = Table(title=f"Leaderboard: {query or query_names()[0]}", caption=Text(", ".join(caption)))
     for number, column in enumerate(columns):
-        if usual[number]:
+        if number in shared:
             continue
         values = [row[number] for row in rows if row[number] is not None]
         # Not by `isinstance`, because a bool is an int.
         is_number = bool(values) and all(type(value) in (int, float) for value in values)
         table.add_column(Text(one_line(column)), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(value)) for value, is_usual in zip(row, usual, strict=True) if not is_usual))
+        table.add_row(*(Text(_cell(value)) for number, value in enumerate(row) if number not in shared))
     console = Console()
     # Rich assumes 80 columns for a pipe, which would cut names.
     (console if console.is_terminal else Console(width=_PIPED_WIDTH)).print(table)
+    sets = {row[columns.index(_TASK_SET)] for row in rows} if _TASK_SET in columns else set()
+    if len(sets) > 1:
+        typer.echo(f"These are {len(sets)} different task sets: compare rows with the same {_TASK_SET} only.")
+
+
+def _shared(columns: list[str], rows: list[tuple[Any, ...]]) -> dict[int, Any]:
+    """The columns about the set-up of runs that have one value in all rows: the others need the room more."""
+    values = {number: {row[number] for row in rows} for number, column in enumerate(columns) if column in _SETUP}
+    return {number: next(iter(found)) for number, found in values.items() if len(found) == 1}
 
 
 def _cell(value: Any) -> str:

@@ -50,6 +50,9 @@ def run(
     max_parallel: Annotated[int | None, typer.Option(min=1, max=64, help="How many tasks run at once.")] = None,
     judge_model: Annotated[str | None, typer.Option(help="gemini:NAME, openai:NAME, or offline: checks only.")] = None,
     participant_model: Annotated[str | None, typer.Option(help="Model for the participant.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Your name for the run, for reports, lists and leaderboard rows.")
+    ] = None,
     display: Annotated[
         Literal["full", "plain", "json", "none"] | None,
         typer.Option(
@@ -72,6 +75,7 @@ def run(
         from judge.store import output_folder
         from shared.fields import did_you_mean
         from shared.settings import Settings
+        from shared.text import one_line
 
     if level is not None and level not in _LEVELS:
         raise ConfigError(f"--level {level[:40]!r} is not a level", remedy=did_you_mean(level, _LEVELS))
@@ -93,6 +97,7 @@ def run(
         max_parallel=max_parallel,
         judge_model=judge_model,
         participant_model=participant_model,
+        name=one_line(name) if name else None,
         display=display,
         fail_under=fail_under,
         junit=junit,

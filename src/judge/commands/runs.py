@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.commands import AsJson, OutputDir
+from judge.results.identity import identity_in, player
 from judge.store import RunStore, output_folder, runs_in
 from shared.errors import ConfigError
 from shared.files import read_json
@@ -29,6 +30,9 @@ class _Run(NamedTuple):
     participant: str | None
     state: str
     success_rate: float | None
+    name: str | None = None
+    model: str | None = None
+    revision: str | None = None
 
 
 class _Record(BaseModel):
@@ -96,4 +100,6 @@ def _listed(store: RunStore) -> _Run:
     if record.state == "running":
         # A judge that was killed could not record its end, but it lost its lock.
         state = "running" if store.is_being_judged else "interrupted"
-    return _Run(store.run_id, record.scenario, ", ".join(record.participants), state, rate)
+    known = identity_in(store.read_run() or {})
+    who = player(known, ", ".join(record.participants))
+    return _Run(store.run_id, record.scenario, who, state, rate, known["name"], known["model"], known["revision"])

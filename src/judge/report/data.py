@@ -20,6 +20,7 @@ from judge.report.evidence import VerdictView, verdict_view
 from judge.report.network import NetworkView, network_view
 from judge.results.folders import FoundTask
 from judge.results.ground_truth import Difference, differences_of
+from judge.results.identity import identity_in, player
 from judge.results.submission import decided_by
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
@@ -169,6 +170,16 @@ class RunView:
     record: dict[str, Any]
     role: str
     task_ids: tuple[str, ...] = ()
+
+    @property
+    def player(self) -> str:
+        """Who played, in a line."""
+        return player(self.identity, self.role)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Agent card, model, name, revision and scenario, as far as they are recorded."""
+        return identity_in(self.record)
 
 
 def read_run(store: RunStore) -> RunView:

@@ -27,7 +27,7 @@ _COUNTS: dict[str, Any] = {
     "confidence_interval_95": [0.5],
 }
 _TASK: dict[str, Any] = {
-    **dict.fromkeys(("task_id", "level", "verdict", "stop_reason", "error", "decided_by"), ""),
+    **dict.fromkeys(("task_id", "task_sha256", "level", "verdict", "stop_reason", "error", "decided_by"), ""),
     "flags": [""],
     **dict.fromkeys(("steps_taken", "max_steps"), 1),
     "success": True,

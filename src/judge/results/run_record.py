@@ -14,6 +14,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from judge.config import RunConfig
+from judge.results.identity import identity_of_launch, resumed
 from judge.results.submission import TaskSummary, decided
 from judge.scenario.models import Launch
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
@@ -174,6 +175,9 @@ def begin_run(
         if launch
         else None,
         "participants": {role: url},
+        "identity": resumed(
+            before.get("identity") or {}, identity_of_launch(launch, role, config.participant_ids.get(role, ""))
+        ),
         "request": asked,
         "request_sha256": sha256_of(asked),
         "config": settings,
@@ -338,6 +342,8 @@ def provenance(
         "run_id": run_id,
         "packages": package_versions(),
         "environment": dict(environment),
+        "settle": config.settle,
+        "actions": config.actions,
         "task_set_checksum": task_set_checksum(tasks),
         "config_checksum": settings_checksum(config.recorded()),
         "judge_code_checksum": judge.code_checksum if judge else None,

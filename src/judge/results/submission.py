@@ -22,7 +22,7 @@ from judge.store import MAX_ENTRIES_BYTES, first_of, fit, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
 from shared.fields import Invalid
-from shared.files import read_json, reason_of
+from shared.files import read_json, reason_of, sha256_json
 from shared.models import JudgeInfo, Level, Task, TaskOutcome, Truth
 from shared.text import clip, counted
 from shared.validation import validated
@@ -139,6 +139,7 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         "reason": clip(verdict.reason, _MAX_TEXT_CHARS) if verdict else None,
         "flags": attempt.flags,
         "settle": attempt.settle,
+        "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
     }
 
 

@@ -15,6 +15,7 @@ from judge.judges.checked import OFFLINE
 from judge.judges.factory import code_checksum
 from judge.judges.prompt_set import load_prompts
 from judge.results.folders import FolderStore, problems_of
+from judge.results.identity import identity_in
 from judge.results.run_record import (
     environment_of,
     judge_id_of,
@@ -208,6 +209,8 @@ def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail:
             "judge_code_checksum": judge.code_checksum if judge else None,
             "prompt_checksum": judge.prompt_checksum if judge else None,
         }
+        if "identity" in run:
+            expected["identity"] = identity_in(run)
         for key, wanted in expected.items():
             yield from _differs(f"results.json: provenance.{key}", provenance.get(key), wanted)
 
@@ -260,6 +263,9 @@ def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_o
         if key not in ("tasks", "provenance") and (key in detail or not is_older):
             yield from _differs(f"results.json: {key}", detail.get(key), made[key])
     listed = detail["tasks"] if isinstance(detail.get("tasks"), list) else []
+    later = set() if has_truth else {"decided_by"}
+    # Older versions did not name it.
+    later |= set() if any("task_sha256" in entry for entry in listed if isinstance(entry, Mapping)) else {"task_sha256"}
     by_id = {entry.get("task_id"): entry for entry in listed if isinstance(entry, Mapping)}
     if len(by_id) < len(listed):
         yield f"results.json: tasks: {len(listed)} entries, {len(by_id)} of different ids"
@@ -268,7 +274,7 @@ def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_o
         if found is None:
             yield f"results.json: tasks: {entry['task_id']} is missing"
             continue
-        for key in sorted({*entry, *found} - (set() if has_truth else {"decided_by"})):
+        for key in sorted({*entry, *found} - later):
             yield from _differs(f"results.json: {entry['task_id']}: {key}", found.get(key), entry.get(key))
     yield from (f"results.json: tasks: {excerpt(str(name))} has no files" for name in by_id)
 

@@ -25,6 +25,7 @@ from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, req
 from judge.runner.junit import write_junit
 from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
 from judge.runner.restarts import restarts_of
+from judge.runner.revision import git_revision
 from judge.runner.terminal import Display, Progress, print_json, print_summary
 from judge.scenario.logins import with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, resolved
@@ -58,6 +59,7 @@ class RunOptions(Record):
     max_parallel: int | None = None
     judge_model: str | None = None
     participant_model: str | None = None
+    name: str | None = None
     display: Display | None = None
     fail_under: float | None = None
     junit: Path | None = None
@@ -136,6 +138,8 @@ def _config(
         f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."
         for name in foreign
     )
+    if options.name is not None and not is_ours:
+        notes += ("Note: --name is not recorded: a judge that already runs keeps its own records.",)
     notes += tuple(
         f"Note: site {site.name} is not restarted: that needs a judge that is started here."
         for site in scenario.sites
@@ -181,6 +185,8 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
 
     path = scenario.path.resolve()
     return Launch(
+        name=options.name,
+        revision=git_revision(path.parent),
         scenario_name=f"{path.parent.name}/{path.name}"[-300:],
         scenario_path=str(path)[-5000:],
         scenario_sha256=scenario.source_checksum,
@@ -407,6 +413,7 @@ def resume_command(options: RunOptions, store: RunStore) -> str:
         *(("--task", task_id) for task_id in options.task_ids),
         ("--judge-model", options.judge_model),
         ("--participant-model", options.participant_model),
+        ("--name", options.name),
         ("--fail-under", options.fail_under),
         ("--junit", options.junit),
     ):

@@ -18,6 +18,7 @@ from judge.episode.reset import SiteTurns
 from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
+from judge.results.identity import identity_in, record_card
 from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance, spending_before
 from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, rate_text, result_text
 from judge.scenario.models import AssessmentRequest
@@ -181,7 +182,7 @@ class JudgeService:
 
             for warning in request.warnings:
                 emit(Noted(text=warning))
-            connect = _shared_connection(url, config, stack)
+            connect = _shared_connection(url, config, stack, store)
             pool = await stack.enter_async_context(browser_pool(browser_settings))
 
             def policy_for(task: Task) -> NetworkPolicy:
@@ -199,7 +200,7 @@ class JudgeService:
                 sites=SiteTurns(config, policy_for),
             )
             results = await self._recorded(assessment, judge, store, spending)
-        submission = _submission(request, role, results, run_id)
+        submission = _submission(request, role, results, store)
         with _logging_write_errors():
             store.write_submission(submission)
         return submission
@@ -236,11 +237,11 @@ def _logging_write_errors() -> Iterator[None]:
 
 
 def _shared_connection(
-    url: str, config: RunConfig, stack: contextlib.AsyncExitStack
+    url: str, config: RunConfig, stack: contextlib.AsyncExitStack, store: RunStore
 ) -> Callable[[], AbstractAsyncContextManager[ParticipantClient]]:
     """Connects when the first episode asks, for all of them, since each connection reads the agent card again.
 
-    A failed connection is tried again by the next episode. `stack` closes it.
+    A failed connection is tried again by the next episode. `stack` closes it. The card goes to the run's record.
     """
     opening = asyncio.Lock()
     opened: list[ParticipantClient] = []
@@ -253,6 +254,8 @@ def _shared_connection(
                     url, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes
                 )
                 opened.append(await stack.enter_async_context(client))
+                with _logging_write_errors():
+                    record_card(store, client.card.name, client.card.version)
         yield opened[0]
 
     return connect
@@ -276,19 +279,20 @@ async def _progress(sink: TaskSink) -> AsyncIterator[Sink]:
         await pumping
 
 
-def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummary, ...], run_id: str) -> Submission:
+def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummary, ...], store: RunStore) -> Submission:
     judge = judge_of(results)
     return build_submission(
         role=role,
         participant_ids={role: request.config.participant_ids.get(role, "")},
         results=results,
         judge=judge,
-        provenance=provenance(
+        provenance={"identity": identity_in(store.read_run() or {})}
+        | provenance(
             config=request.config,
             tasks=[result.task for result in results],
             judge=judge,
             environment=environment_of(results),
-            run_id=run_id,
+            run_id=store.run_id,
         ),
     )
 

@@ -41,6 +41,7 @@ class AgentSummary(Record):
     name: str
     url: str
     protocol: str
+    version: str = ""
 
 
 class StatusText(NamedTuple):
@@ -68,8 +69,17 @@ AgentEvent = StatusText | ArtifactTexts | Final
 async def fetch_card(url: str, timeout_s: float) -> AgentSummary:
     """Read the card of the agent at `url`. Raises a `ParticipantError` with the reason why it cannot be used."""
     card = await _read_card(url, timeout_s)
+    return _summary(card)
+
+
+def _summary(card: types.AgentCard) -> AgentSummary:
     [interface] = card.supported_interfaces
-    return AgentSummary(name=clip(card.name, 200), url=interface.url, protocol=interface.protocol_version)
+    return AgentSummary(
+        name=clip(card.name, 200),
+        url=interface.url,
+        protocol=interface.protocol_version,
+        version=clip(card.version, 200),
+    )
 
 
 async def _read_card(url: str, timeout_s: float) -> types.AgentCard:
@@ -106,6 +116,7 @@ class _AgentClient:
     async def __aenter__(self) -> Self:
         """Read the card. Raises a `ParticipantError` with the reason why it cannot be used."""
         card = await _read_card(self._url, _CARD_TIMEOUT_S)
+        self.card = _summary(card)
         [interface] = card.supported_interfaces
         # How many messages a reply may repeat, with their screenshots. Before 1.0, a limit of 0 means no limit.
         self._history_length = 1 if is_old(interface) else 0

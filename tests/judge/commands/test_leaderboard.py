@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,28 @@ def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
     output = run(app, "leaderboard", "--json", write(tmp_path / "a.json", a_submission()))
     row = {"id": "id-1", "Success Rate": 100.0, "Completed": 1, "# Tasks": 1}
     known = {"Success Rate of All": 100.0, "Complete": True, "Decided By": "offline", "Recorded By": "judge"}
-    assert json.loads(output) == [row | known]
+    [found] = json.loads(output)
+    assert re.fullmatch("[0-9a-f]{8}", found.pop("Task Set"))
+    unknown = ("Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions")
+    assert found == row | known | dict.fromkeys(unknown)
+
+
+def test_rows_of_different_task_sets_are_not_ranked_together_in_silence(app: typer.Typer, tmp_path: Path) -> None:
+    files = [write(tmp_path / f"{name}.json", a_submission(a_result(name))) for name in ("a", "b")]
+    assert "These are 2 different task sets" in run(app, "leaderboard", *files)
+    assert "task sets" not in run(app, "leaderboard", files[0], files[0])
+
+
+def test_what_is_the_same_for_all_rows_is_said_once(app: typer.Typer, tmp_path: Path) -> None:
+    def played(name: str, version: str) -> str:
+        identity = {"card_name": "my agent", "card_version": version, "revision": "abc"}
+        made = {"identity": identity, "settle": "auto", "environment": {"browser": "Chromium 1"}}
+        return write(tmp_path / f"{name}.json", a_submission(provenance=made))
+
+    output = run(app, "leaderboard", played("a", "1"), played("b", "2"))
+    assert "my agent 1" in output
+    assert "my agent 2" in output
+    assert "2 rows, Revision abc, Browser Chromium 1, Settle auto, Task Set" in output
 
 
 def test_another_query_is_run_by_name(app: typer.Typer, tmp_path: Path) -> None:

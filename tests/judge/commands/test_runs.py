@@ -56,8 +56,19 @@ def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tm
             "participant": "white_agent",
             "state": "finished",
             "success_rate": 58.8,
+            "name": None,
+            "model": None,
+            "revision": None,
         }
     ]
+
+
+def test_a_run_is_listed_with_who_played_it(tmp_path: Path) -> None:
+    identity = {"name": "night", "card_name": "my agent", "card_version": "2", "model": "gemini-3", "revision": "abc"}
+    a_run(tmp_path, "r1", identity=identity)
+    assert "night: my agent 2 (gemini-3)" in listed(tmp_path)
+    row = rows(tmp_path)["r1"]
+    assert (row["name"], row["model"], row["revision"]) == ("night", "gemini-3", "abc")
 
 
 def test_a_run_as_the_judge_records_it_is_finished(tmp_path: Path) -> None:

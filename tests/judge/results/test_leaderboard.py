@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
-from judge.results.leaderboard import query_names, rows
+from judge.results.leaderboard import query_names
+from judge.results.leaderboard import rows as whole_rows
 from shared.errors import ConfigError
 from shared.models import Task
 
@@ -53,6 +54,14 @@ PUBLISHED: dict[str, Any] = {
 
 TASK = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks": [{"kind": "page", "url": "/*"}]}
 COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By", "Recorded By"]
+CONTEXT = ["Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Task Set"]
+
+
+def rows(files: list[Path], query: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The rows without the columns that say who played and under which conditions."""
+    columns, found = whole_rows(files, query)
+    kept = [number for number, column in enumerate(columns) if column not in CONTEXT]
+    return [columns[number] for number in kept], [tuple(row[number] for number in kept) for row in found]
 
 
 def write(folder: Path, documents: dict[str, Any]) -> list[Path]:
@@ -106,7 +115,7 @@ def test_the_rows_are_those_of_the_page(tmp_path: Path) -> None:
             "CREATE TABLE results AS SELECT * FROM read_json_auto(?, union_by_name = true)", [list(map(str, files))]
         )
         expected = page.execute((QUERIES / "overall.sql").read_text()).fetchall()
-    found = rows(files)[1]
+    found = whole_rows(files)[1]
     assert len(found) == 10
     assert sorted(found, key=str) == sorted(expected, key=str)
 
@@ -218,7 +227,61 @@ def test_a_page_with_older_files_alone_or_ours_alone_runs_every_query(
     with duckdb.connect() as page:
         page.execute("CREATE TABLE results AS SELECT * FROM read_json_auto(?)", [list(map(str, files))])
         found = page.execute((QUERIES / f"{name}.sql").read_text()).fetchall()
-    assert found == rows(files, name)[1]
+    assert found == whole_rows(files, name)[1]
+
+
+def named_row(files: list[Path], query: str | None = None) -> list[dict[str, Any]]:
+    columns, found = whole_rows(files, query)
+    return [dict(zip(columns, row, strict=True)) for row in found]
+
+
+def test_a_row_says_who_played_and_under_which_conditions(tmp_path: Path) -> None:
+    identity = {"name": "night", "card_name": "my agent", "card_version": "1.2", "model": "gemini-3", "revision": "abc"}
+    made_with = {
+        "identity": identity | {"scenario": "demo/scenario.toml"},
+        "environment": {"browser": "Chromium 156"},
+        "settle": "page-time",
+        "actions": "refs",
+    }
+    [row] = named_row(write(tmp_path, {"ours": a_submission(provenance=made_with)}))
+    assert {key: row[key] for key in CONTEXT[:-1]} == {
+        "Name": "night",
+        "Agent": "my agent 1.2",
+        "Model": "gemini-3",
+        "Revision": "abc",
+        "Scenario": "demo/scenario.toml",
+        "Browser": "Chromium 156",
+        "Settle": "page-time",
+        "Actions": "refs",
+    }
+
+
+def test_equal_tasks_are_one_task_set_whatever_their_order_and_other_checks_are_another(tmp_path: Path) -> None:
+    task = a_result("b").task
+    checked = a_result("b", task=Task.model_validate(task.model_dump() | {"checks": TASK["checks"]}))
+    files = write(
+        tmp_path,
+        {
+            "one": a_submission(a_result("a"), a_result("b")),
+            "two": a_submission(a_result("b"), a_result("a")),
+            "other": a_submission(a_result("a"), checked),
+        },
+    )
+    for query in query_names():
+        one, two, other = (named_row([file], query)[0]["Task Set"] for file in files)
+        assert one == two != other
+
+
+def test_rows_of_one_task_set_stand_together(tmp_path: Path) -> None:
+    files = write(
+        tmp_path,
+        {
+            "low": a_submission(a_result("a", verdict=a_verdict("failure"))),
+            "elsewhere": a_submission(a_result("b"), a_result("c", verdict=a_verdict("failure"))),
+            "high": a_submission(a_result("a")),
+        },
+    )
+    assert [row["Success Rate"] for row in named_row(files)] == [100.0, 0.0, 50.0]
 
 
 def test_cost_per_success_is_unknown_where_the_price_or_a_success_is_missing(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ async def test_an_agent_behind_a_gateway_path_is_called_at_that_path() -> None:
 async def test_a_card_at_the_old_address_is_found() -> None:
     agent = ForeignAgent(lambda body: {}, card_03(), card_path="/.well-known/agent.json")
     async with served(agent.app) as url:
-        assert await fetch_card(url, 2.0) == AgentSummary(name="old agent", url=f"{url}/", protocol="0.3")
+        assert await fetch_card(url, 2.0) == AgentSummary(name="old agent", url=f"{url}/", protocol="0.3", version="1")
 
 
 async def test_protocol_1_0_is_chosen_where_both_are_offered() -> None:

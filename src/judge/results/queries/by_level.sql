@@ -16,6 +16,10 @@ told AS (
          ) AS id,
          CAST(result ->> '/detail/success_rate' AS DOUBLE) AS rate,
          COALESCE(task ->> 'level', 'unknown') AS level, task ->> 'verdict' AS verdict,
+         COALESCE(
+           task ->> 'task_sha256',
+           NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
+         ) AS task_key,
          COALESCE(task ->> 'success', task ->> 'passed', 'false') = 'true' AS success
   FROM tasks
 ),
@@ -26,14 +30,16 @@ weighed AS (
 ),
 counted AS (
   SELECT id, level, COUNT(*) FILTER (WHERE is_scored AND success) AS successes,
-         COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS total
+         COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS total,
+         LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set
   FROM weighed
   WHERE verdicts > 0 OR ABS(own_rate - COALESCE(rate, own_rate)) < 0.1
   GROUP BY id, level
 )
 SELECT id, level AS "Level", ROUND(100.0 * successes / NULLIF(scored, 0), 1) AS "Success Rate",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
-       ROUND(100.0 * successes / total, 1) AS "Success Rate of All", 20 * (total - scored) <= total AS "Complete"
+       ROUND(100.0 * successes / total, 1) AS "Success Rate of All", 20 * (total - scored) <= total AS "Complete",
+       task_set AS "Task Set"
 FROM counted
 ORDER BY array_position(['easy', 'medium', 'hard', 'unknown'], level), 20 * (total - scored) > total,
          "Success Rate" DESC, id;

@@ -19,6 +19,10 @@ told AS (
          CAST(result ->> '/detail/success_rate' AS DOUBLE) AS rate,
          COALESCE(task ->> 'decided_by', 'unknown') AS truth, task ->> 'verdict' AS verdict,
          COALESCE(list_contains(CAST(task -> 'flags' AS VARCHAR[]), 'shared_state'), FALSE) AS is_shared,
+         COALESCE(
+           task ->> 'task_sha256',
+           NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
+         ) AS task_key,
          COALESCE(task ->> 'success', task ->> 'passed', 'false') = 'true' AS success
   FROM tasks
 ),
@@ -30,7 +34,8 @@ weighed AS (
 counted AS (
   SELECT id, truth, COUNT(*) FILTER (WHERE is_scored AND success) AS successes,
          COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS total,
-         COUNT(*) FILTER (WHERE is_shared) AS shared
+         COUNT(*) FILTER (WHERE is_shared) AS shared,
+         LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set
   FROM weighed
   WHERE verdicts > 0 OR ABS(own_rate - COALESCE(rate, own_rate)) < 0.1
   GROUP BY id, truth
@@ -38,7 +43,7 @@ counted AS (
 SELECT id, truth AS "Decided By", ROUND(100.0 * successes / NULLIF(scored, 0), 1) AS "Success Rate",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
        ROUND(100.0 * successes / total, 1) AS "Success Rate of All", 20 * (total - scored) <= total AS "Complete",
-       shared AS "Shared State"
+       shared AS "Shared State", task_set AS "Task Set"
 FROM counted
 ORDER BY array_position(['checks', 'webarena_verified', 'judge', 'unknown'], truth), 20 * (total - scored) > total,
          "Success Rate" DESC, id;

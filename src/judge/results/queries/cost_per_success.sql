@@ -2,7 +2,18 @@
 -- incomplete submissions: more than 5 % of their tasks are aborted or unscored, and were not all paid for.
 -- Read as JSON, so that a page with none but older files, which have no costs, gives rows and no error.
 WITH entries AS (
-  SELECT to_json(t.participants) AS ids, to_json(unnest) AS result FROM results t, UNNEST(t.results)
+  SELECT ROW_NUMBER() OVER () AS number, to_json(t.participants) AS ids, to_json(unnest) AS result
+  FROM results t, UNNEST(t.results)
+),
+task_keys AS (
+  SELECT number, COALESCE(
+           task ->> 'task_sha256',
+           NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
+         ) AS task_key
+  FROM (SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
+),
+task_sets AS (
+  SELECT number, LEFT(md5(string_agg(task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY number
 ),
 costs AS (
   SELECT COALESCE(
@@ -11,10 +22,11 @@ costs AS (
          CAST(result ->> '/detail/cost_usd' AS DOUBLE) AS cost,
          CAST(result ->> '/detail/judged_successes' AS BIGINT) AS successes,
          CAST(result ->> '/detail/scored_tasks' AS BIGINT) AS scored,
-         CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total
-  FROM entries
+         CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total, task_set
+  FROM entries LEFT JOIN task_sets USING (number)
 )
 SELECT id, ROUND(cost / NULLIF(successes, 0), 4) AS "USD per Success", ROUND(cost, 4) AS "USD",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
-       total > 0 AND 20 * (total - scored) <= total AS "Complete"
+       total > 0 AND 20 * (total - scored) <= total AS "Complete",
+       task_set AS "Task Set"
 FROM costs ORDER BY COALESCE(20 * (total - scored) > total, FALSE), "USD per Success" ASC NULLS LAST, id;

@@ -3,7 +3,7 @@
 -- One row a submission, best first; incomplete ones rank below all others, so that a lost task cannot win a place.
 -- What a file states is believed only as far as its tasks bear it out, and older files state nothing: both values are
 -- made from the tasks' verdicts or the counts, whichever lose more, and the worse of stated and made is shown. NULL
--- where a file has neither. "Decided By" names what decided the rate (checks, webarena_verified, a judge model),
+-- where a file has neither. Rows are ranked within one task set: "Task Set" is made from the tasks themselves. "Decided By" names what decided the rate (checks, webarena_verified, a judge model),
 -- and labels a judge model whose unreadable replies count as failures ("published fidelity"). "Recorded By" tells whether
 -- the judge or the agent itself recorded the evidence.
 -- Read as JSON, so that a page with none but older files gives rows and no error. The id is looked up by a JSON
@@ -25,6 +25,16 @@ decided AS (
            ORDER BY CASE WHEN truth = 'judge' THEN COALESCE(model, truth) ELSE truth END) AS decided
   FROM truths WHERE truth <> '' GROUP BY number
 ),
+task_keys AS (
+  SELECT number, COALESCE(
+           task ->> 'task_sha256',
+           NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
+         ) AS task_key
+  FROM (SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
+),
+task_sets AS (
+  SELECT number, LEFT(md5(string_agg(task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY number
+),
 lost AS (
   SELECT number, COUNT(*) AS tasks FROM verdicts WHERE verdict IN ('unscored', 'aborted') GROUP BY number
 ),
@@ -40,10 +50,11 @@ stated AS (
            TRY_CAST(result ->> '/detail/unscored_tasks' AS BIGINT) + TRY_CAST(result ->> '/detail/aborted_tasks' AS BIGINT)
          ) AS lost,
          TRY_CAST(result ->> '/detail/success_rate_of_all' AS DOUBLE) AS rate_of_all,
-         TRY_CAST(result ->> '/detail/is_complete' AS BOOLEAN) AS is_complete, decided,
+         TRY_CAST(result ->> '/detail/is_complete' AS BOOLEAN) AS is_complete, decided, task_set,
+         result -> '/detail/provenance/identity' AS played, result -> '/detail/provenance' AS made_with,
          COALESCE(TRY_CAST(result ->> '/detail/self_recorded' AS BOOLEAN), FALSE)
            OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded
-  FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number)
+  FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (number)
 ),
 made AS (
   -- The rate times the scored tasks is a whole number of successes, however the rate was rounded.
@@ -58,5 +69,11 @@ shown AS (
 )
 SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS "# Tasks",
        ROUND(shown_rate, 1) AS "Success Rate of All", complete AS "Complete", decided AS "Decided By",
-       IF(self_recorded, 'agent', 'judge') AS "Recorded By"
-FROM shown ORDER BY COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;
+       IF(self_recorded, 'agent', 'judge') AS "Recorded By",
+       played ->> 'name' AS "Name", NULLIF(concat_ws(' ', played ->> 'card_name', played ->> 'card_version'), '') AS "Agent",
+       played ->> 'model' AS "Model", played ->> 'revision' AS "Revision", played ->> 'scenario' AS "Scenario",
+       made_with ->> '/environment/browser' AS "Browser", made_with ->> 'settle' AS "Settle",
+       made_with ->> 'actions' AS "Actions", task_set AS "Task Set"
+FROM shown
+ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
+         COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;

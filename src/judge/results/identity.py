@@ -1,0 +1,58 @@
+"""Who played a run, and of what: for `run.json`, submissions, titles, comparisons and lists."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from judge.scenario.models import Launch
+from judge.store import RunStore
+from shared.text import clip, one_line
+
+_MAX_CHARS = 200
+_KEYS = ("name", "card_name", "card_version", "model", "agentbeats_id", "revision")
+
+
+def identity_of_launch(launch: Launch | None, role: str, agentbeats_id: str) -> dict[str, Any]:
+    """What is known of the participant before it is called. `record_card` adds what its agent card says."""
+    process = launch.participants.get(role) if launch else None
+    return {
+        "name": launch.name if launch else None,
+        "card_name": None,
+        "card_version": None,
+        "model": process.model if process else None,
+        "agentbeats_id": agentbeats_id,
+        "revision": launch.revision if launch else None,
+    }
+
+
+def resumed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity of a run that goes on: what is not known now stays as it was, and every revision is named."""
+    made = {key: before.get(key) if value is None else value for key, value in now.items()}
+    revisions = [text for text in (before.get("revision"), now.get("revision")) if isinstance(text, str)]
+    return made | {"revision": ", ".join(dict.fromkeys(", ".join(revisions).split(", "))) or None}
+
+
+def record_card(store: RunStore, name: str, version: str) -> None:
+    """Add the participant's agent card to `run.json`. It is the participant's own text. Raises `OSError`."""
+    record = store.read_run()
+    if record is not None:
+        card = {"card_name": clip(name, _MAX_CHARS), "card_version": clip(version, _MAX_CHARS)}
+        store.write_run({**record, "identity": {**_mapping(record.get("identity")), **card}})
+
+
+def identity_in(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity in a `run.json`, with its scenario: texts in one line, `None` for what is not known."""
+    known, scenario = (_mapping(record.get(key)) for key in ("identity", "scenario"))
+    found = {key: known.get(key) for key in _KEYS}
+    found |= {"scenario": scenario.get("name"), "scenario_sha256": scenario.get("sha256")}
+    return {key: one_line(value, _MAX_CHARS) if isinstance(value, str) else None for key, value in found.items()}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def player(identity: Mapping[str, Any], role: str) -> str:
+    """Who played, in a line: `night run: my agent 1.2 (gemini-3)`; the role where nothing else is known."""
+    card = " ".join(filter(None, (identity.get("card_name"), identity.get("card_version"))))
+    model = f" ({identity['model']})" if identity.get("model") else ""
+    return ": ".join(filter(None, (identity.get("name"), f"{card or role}{model}")))
