@@ -289,6 +289,7 @@ def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummar
             judge=judge,
             environment=environment_of(results),
             run_id=run_id,
+            shard=request.shard,
         ),
     )
 
