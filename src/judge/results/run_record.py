@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from judge.config import RunConfig
 from judge.results.submission import TaskSummary
-from judge.scenario.models import WHOLE_RUN, Launch, Shard
+from judge.scenario.models import Launch, Shard
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
 from judge.trajectory.files import read_attempt
 from shared.errors import ConfigError, TrajectoryError
@@ -344,9 +344,13 @@ def provenance(
     judge: JudgeInfo | None,
     environment: Mapping[str, str],
     run_id: str,
-    shard: Shard = WHOLE_RUN,
+    shard: Shard | None = None,
 ) -> dict[str, Any]:
-    """The `provenance` block of a submission: enough to see whether two results are comparable."""
+    """The `provenance` block of a submission: enough to see whether two results are comparable.
+
+    `shard` is the part of the run, if it is not the one that `config` names.
+    """
+    part = shard or Shard(index=config.shard_index, of=config.num_shards)
     return {
         "run_id": run_id,
         "packages": package_versions(),
@@ -355,5 +359,5 @@ def provenance(
         "config_checksum": settings_checksum(config.recorded()),
         "judge_code_checksum": judge.code_checksum if judge else None,
         "prompt_checksum": judge.prompt_checksum if judge else None,
-        "shard": {"index": shard.index, "of": shard.of},
+        "shard": {"index": part.index, "of": part.of},
     }

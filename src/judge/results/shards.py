@@ -16,7 +16,6 @@ from judge.results.run_record import (
     task_set_checksum,
 )
 from judge.results.submission import Submission, TaskSummary, build_submission
-from judge.scenario.models import WHOLE_RUN
 from judge.store import RunStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
@@ -160,7 +159,7 @@ def _submission(
             "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
             "judge_code_checksum": judge.code_checksum if judge else None,
             "prompt_checksum": judge.prompt_checksum if judge else None,
-            "shard": {"index": WHOLE_RUN.index, "of": WHOLE_RUN.of},
+            "shard": {"index": 0, "of": 1},
             "shards": list(provenances),
         },
     )

@@ -298,9 +298,6 @@ class Shard(Record):
         return f"{self.index:03d}-of-{self.of:03d}"
 
 
-WHOLE_RUN = Shard(index=0, of=1)
-
-
 class Launch(Record):
     """What `agentbeats-run` adds to its request, for the run's record: the scenario file and the processes started.
 
