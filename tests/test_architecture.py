@@ -33,6 +33,7 @@ SDK_PACKAGES = {
     "openai": "shared/llm/",
     "duckdb": "judge/results/",
     "re2": "shared/patterns.py",
+    "fsspec": "judge/runner/",
     "opentelemetry": "judge/server/",
 }
 

@@ -289,11 +289,11 @@ def output_folder(option: Path | None, settings: Settings) -> Path:
 
 
 def runs_in(output_dir: Path) -> list[RunStore]:
-    """Every run that was begun under `output_dir`, in name order: ids begin with their time."""
+    """Every run, whole or in shards, that was begun under `output_dir`, in name order: ids begin with their time."""
     folder = output_dir / "runs"
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     stores = [RunStore(output_dir, name) for name in names if RUN_ID.fullmatch(name)]
-    return [store for store in stores if store.has_begun]
+    return [store for store in stores if store.has_begun or store.shards()]
 
 
 def newest_run(output_dir: Path) -> RunStore | None:

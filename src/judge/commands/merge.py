@@ -10,7 +10,8 @@ from judge.commands import OutputDir
 from judge.results.merge import merge as merge_submissions
 from judge.results.shards import merge_shards
 from judge.results.submission import incomplete_note, read_submissions
-from judge.store import find_run, output_folder
+from judge.runner.uploads import fetch_shards
+from judge.store import RUN_ID, RunStore, find_run, output_folder
 from shared.errors import ConfigError
 from shared.files import write_json
 from shared.settings import Settings
@@ -36,7 +37,11 @@ def merge(
     paths = [Path(name) for name in files]
     kept = output
     if len(files) == 1 and not paths[0].is_file() and paths[0].suffix != ".json":
-        run = find_run(files[0], output_folder(output_dir, Settings.from_environ()))
+        settings = Settings.from_environ()
+        folder = output_folder(output_dir, settings)
+        if settings.object_store and RUN_ID.fullmatch(files[0]):
+            fetch_shards(settings.object_store, RunStore(folder, files[0]))
+        run = find_run(files[0], folder)
         merged, what = merge_shards(run), f"{len(run.shards())} shards"
         kept = run.folder
     else:

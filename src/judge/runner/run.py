@@ -7,7 +7,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from rich.console import Console
 
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
+from judge.events import Sink
 from judge.report.build import make_report, open_page
 from judge.results.run_record import (
     compared_parts,
@@ -30,6 +31,7 @@ from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, req
 from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
 from judge.runner.shards import on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Progress, print_summary
+from judge.runner.uploads import ObjectStore, Uploads
 from judge.scenario.logins import with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard
 from judge.scenario.request import parse_request, request_text
@@ -173,6 +175,9 @@ def _store_of(launch: Launch, options: RunOptions, settings: Settings) -> tuple[
     whole = find_run(options.resume, options.output_dir) if options.resume else None
     run_id = whole.run_id if whole else run_id_of(settings.environ)
     store = RunStore(whole.output_dir if whole else options.output_dir, f"{run_id}/shards/{launch.shard.name}")
+    if settings.object_store and not store.has_begun:
+        # An earlier process of this shard may have played on another machine.
+        ObjectStore(settings.object_store).fetch(store.run_id, store.folder)
     return store, store.has_begun
 
 
@@ -260,9 +265,12 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
             return EXIT_DONE
         await _until_released(plan.store)
     crashes: list[str] = []
-    with _logs_folder(plan, options, crashes) as logs:
+    uploads = None
+    if plan.shard is not None and plan.store is not None and settings.object_store:
+        uploads = Uploads(ObjectStore(settings.object_store), plan.store)
+    with _logs_folder(plan, options, crashes) as logs, uploads.finished() if uploads else nullcontext():
         try:
-            outcome = await _play(plan, options, settings, console, logs, crashes)
+            outcome = await _play(plan, options, settings, console, logs, crashes, uploads)
             return _conclude(outcome, plan, options, console)
         except asyncio.CancelledError:
             can_resume = plan.store is not None and plan.store.has_begun
@@ -308,7 +316,13 @@ def _logs_folder(plan: Plan, options: RunOptions, crashes: list[str]) -> Iterato
 
 
 async def _play(
-    plan: Plan, options: RunOptions, settings: Settings, console: Console, logs: Path, crashes: list[str]
+    plan: Plan,
+    options: RunOptions,
+    settings: Settings,
+    console: Console,
+    logs: Path,
+    crashes: list[str],
+    uploads: Uploads | None,
 ) -> RunOutcome:
     """Start the members and follow the assessment. `crashes` receives a line for each child that ended by itself."""
     where = f"Run {plan.store.run_id}, logs" if plan.store else "Logs"
@@ -328,8 +342,12 @@ async def _play(
             await asyncio.Event().wait()
         try:
             with Progress(console) as progress:
+                emit: Sink = FirstTasks(progress)
                 return await request_assessment(
-                    plan.members[-1].endpoint, plan.request, FirstTasks(progress), auth_token=settings.auth_token
+                    plan.members[-1].endpoint,
+                    plan.request,
+                    uploads.sink(emit) if uploads else emit,
+                    auth_token=settings.auth_token,
                 )
         finally:
             # Before the children are stopped: afterwards all of them have ended.
