@@ -13,6 +13,7 @@ from judge.results.run_record import (
     outcomes_of,
     sha256_of,
     spending_before,
+    task_digests,
     task_set_checksum,
 )
 from judge.results.submission import Submission, TaskSummary, build_submission
@@ -38,7 +39,7 @@ def merge_shards(run: RunStore) -> Submission:
     if not shards:
         raise ConfigError(f"run {run.run_id} has no shards", remedy="give a run that was started with --shards")
     with run.held("judge"):
-        records = [_record(shard) for shard in shards]
+        records = _records(shards)
         request = _whole_request(run, records)
         # All of them before anything is written.
         summaries = [summary for pair in zip(shards, records, strict=True) for summary in _summaries(*pair)]
@@ -46,7 +47,7 @@ def merge_shards(run: RunStore) -> Submission:
         if strays := {task.folder.name for task in run.tasks()} - request["tasks"].keys():
             raise ConfigError(f"{run.results / min(strays)}: no task of the shards", remedy="move it elsewhere")
         for shard, record in zip(shards, records, strict=True):
-            for task_id in record["task_ids"]:
+            for task_id in record["request"]["tasks"]:
                 _take_over(shard.task(task_id).folder, run.task(task_id).folder)
         run.create()
         submission = _submission(run, records[0], summaries, provenances)
@@ -55,19 +56,31 @@ def merge_shards(run: RunStore) -> Submission:
     return submission
 
 
+def _records(shards: Sequence[RunStore]) -> list[dict[str, Any]]:
+    """Each shard's `run.json`. Raises `ConfigError`, which names all shards that are not finished."""
+    records = [_record(shard) for shard in shards]
+    unfinished = [
+        f"{shard.folder.name} ({'running' if shard.is_being_judged else record.get('state')})"
+        for shard, record in zip(shards, records, strict=True)
+        if shard.is_being_judged or record.get("state") != "completed"
+    ]
+    if unfinished:
+        raise ConfigError(
+            f"{len(unfinished)} of {len(shards)} shards are not finished: {', '.join(unfinished)}",
+            remedy="wait for those that run, and start the others again: they resume",
+        )
+    return records
+
+
 def _record(shard: RunStore) -> dict[str, Any]:
-    """A shard's `run.json`, if the shard is finished. Raises `ConfigError`."""
-    if shard.is_being_judged:
-        raise ConfigError(f"shard {shard.folder.name} is still running", remedy="wait until it ends")
     record = shard.read_run()
-    if record is None or not isinstance(request := record.get("request"), dict):
-        raise ConfigError(f"{shard.folder / 'run.json'}: missing or damaged", remedy=_RESTART)
+    request = record.get("request") if record else None
+    if record is None or not isinstance(request, dict) or not isinstance(request.get("shard"), dict):
+        raise ConfigError(f"{shard.folder / 'run.json'}: missing, damaged, or of no shard", remedy=_RESTART)
     if sha256_of(request) != record.get("request_sha256"):
         raise ConfigError(f"{shard.folder / 'run.json'}: request does not match request_sha256", remedy=_RESTART)
     if f"{request['shard']['index']:03d}-of-{request['shard']['of']:03d}" != shard.folder.name:
         raise ConfigError(f"{shard.folder}: holds another shard, {request['shard']}", remedy="rename it back")
-    if record.get("state") != "completed":
-        raise ConfigError(f"shard {shard.folder.name} is not finished: {record.get('state')}", remedy=_RESTART)
     return record
 
 
@@ -103,10 +116,15 @@ def _whole_request(run: RunStore, records: Sequence[Mapping[str, Any]]) -> dict[
 
 
 def _summaries(shard: RunStore, record: Mapping[str, Any]) -> list[TaskSummary]:
+    asked = record["request"]["tasks"]
     try:
-        return [TaskSummary.of(read_attempt(shard.task(task_id).folder)) for task_id in record["request"]["tasks"]]
+        found = [TaskSummary.of(read_attempt(shard.task(task_id).folder)) for task_id in asked]
     except TrajectoryError as error:
         raise ConfigError(f"shard {shard.folder.name}: {error.message}", remedy=_RESTART) from None
+    for task_id, summary in zip(asked, found, strict=True):
+        if task_digests([summary.task]) != {task_id: asked[task_id]}:
+            raise ConfigError(f"{shard.task(task_id).folder}: records another task than the request", remedy=_RESTART)
+    return found
 
 
 def _provenance(shard: RunStore) -> Mapping[str, Any]:

@@ -128,17 +128,24 @@ def test_missing_shards_are_named(tmp_path: Path) -> None:
     assert not run.has_begun
 
 
-def test_a_shard_that_is_not_finished_is_named(run: RunStore) -> None:
-    end_run(RunStore(run.output_dir, "run-1/shards/001-of-003"), "cancelled")
-    with pytest.raises(ConfigError, match=r"^shard 001-of-003 is not finished: cancelled \(start this shard again"):
+def test_all_shards_that_are_not_finished_are_named(run: RunStore) -> None:
+    first, _, last = run.shards()
+    end_run(first, "cancelled")
+    said = r"2 of 3 shards are not finished: 000-of-003 \(cancelled\), 002-of-003 \(running\) \(wait for those that run"
+    with last.held("judge"), pytest.raises(ConfigError, match=said):
         merge_shards(run)
 
 
-def test_a_shard_that_is_being_written_is_named(run: RunStore) -> None:
-    with (
-        RunStore(run.output_dir, "run-1/shards/001-of-003").held("judge"),
-        pytest.raises(ConfigError, match="shard 001-of-003 is still running"),
-    ):
+def test_a_result_of_another_task_is_found(run: RunStore) -> None:
+    path = run.folder / "shards" / "001-of-003" / "results" / "t1" / "result.json"
+    path.write_text(path.read_text().replace('"task": "Find it."', '"task": "Find anything."'))
+    with pytest.raises(ConfigError, match="results/t1: records another task than the request"):
+        merge_shards(run)
+
+
+def test_a_run_that_is_no_shard_is_named(run: RunStore, tmp_path: Path) -> None:
+    shutil.copy(a_finished_run(tmp_path / "other", *attempts()).folder / "run.json", run.shards()[1].folder)
+    with pytest.raises(ConfigError, match=r"001-of-003/run\.json: missing, damaged, or of no shard"):
         merge_shards(run)
 
 
