@@ -29,7 +29,6 @@ from helpers.ports import free_ports  # noqa: E402
 from participants.base import serve  # noqa: E402
 
 WABE = Path(sys.executable).parent / "wabe"
-MAX_STEPS = 30
 TASKS = """
     book-flight buy-ticket choose-date choose-list click-button-sequence click-checkboxes-large click-collapsible
     click-dialog click-dialog-2 click-menu click-menu-2 click-option click-scroll-list click-tab copy-paste-2
@@ -53,25 +52,24 @@ ENDS = ("ended_by_page", "finished")
 def imported(folder: Path, names: list[str], seeds: str) -> str:
     """The scenario that the product makes of these tasks, on free ports, with our participant of the side `SIDE`."""
     path = folder / "miniwob.toml"
-    tasks = [word for name in names for word in ("--tasks", name)]
-    subprocess.run([WABE, "tasks", "import", "miniwob", *tasks, "--seeds", seeds, "-o", path], check=True)
+    chosen = ["--tasks", ",".join(names), "--seeds", seeds]
+    command: list[str | Path] = [WABE, "tasks", "import", "miniwob", *chosen, "-o", path, "--force"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     text = path.read_text()
     used = sorted(set(re.findall(r"127\.0\.0\.1:(\d+)", text)))
     for old, new in zip(used, free_ports(len(used)), strict=True):
         text = re.sub(rf"(127\.0\.0\.1:|--port ){old}\b", rf"\g<1>{new}", text)
-    text = re.sub(r"wabe participant \S+", f"{sys.executable} {Path(__file__).resolve()} --participant SIDE", text)
-    return re.sub(r"max_steps = \d+", f"max_steps = {MAX_STEPS}", text)
+    return re.sub(r"wabe participant \S+", f"{sys.executable} {Path(__file__).resolve()} --participant SIDE", text)
 
 
 def played(folder: Path, scenario: str, side: str, parallel: int) -> tuple[float, list[dict[str, Any]]]:
     """The seconds that the run of one side took, and its tasks with their verdicts."""
     path, results = folder / f"{side}.toml", folder / f"{side}.json"
     path.write_text(scenario.replace("SIDE", side))
-    where: list[str | Path] = ["--output-dir", folder / side, "--output", results]
+    command: list[str | Path] = [WABE, "run", path, "--max-parallel", str(parallel)]
+    command += ["--output-dir", folder / side, "--output", results]
     began = time.perf_counter()
-    done = subprocess.run(
-        [WABE, "run", path, "--max-parallel", str(parallel), *where], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - began
     if not results.exists():
         raise SystemExit(f"the {side} run ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")

@@ -18,10 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 from mcp.client.client import Client
@@ -29,15 +29,14 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
-from judge.browser.session import Browser, Hop, ToolResult, Traffic
-from judge.browser.settle import SettleMode
+from judge.browser.session import Browser, ToolResult, Traffic
 from judge.config import RunConfig
 from judge.episode.episode import Episode
 from judge.sites import NetworkPolicy
 from judge.store import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.a2a.client import ParticipantClient
-from shared.models import Action, Page, Step, Task, ToolSpec
+from shared.models import Action, Page, Step, Task
 from shared.settings import Settings
 from shared.snapshot import parse_snapshot
 
@@ -88,16 +87,8 @@ class Watched:
         self._browser = browser
         self._notes = notes
 
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        return self._browser.tools
-
-    @property
-    def versions(self) -> dict[str, str]:
-        return self._browser.versions
-
-    async def open(self, url: str, settle: SettleMode = "real-time") -> None:
-        await self._browser.open(url, settle)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._browser, name)
 
     async def observe(self) -> Page:
         self._notes.begun.append(time.perf_counter())
@@ -110,14 +101,9 @@ class Watched:
         self._notes.actions.append((tool, params))
         return await self._browser.act(tool, params)
 
-    def begin_step(self, number: int) -> None:
-        self._browser.begin_step(number)
-
     def traffic(self) -> Traffic | None:
+        self._notes.asked = self._notes.asked or time.perf_counter()
         return self._browser.traffic()
-
-    def take_hops(self) -> tuple[Hop, ...]:
-        return self._browser.take_hops()
 
 
 class Notes:
@@ -128,6 +114,9 @@ class Notes:
         self.begun: list[float] = []
         self.ready: float | None = None
         self.actions: list[tuple[str, dict[str, Any]]] = []
+        # When its requests were asked for, and when everything was written.
+        self.asked: float | None = None
+        self.closed = 0.0
 
 
 async def _ignore(step: Step) -> None: ...
@@ -143,7 +132,8 @@ async def judged(
     @asynccontextmanager
     async def watched() -> AsyncIterator[Browser]:
         async with pool.browser(policy) as browser:
-            yield Watched(browser, notes)
+            yield cast(Browser, Watched(browser, notes))
+            notes.closed = time.perf_counter()
 
     task = Task(task_id="walk", website=WEBSITE, task="Walk through the shop.")
     store = TaskStore(folder)
@@ -245,6 +235,21 @@ async def measure(pairs: int, settle: str) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def shop_and_participant() -> Iterator[None]:
+    """Both in processes of their own."""
+    shop = [sys.executable, str(ROOT / "scenarios/demo/site.py"), "--host", "127.0.0.1", "--port", str(SITE)]
+    others = [subprocess.Popen(shop), subprocess.Popen([sys.executable, __file__, "--participant"])]
+    try:
+        wait_for(f"http://127.0.0.1:{SITE}/")
+        wait_for(f"http://127.0.0.1:{PARTICIPANT}/.well-known/agent-card.json")
+        yield
+    finally:
+        for process in others:
+            process.terminate()
+            process.wait()
+
+
 def main() -> None:
     """Start the shop and the participant, measure, say whether the bounds hold."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -255,16 +260,8 @@ def main() -> None:
     if options.participant:
         participant()
         return
-    shop = [sys.executable, str(ROOT / "scenarios/demo/site.py"), "--host", "127.0.0.1", "--port", str(SITE)]
-    others = [subprocess.Popen(shop), subprocess.Popen([sys.executable, __file__, "--participant"])]
-    try:
-        wait_for(f"http://127.0.0.1:{SITE}/")
-        wait_for(f"http://127.0.0.1:{PARTICIPANT}/.well-known/agent-card.json")
+    with shop_and_participant():
         figures = asyncio.run(measure(options.pairs, options.settle))
-    finally:
-        for process in others:
-            process.terminate()
-            process.wait()
     print(json.dumps(figures, indent=2))
     # Real time has no bound: it waits for 500 ms without a change.
     is_page_time = options.settle == "page-time"

@@ -26,6 +26,7 @@ class Request(NamedTuple):
     path: str
     query: Mapping[str, list[str]]
     body: str
+    cookie: str
 
 
 class Answer(NamedTuple):
@@ -186,8 +187,23 @@ def shopping_admin(request: Request, rows: Mapping[str, Any]) -> Answer | None:
     return None
 
 
+# The account that the benchmark's own configuration names, and what its browser holds afterwards.
+ACCOUNT = {"username": "MarvelsGrantMan136", "password": "test1234"}
+SESSION = "0123456789abcdef0123456789abcdef"
+
+
 def reddit(request: Request, rows: Mapping[str, Any]) -> Answer | None:
-    """A Postmill forum, logged in."""
+    """A Postmill forum, where everything needs an account."""
+    if request.path == "/login":
+        sent = {key: values[0] for key, values in parse_qs(request.body).items()}
+        if sent == {"_username": ACCOUNT["username"], "_password": ACCOUNT["password"]}:
+            return to("/", ("Set-Cookie", f"PHPSESSID={SESSION}; path=/; HttpOnly"))
+        password = text("Password", "_password", kind="password")
+        return page("Log in", form("/login", "Log in", text("Username", "_username"), password))
+    return _forum(request, rows) if f"PHPSESSID={SESSION}" in request.cookie else to("/login")
+
+
+def _forum(request: Request, rows: Mapping[str, Any]) -> Answer | None:
     me = "/user/MarvelsGrantMan136"
     token = hidden("user_biography[_token]", "b1946ac92492d2347c6235b4d2611184")
     match request.method, request.path:
@@ -313,7 +329,10 @@ def _gitlab_sent(request: Request, rows: Mapping[str, Any]) -> Answer | None:
         case "POST", path if path.endswith("/follow.json"):
             return to(path.removesuffix("/follow.json").replace("/users", ""))
         case "POST", path if path.endswith("/toggle_star.json"):
-            return json_answer({"star_count": rows["star_count"]})
+            # Each browser has its own state here.
+            is_starred = "starred=1" in request.cookie
+            made = json_answer({"star_count": rows["star_count"] - is_starred})
+            return made._replace(headers=(("Set-Cookie", f"starred={int(not is_starred)}; path=/"),))
     return None
 
 
@@ -344,7 +363,7 @@ def serve(site: str, port: int, rows: Mapping[str, Any]) -> None:
         def _answer(self) -> None:
             parts = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "replace")
-            request = Request(self.command, parts.path, parse_qs(parts.query), body)
+            request = Request(self.command, parts.path, parse_qs(parts.query), body, self.headers.get("Cookie") or "")
             if parts.path == "/dummy_bin":
                 self.close_connection = True
                 return

@@ -6,6 +6,7 @@ Each task is played once correctly, and once for each way of being wrong that is
 field that an evaluator looks at. Every attempt goes through `wabe run`, with the bundled replay participant, and
 `wabe score`. The correct ones must succeed and the others fail; a run is exported as well, and checked by the
 benchmark's own command. The sites (`webarena_sites.py`) and the correct attempts were written from the tasks' texts.
+One of them needs an account: `wabe tasks login` logs in, and neither password nor session may be found in any run.
 """
 
 import argparse
@@ -24,8 +25,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judge.scenario.sources import _toml_value as toml_value
+from judge.scenario.sources import toml_value
 from judge.scenario.toml import load_scenario
+from webarena_sites import ACCOUNT, SESSION
 
 SITES = Path(__file__).with_name("webarena_sites.py")
 Step = Mapping[str, Any]
@@ -340,7 +342,8 @@ class Bench:
         at = {name: f"http://127.0.0.1:{port}" for name, port in self._ports.items()}
         at["shopping_admin"] += "/admin"
         (folder / "rows.json").write_text(json.dumps(rows))
-        environments = {f"__{name.upper()}__": {"urls": [url]} for name, url in at.items()}
+        environments: dict[str, Any] = {f"__{name.upper()}__": {"urls": [url]} for name, url in at.items()}
+        environments["__REDDIT__"]["credentials"] = ACCOUNT
         (folder / "sites.json").write_text(json.dumps({"environments": environments}))
         every = cases(at, rows)
         self.cases = {number: every[number] for number in wanted or every}
@@ -350,8 +353,28 @@ class Bench:
             *("--participant", "replay", "-o", "imported.toml", "--force"),
             folder=folder,
         )
+        self._log_in()
         self.imported = (folder / "imported.toml").read_text()
         self._tasks = {task.task_id: task for task in load_scenario(folder / "imported.toml").tasks}
+
+    def _log_in(self) -> None:
+        port = self._ports["reddit"]
+        command = [sys.executable, SITES, "--site", "reddit", "--port", str(port), "--rows", self.folder / "rows.json"]
+        with subprocess.Popen(command) as site:
+            try:
+                for _ in range(200):
+                    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                        break
+                    time.sleep(0.05)
+                wabe("tasks", "login", "--config", "sites.json", "-o", "imported.states", folder=self.folder)
+            finally:
+                site.terminate()
+
+    def leaks(self) -> list[Path]:
+        """Files of the runs in which the password or the session can be found."""
+        secrets = [ACCOUNT["password"].encode(), SESSION.encode()]
+        files = [path for path in self.folder.glob("round*/**/*") if path.is_file()]
+        return [path for path in files if any(secret in path.read_bytes() for secret in secrets)]
 
     def play(self, name: str, attempts: Mapping[int, Attempt]) -> dict[int, Mapping[str, Any]]:
         """Play an attempt at each task, score the run, and return the verdicts."""
@@ -406,6 +429,9 @@ class Bench:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default="", help="numbers of tasks, such as 44,274; all of them without it")
+    parser.add_argument(
+        "--rounds", type=int, default=100, help="at most this many attempts at a task, the first correct"
+    )
     parser.add_argument("--keep", type=Path, help="keep everything in this folder")
     options = parser.parse_args()
     python = os.environ.get("WABE_WEBARENA_PYTHON") or sys.exit("set WABE_WEBARENA_PYTHON (wabe doctor says how)")
@@ -418,7 +444,7 @@ def main() -> int:
         bench = Bench(folder, os.environ["WABE_WEBARENA_PYTHON"], wanted)
         rounds = [{number: ("right", case.right) for number, case in bench.cases.items()}]
         wrong = {number: list(case.wrong.items()) for number, case in bench.cases.items()}
-        for place in range(max(map(len, wrong.values()))):
+        for place in range(min(max(map(len, wrong.values())), options.rounds - 1)):
             rounds.append({number: each[place] for number, each in wrong.items() if place < len(each)})
         counts: Counter[str] = Counter()
         for place, attempts in enumerate(rounds):
@@ -439,12 +465,14 @@ def main() -> int:
                     f"{mark} {number:>4} {kind:<8} {name:<20} {verdict['outcome']:<8} {verdict['reason'][:110]}",
                     flush=True,
                 )
+        leaked = bench.leaks()
     print(f"\n{len(bench.cases)} tasks, {counts.total() // 2} attempts, {time.monotonic() - start:.0f} s")
     for name, row in by_site.items():
         print(f"  correct attempts, {name}: {row}")
     print("  " + "\n  ".join(f"{name}: {count}" for name, count in sorted(counts.items())))
     print(exported)
-    return 1 if counts["WRONG"] else 0
+    print(f"files with the password or the session: {leaked}")
+    return 1 if counts["WRONG"] or leaked else 0
 
 
 if __name__ == "__main__":

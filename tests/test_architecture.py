@@ -32,6 +32,7 @@ SDK_PACKAGES = {
     "google.genai": "shared/llm/",
     "openai": "shared/llm/",
     "duckdb": "judge/results/",
+    "PIL": "judge/judges/",
     "re2": "shared/patterns.py",
     "fsspec": "judge/runner/",
     "opentelemetry": "judge/server/",

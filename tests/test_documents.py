@@ -41,3 +41,12 @@ def test_what_the_readme_imports_exists() -> None:
         for alias in node.names
     ]
     assert set(imported) <= set(wabe.__all__)
+
+
+@pytest.mark.parametrize("folder", [".github", "leaderboard/.github"])
+def test_no_workflow_uploads_network_traces(folder: str) -> None:
+    """Redaction may miss a secret, and an artifact of a public repository is public."""
+    workflows = [path.read_text() for path in (ROOT / folder / "workflows").glob("*.yml")]
+    uploading = [text for text in workflows if re.search(r"^ *(?:path: )?\.output", text, re.MULTILINE)]
+    assert uploading
+    assert all("!.output/runs/**/*.har" in text for text in uploading)

@@ -10,10 +10,13 @@ from pydantic import AfterValidator, FailFast, Field, ValidationInfo, field_vali
 
 from judge.sites import is_site, origin_of
 from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, did_you_mean, shown
+from shared.models import Truth
 
 # How participants name what they act on: by an element's reference, by a point of the screenshot, or either.
 Actions = Literal["refs", "coordinates", "both"]
 JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomous", "agenttrek", "rubric"]
+# `published`: unreadable replies of the judge model count as the published evaluator counts them, as 0 and failure.
+Fidelity = Literal["strict", "published"]
 # `result.json` of an attempt of this many steps, each as large as `judge.store` lets it be, can still be read.
 MAX_STEPS = 1000
 DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"
@@ -112,6 +115,8 @@ class RunConfig(Table):
     judge_method: JudgeMethod = "webjudge"
     judge_votes: int = Field(default=1, ge=1, le=15)
     judge_sees_answer: bool = False
+    judge_sees_thoughts: bool = False
+    fidelity: Fidelity = "strict"
     judge_base_url: Url | None = None
     judge_timeout_s: float = Field(default=120.0, gt=0)
     judge_max_concurrency: int = Field(default=16, ge=1, le=256)
@@ -124,7 +129,7 @@ class RunConfig(Table):
     max_images: int = Field(default=50, ge=1, le=500)
 
     judge_checked_tasks: bool = False
-    truth: Literal["checks", "judge"] = "checks"
+    truth: Truth = "checks"
     allowed_sites: AllowedSites = ()
 
     off_site: Literal["flag", "fail", "allow"] = "flag"
@@ -134,6 +139,8 @@ class RunConfig(Table):
     )
     # By website, how a task's site gets back to its first state: "static", or an address of its own to POST to.
     site_resets: dict[Url, Url | Literal["static"]] = Field(default_factory=dict, max_length=100)
+    # By website, where the runner restarts the site on a POST. Only the user who started the judge may set it.
+    site_restarts: dict[Url, Url] | None = Field(default=None, max_length=100)
     participant_ids: dict[str, Annotated[OneLine, at_most(200)]] = Field(default_factory=dict)
     shard_index: int = Field(default=0, ge=0)
     num_shards: int = Field(default=1, ge=1)

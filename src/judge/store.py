@@ -96,6 +96,7 @@ class TaskStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.name = folder.name
 
     def begin(self) -> None:
         """Make room for a new attempt: everything that an earlier one left moves to `attempts/<n>/`."""
@@ -183,6 +184,8 @@ class RunStore:
         self.folder = output_dir / "runs" / run_id
         self.results = self.folder / "results"
         self.logs = self.folder / "logs"
+        # Where reports and exports of the run go.
+        self.derived = self.folder
 
     @property
     def is_being_judged(self) -> bool:

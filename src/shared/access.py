@@ -119,6 +119,12 @@ def _state(value: object) -> object:
     return read_storage_state(value)
 
 
+def _content(value: object) -> object:
+    if not isinstance(value, Mapping | StorageState):
+        raise Invalid("not a table", "send the content of the file")
+    return _state(value)
+
+
 def read_storage_state(value: Mapping[str, Any]) -> StorageState:
     """The content of a storage state's file. Raises `Invalid`, which shows no value."""
     state: StorageState = _without_values(TypeAdapter(StorageState), value, _SAVE_AGAIN)
@@ -134,7 +140,8 @@ def _credentials(value: object) -> object:
     return tuple(_without_values(TypeAdapter(HttpCredentials), each, remedy) for each in listed)
 
 
-# In a scenario file the path of a file beside it, in a request its content.
+StateContent = Annotated[StorageState, BeforeValidator(_content)]
+# In a scenario file the path of a file beside it; in a request a name in its `storage_states`. Or the content itself.
 DeclaredState = Annotated[StorageState | Annotated[Line, Field(min_length=1), at_most(4096)], BeforeValidator(_state)]
 Credentials = Annotated[tuple[HttpCredentials, ...], BeforeValidator(_credentials)]
 

@@ -19,6 +19,8 @@ from shared.normalise import NormaliseError, ValueType, normalise
 from shared.patterns import Pattern
 
 MAX_CHECKS = 50
+# Each value is recorded at every look.
+MAX_EXPRESSIONS = 10
 # The reason of a task that is unscored because nothing was declared to check.
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
 Kind = Literal["page", "element", "text", "action", "answer", "request", "probe"]

@@ -1,4 +1,4 @@
-"""The size of a picture, from its first bytes."""
+"""The kind and size of a picture, from its first bytes."""
 
 import struct
 
@@ -6,6 +6,13 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8"
 # Start of frame: all codes from C0 to CF except three that mean something else.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+
+
+def media_type(data: bytes) -> str | None:
+    """The media type of a JPEG, PNG or WebP; `None` for other bytes."""
+    if data.startswith(b"RIFF"):
+        return "image/webp" if data[8:12] == b"WEBP" else None
+    return "image/png" if data.startswith(_PNG) else "image/jpeg" if data.startswith(_JPEG + b"\xff") else None
 
 
 def image_size(data: bytes) -> tuple[int, int] | None:

@@ -1,7 +1,7 @@
 """Paths into JSON values, such as `items[0].sku`: a small part of JSONPath (RFC 9535). Pure.
 
 Names are separated by dots; `[0]` and `[*]` are one item and every item of a list, `["a.b"]` is a name with other
-characters in it. A leading `$.` may be left out.
+characters in it. A leading `$.` may be left out. Names of form fields (`user[name]`, `tags[]`) are paths as well.
 """
 
 import re
@@ -10,9 +10,11 @@ from typing import Any
 from shared.fields import Invalid
 
 Path = tuple[str | int, ...]
-ANY = "*"
+_EVERY = -1
 _PART = re.compile(
-    r"""\.?(?P<name>[^.\[\]"'\s]+)|\[(?P<item>\d{1,6}|\*)\]|\[(?P<quote>["'])(?P<quoted>.*?)(?P=quote)\]"""
+    r"""\.?(?P<name>[^.\[\]"'\s]+) | \[(?P<item>\d{1,6}|\*?)\] | \[(?P<quote>["'])(?P<quoted>.*?)(?P=quote)\]
+    | \[(?P<bare>[^\[\]"'\s]+)\]""",
+    re.VERBOSE | re.DOTALL,
 )
 
 
@@ -26,9 +28,9 @@ def parse_path(written: str) -> Path:
             raise Invalid("not a path into JSON", "write it like items[0].sku", column=at + 1)
         item = found["item"]
         if item is None:
-            parts.append(found["quoted"] if found["quote"] else found["name"])
+            parts.append(found["quoted"] if found["quote"] else found["name"] or found["bare"])
         else:
-            parts.append(-1 if item == ANY else int(item))
+            parts.append(int(item) if item.isdecimal() else _EVERY)
         at = found.end()
     return tuple(parts)
 
@@ -42,7 +44,7 @@ def values_at(value: Any, path: Path) -> list[Any]:
             if isinstance(part, str):
                 inner += [each[part]] if isinstance(each, dict) and part in each else []
             elif isinstance(each, list):
-                inner += each if part == -1 else each[part : part + 1]
+                inner += each if part == _EVERY else each[part : part + 1]
         found = inner
     return found
 

@@ -16,6 +16,8 @@ TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 TaskId = Annotated[str, Field(pattern=f"^{TASK_ID.pattern}$")]
 Level = Literal["easy", "medium", "hard"]
 VerdictOutcome = Literal["success", "failure", "unscored"]
+# What decided a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
+Truth = Literal["checks", "webarena_verified", "judge"]
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 StopReason = Literal[
     "finished",  # the participant called `finish` or `browser_close`
@@ -230,14 +232,20 @@ class TokenUsage(Record):
 
 
 class ImageScore(Record):
-    """The judge's score for one screenshot's relevance; `Score` is `None` if the reply contained none."""
+    """The judge's score for one screenshot's relevance; `Score` is `None` if the reply contained none.
+
+    With `fidelity = "published"` it is 0 then, as in the published evaluator.
+    """
 
     Response: str
-    Score: int | None = Field(default=None, ge=1, le=5)
+    Score: int | None = Field(default=None, ge=0, le=5)
 
 
 class JudgeInfo(Record):
-    """Who judged: enough to repeat the judgement. `code_checksum` covers the judging code."""
+    """Who judged: enough to repeat the judgement. `code_checksum` covers the judging code.
+
+    `fidelity` says how unreadable replies were taken: `strict` (unscored) or as the `published` evaluator does (0).
+    """
 
     method: str
     model: str
@@ -247,17 +255,22 @@ class JudgeInfo(Record):
     threshold: int
     package_version: str
     code_checksum: str
+    # Left out where it is strict, as in records of older versions.
+    fidelity: str = Field(default="strict", exclude_if=lambda value: value == "strict")
     note: str | None = None
 
 
 class Verdict(Record):
     """The result of checks or of a judge method for one trajectory: `unscored` if there is no usable answer.
 
-    It is valid only for the trajectory whose digest is `trajectory_sha256`.
+    It is valid only for the trajectory whose digest is `trajectory_sha256`. `flags` has `suspected_injection` where the
+    evidence holds text that speaks to the judge.
     """
 
     outcome: VerdictOutcome
     reason: str
+    # Left out where there are none, as in records of older versions.
+    flags: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     trajectory_sha256: str | None = None
     judge: JudgeInfo | None = None
     key_points: tuple[str, ...] = ()

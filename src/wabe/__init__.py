@@ -5,6 +5,7 @@ These names are stable; everything else in `judge`, `participants` and `shared` 
     from wabe import Action, Observation, serve       # a participant is one async function
     from wabe import load_run, load_trajectory        # what a run recorded
     from wabe import RunConfig, score                 # judge stored trajectories again
+    from wabe import record                           # record an agent that brings its own browser
     from wabe import parse_score, parse_status        # how judge models' replies are read
 """
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from participants.base import Observation as Observation
     from participants.base import serve as serve
     from shared.models import Action as Action
+    from wabe.recording import record as record
     from wabe.runs import Run as Run
     from wabe.runs import load_run as load_run
     from wabe.scoring import score as score
@@ -35,6 +37,7 @@ _HOMES = MappingProxyType(
         "load_trajectory": "judge.store",
         "parse_score": "judge.parsing",
         "parse_status": "judge.parsing",
+        "record": "wabe.recording",
         "score": "wabe.scoring",
         "serve": "participants.base",
     }

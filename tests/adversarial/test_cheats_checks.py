@@ -7,15 +7,22 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
+from helpers.browser.sessions import a_browser
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, participant, ref, tool_call
-from helpers.trajectory.recordings import RecordedStep, evaluate_check
+from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.browser.action_lines import one_line
+from judge.browser.playwright import PlaywrightBrowser
+from judge.evaluators.checks import CheckEvaluator
+from judge.trajectory.network import write_har
+from judge.trajectory.redaction import Redaction
 
 DONE = '- heading "Order placed" [level=1] [ref=e1]'
 FORM = '- textbox "Search" [ref=e1]: Order placed\n- button "Place order" [ref=e2]'
 EDITOR = "- generic [ref=e1]:\n  - generic [ref=e7]{}: {}\n  - paragraph [ref=e8]: {}"
 PLACED = {"kind": "text", "contains": "Order placed"}
 CLICKED = "<Place order button> -> CLICK"
+ORDERED = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"item": "desk"}}
+FORM_SENT: dict[str, Any] = {"post": "item=desk", "mime_type": "application/x-www-form-urlencoded"}
 
 
 def typed(text: str, before: str = "empty", after: str | None = None, ref: str = "e7") -> list[RecordedStep]:
@@ -191,6 +198,85 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
         [RecordedStep(), RecordedStep(path="http://evil.test/")],
         None,
     ),
+    (
+        "the checked address, opened directly",
+        ORDERED,
+        [RecordedStep(requests=(RecordedRequest(method="GET", path="/order?item=desk", sender=None),))],
+        None,
+    ),
+    (
+        "a request of the same shape to its own server",
+        ORDERED,
+        [RecordedStep(requests=(RecordedRequest(path="http://evil.test/order", **FORM_SENT),))],
+        None,
+    ),
+    (
+        "its own server's form, sent to the shop",
+        ORDERED,
+        [
+            RecordedStep(),
+            RecordedStep(
+                path="http://evil.test/",
+                requests=(
+                    RecordedRequest(path="/order", sender=None, headers={"Origin": "http://evil.test"}, **FORM_SENT),
+                ),
+            ),
+        ],
+        None,
+    ),
+    (
+        "a script of its own server that asks the shop",
+        ORDERED,
+        [RecordedStep(requests=(RecordedRequest(path="/order", sender="http://evil.test", **FORM_SENT),))],
+        None,
+    ),
+    (
+        "a form in a page of data",
+        ORDERED,
+        [RecordedStep(requests=(RecordedRequest(path="/order", sender="null", **FORM_SENT),))],
+        None,
+    ),
+    (
+        "a request that the shop refused",
+        ORDERED,
+        [RecordedStep(requests=(RecordedRequest(path="/order", status=403, **FORM_SENT),))],
+        None,
+    ),
+    (
+        "two values for one field",
+        ORDERED,
+        [
+            RecordedStep(
+                requests=(RecordedRequest(path="/order", **FORM_SENT | {"post": "item=desk&item=rug"}),),
+            )
+        ],
+        None,
+    ),
+    (
+        "the right request before the wrong one",
+        ORDERED,
+        [
+            RecordedStep(
+                requests=(
+                    RecordedRequest(path="/order", **FORM_SENT),
+                    RecordedRequest(path="/order", **FORM_SENT | {"post": "item=rug"}),
+                )
+            )
+        ],
+        None,
+    ),
+    (
+        "a body too large to be recorded",
+        ORDERED,
+        [RecordedStep(requests=(RecordedRequest(path="/order", is_cut=True),))],
+        None,
+    ),
+    (
+        "a claim of a request",
+        ORDERED,
+        [RecordedStep(line="<Search textbox> -> TYPE: POST /order item=desk")],
+        "POST /order item=desk",
+    ),
 ]
 
 
@@ -266,3 +352,50 @@ async def test_a_page_under_another_name_of_the_same_machine_is_no_evidence(judg
             return finish("Order placed")
 
         assert await verdict_on(judge, script, site.url, off_site="allow") == "failure"
+
+
+SENDS_FORM = """<title>Evil</title><body onload="document.forms[0].submit()"><form method="post" action="{}order">
+    <input name="item" value="desk"></form>"""
+SENDS_BY_SCRIPT = """<title>Evil</title><script>fetch("{}order", {{method: "POST", mode: "no-cors",
+    body: new URLSearchParams({{item: "desk"}})}})</script>"""
+
+
+@pytest.mark.e2e
+async def test_in_a_real_browser_only_the_sites_own_form_counts(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    thanks = "<title>Done</title><h1>Thanks</h1>"
+    with hostile_site({"/order": thanks}) as site, hostile_site({"/order": thanks}) as evil:
+        site.pages["/own"] = SENDS_FORM.format(site.url)
+        evil.pages |= {
+            "/form": SENDS_FORM.format(site.url),
+            "/script": SENDS_BY_SCRIPT.format(site.url),
+            "/same": SENDS_FORM.format(evil.url),
+        }
+        visited = {
+            "the site's own form": (f"{site.url}own", True),
+            "the address, opened": (f"{site.url}order?item=desk", False),
+            "a form of another server": (f"{evil.url}form", False),
+            "a script of another server": (f"{evil.url}script", False),
+            "the same form on another server": (f"{evil.url}same", False),
+        }
+        # Without a guard, which would let no page reach the second server at all.
+        async with a_browser() as browser:
+            for number, (trick, (url, passes)) in enumerate(visited.items(), 1):
+                sent = await _sent_from(browser, number, url)
+                trajectory = recorded_attempt(tmp_path / str(number), [ORDERED], [RecordedStep()], website=site.url)
+                write_har(trajectory.folder, sent, Redaction(salt=b"test").entry, versions={})
+                (assertion,) = CheckEvaluator().evaluate(trajectory)
+                record_property("outcome", f"{trick}: passed {assertion.passed}; found {assertion.found}")
+                assert assertion.passed is passes, trick
+        # The shop got every form: what was sent from elsewhere has happened, and is still no evidence.
+        assert site.seen.count("/order") == 3
+
+
+async def _sent_from(browser: PlaywrightBrowser, number: int, url: str) -> list[dict[str, Any]]:
+    """What the browser requests from an address on."""
+    browser.begin_step(number)
+    await browser.act("browser_navigate", {"url": url})
+    traffic = browser.traffic()
+    assert traffic is not None
+    return [{**entry, "_step": 1} for entry in traffic.entries if entry["_step"] == number]

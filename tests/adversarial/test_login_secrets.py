@@ -88,6 +88,7 @@ def places_of_secrets(folder: Path, *texts: str) -> list[str]:
     return found + [text[:300] for text in texts if any(word in text.encode() for word in words)]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("ends", ["finished", "environment_fault"])
 async def test_no_file_message_or_log_holds_what_logs_a_browser_in(
     judge: LiveJudge, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture, ends: str

@@ -18,6 +18,7 @@ from helpers.episode.live_judge import (
     some_tasks,
     to_the_goal,
 )
+from judge.trajectory.network import load_har
 
 pytestmark = pytest.mark.e2e
 
@@ -88,3 +89,36 @@ async def test_kills_at_any_moment_lose_no_task_and_invent_no_success(judge: Liv
     assert struck
     assert [entry["verdict"] for entry in assessed.detail["tasks"]] == ["success"] * 4, assessed.detail["tasks"]
     assert reached >= 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_trace_of_an_attempt_killed_at_any_moment_is_reported_as_lost(judge: LiveJudge, seed: int) -> None:
+    dice = random.Random(seed)
+    strike, delay_s, what = dice.randrange(3), dice.uniform(0, 0.3), dice.choice(["browser", "server"])
+
+    def script(turn: ParticipantTurn) -> str:
+        if turn.n == strike:
+            asyncio.get_running_loop().call_later(delay_s, kill, judge.browser_files, what)
+        return to_the_goal(turn)
+
+    with hostile_site() as site:
+        assessed = await judge.play(script, site.url)
+    assert assessed.verdict == ("aborted", "environment_fault"), assessed.entry
+    assert assessed.entry["error"].startswith("browser: ")
+    assert assessed.entry["error"].endswith("its network trace is lost")
+    result = assessed.result()
+    assert result["network"] is None
+    assert "its network trace is lost" in result["network_missing"]
+    assert not list((assessed.folder / "results" / "t0").glob("*.har"))
+
+
+async def test_a_tab_that_crashes_leaves_the_trace_of_what_it_did(judge: LiveJudge) -> None:
+    def script(turn: ParticipantTurn) -> str:
+        kill(judge.browser_files, "renderer")
+        return to_the_goal(turn)
+
+    with hostile_site() as site:
+        assessed = await judge.play(script, site.url)
+    assert assessed.verdict == ("aborted", "environment_fault")
+    (first, *_) = load_har(assessed.folder / "results" / "t0" / "network.har")
+    assert first.url == site.url

@@ -72,5 +72,5 @@ async def test_a_site_that_blocks_the_browser_is_retried_then_aborted_and_exclud
         assert site.seen.count("/") == 2
     assert assessed.verdict == ("aborted", "site_blocked")
     assert assessed.entry["error"].startswith("site: ")
-    assert assessed.entry["flags"] == ["site_blocked"]
+    assert assessed.entry["flags"] == ["shared_state", "site_blocked"]
     assert assessed.detail["scored_tasks"] == 0

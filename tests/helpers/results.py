@@ -3,13 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+from helpers.trajectory.recordings import RecordedRequest
 from judge.config import RunConfig
 from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance
 from judge.results.submission import Submission, TaskSummary, build_submission
 from judge.scenario.models import Launch, Shard
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
-from judge.trajectory.record import Attempt
+from judge.trajectory.network import write_har
+from judge.trajectory.record import Attempt, NetworkTrace
+from judge.trajectory.redaction import Redaction
 from shared.models import Action, ImageScore, JudgeInfo, Outcome, Page, Step, StopReason, Task, TokenUsage, Verdict
 
 JPEG = b"\xff\xd8\xff\xe0"
@@ -51,6 +54,9 @@ def a_step(index: int, *, thought: str = "I look.", line: str | None = "<Go butt
     return Step(**(values | changes))
 
 
+A_TRACE = NetworkTrace(file="network.har", sha256=None, entries=0)
+
+
 def a_result(task_id: str = "t1", stop_reason: StopReason = "finished", **changes: Any) -> Attempt:
     level = changes.pop("level", "easy")
     values: dict[str, Any] = {
@@ -77,7 +83,7 @@ def a_submission(*results: Attempt, role: str = "white_agent", **changes: Any) -
 
 
 def write_attempt(task: TaskStore, result: Attempt) -> Attempt:
-    """A result on disk with its steps, screenshots and snapshots; returns it with their digests."""
+    """A result on disk with its steps, screenshots, snapshots and trace; returns it with their digests."""
     task.begin()
     steps = []
     for step in result.steps:
@@ -89,6 +95,9 @@ def write_attempt(task: TaskStore, result: Attempt) -> Attempt:
     if look := result.final_look:
         files = task.write_final_page(Page(url="", title="", snapshot="- text: the end", screenshot=JPEG + b"end"))
         written = written.model_copy(update={"final_look": look.model_copy(update=files)})
+    if result.network is not None:
+        trace = write_har(task.folder, [RecordedRequest().har_entry(1)], Redaction(salt=b"test").entry, versions={})
+        written = written.model_copy(update={"network": trace})
     task.write_result(written.to_json())
     return written
 

@@ -191,7 +191,13 @@ async def test_a_screenshot_that_the_model_asks_for_costs_no_step() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [Answer(b"?"), openai_response(), openai_actions({"type": "teleport"}), openai_error(500, "down")]
+    "answer",
+    [
+        Answer(b"?"),
+        openai_response(),
+        openai_actions({"type": "teleport"}),
+        openai_error(500, "down", **{"retry-after-ms": "1"}),
+    ],
 )
 async def test_while_no_reply_is_usable_it_waits_and_goes_on(answer: Answer) -> None:
     many = [answer] * (1 if answer.body == b"?" else 5 if answer.status == 500 else 3)

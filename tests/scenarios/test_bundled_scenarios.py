@@ -9,7 +9,7 @@ from participants.replay import find_script, load_book
 from shared.checks import AnyOf
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-PLAYED = ["demo", "docs"]
+PLAYED = ["demo", "docs", "miniwob"]
 
 
 @pytest.mark.parametrize("name", [*PLAYED, "live"])
@@ -48,4 +48,4 @@ def test_the_scenarios_use_every_kind_of_check() -> None:
         for check in task.checks
         for one in (check, *(check.any_of if isinstance(check, AnyOf) else ()))
     }
-    assert used == {"PageCheck", "ElementCheck", "TextCheck", "ActionCheck", "AnswerCheck", "AnyOf"}
+    assert used == {"PageCheck", "ElementCheck", "TextCheck", "ActionCheck", "AnswerCheck", "ProbeCheck", "AnyOf"}

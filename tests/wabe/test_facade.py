@@ -18,6 +18,7 @@ EXPORTED = [
     "load_trajectory",
     "parse_score",
     "parse_status",
+    "record",
     "score",
     "serve",
 ]

@@ -87,6 +87,7 @@ class McpServer:
         self._error: Exception | None = None
         self._fault: BrowserFault | None = None
         self._watch = processes.Watch(())
+        self._server_watch = processes.Watch(())
         self._groups: frozenset[int] = frozenset()
         self._unanswered = 0
         self._downloads: list[str] = []
@@ -186,6 +187,8 @@ class McpServer:
         self._groups = frozenset(one.group for one in found)
         self._watch.close()
         self._watch = processes.Watch([one.pid for one in found if processes.is_browser(one, self.folder)])
+        self._server_watch.close()
+        self._server_watch = processes.Watch([one.pid for one in found if processes.is_server(one, self.folder)])
 
     @property
     def is_watched(self) -> bool:
@@ -200,7 +203,8 @@ class McpServer:
     @property
     def runs(self) -> bool:
         """Whether the server and the browser that it started with still run, answering or not."""
-        return self._task is not None and not self._task.done() and self._watch.alive()
+        is_served = self._task is not None and not self._task.done() and self._server_watch.alive()
+        return is_served and self._watch.alive()
 
     def fail(self, message: str) -> BrowserFault:
         """The fault to raise: the first one."""
@@ -215,6 +219,7 @@ class McpServer:
     async def end(self) -> None:
         """End the server, the browser and everything they started."""
         self._watch.close()
+        self._server_watch.close()
         if self._task is None:
             return
         self._stop.set()

@@ -14,23 +14,27 @@ from collections.abc import Sequence
 from pydantic import TypeAdapter, ValidationError
 
 from shared.models import ProbeValue
+from shared.text import one_line
 
 _VALUES: TypeAdapter[tuple[ProbeValue, ...]] = TypeAdapter(tuple[ProbeValue, ...])
 NO_ANSWER = "the page gave no answer"
-# What the record of a step holds, whatever the characters.
 MAX_CHARS = 500
+# Of a value in a step's record.
+_MAX_BYTES = 600
 _READ = """async page => {
   const {url, expressions, maxChars} = JSON.parse(%s);
   const session = await page.context().newCDPSession(page);
   const worlds = [];
+  let isHeldUp = false;
   const read = async (expression, world, params) => {
     // Whatever the page has redefined, these operators are the language's own.
     const bounded = `(value => {
       if (typeof value === "string" && value.length > ${maxChars}) throw "a text of more than ${maxChars} characters";
       return value; })((\\n${expression}\\n))`;
-    const asked = {expression: bounded, uniqueContextId: world.uniqueId, silent: true, ...params};
-    // Not `timeout`, which waits for the page's clock.
-    const limit = setTimeout(() => session.send("Runtime.terminateExecution").catch(() => {}), 1000);
+    const asked = {expression: bounded, uniqueContextId: world.uniqueId, silent: true, timeout: 1000, ...params};
+    // In page time `timeout` waits for a clock that stands still. A script of the page that a dialog holds up goes on.
+    const stop = () => isHeldUp || session.send("Runtime.terminateExecution").catch(() => {});
+    const limit = setTimeout(stop, 3000);
     const {result, exceptionDetails} = await session.send("Runtime.evaluate", asked).finally(() => clearTimeout(limit));
     if (exceptionDetails) {
       const {className, description, value} = exceptionDetails.exception ?? {};
@@ -45,7 +49,8 @@ _READ = """async page => {
   };
   try {
     session.on("Runtime.executionContextCreated", ({context}) => worlds.push(context));
-    const asked = [session.send("Page.getFrameTree"), session.send("Runtime.enable")];
+    session.on("Page.javascriptDialogOpening", () => { isHeldUp = true; });
+    const asked = ["Page.getFrameTree", "Page.enable", "Runtime.enable"].map(method => session.send(method));
     const [{frameTree: {frame}}] = await Promise.all(asked);
     const own = worlds.find(({auxData}) => auxData?.isDefault && auxData.frameId === frame.id);
     if (own?.origin !== new URL(url).origin) return expressions.map(() => ({error: "the page was left"}));
@@ -69,7 +74,7 @@ _READ = """async page => {
     }
     return values;
   } finally {
-    await session.detach().catch(() => {});
+    session.detach().catch(() => {});
   }
 }"""
 
@@ -88,4 +93,11 @@ def read_values(text: str, count: int) -> tuple[ProbeValue, ...]:
         values = _VALUES.validate_json(lines[1] if len(lines) > 1 and lines[0] == "### Result" else "")
     except ValidationError:
         values = ()
-    return values if len(values) == count else (ProbeValue(error=NO_ANSWER),) * count
+    return tuple(map(_bounded, values)) if len(values) == count else (ProbeValue(error=NO_ANSWER),) * count
+
+
+def _bounded(read: ProbeValue) -> ProbeValue:
+    # A text that was cut could equal one that is expected.
+    if len(json.dumps(read.value, ensure_ascii=False).encode("utf-8", "replace")) > _MAX_BYTES:
+        return ProbeValue(error=f"a text of more than {_MAX_BYTES} bytes")
+    return read if read.error is None else ProbeValue(error=one_line(read.error, 200))

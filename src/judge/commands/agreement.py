@@ -1,6 +1,7 @@
-"""`wabe agreement`: how well verdicts agree with human labels."""
+"""`wabe agreement`: how well verdicts agree with human labels, or with ground truth."""
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from rich.text import Text
 from judge.commands import AsJson, OutputDir
 from judge.results.agreement import Agreement, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
+from judge.results.ground_truth import Difference, GroundTruth, measure
 from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -31,13 +33,20 @@ _EXCLUDED = {
     "not_executable": "labelled not executable",
     "unlabelled": "without a label",
     "no_verdict": "without a verdict of this judge",
+    "settled": "whose end settled the score without a judge",
 }
+_EXCLUDED_BY_TRUTH = {**_EXCLUDED, "unlabelled": "that ground truth leaves undecided"}
+_MAX_SHOWN_CHARS = 500
 _INTERVALS = "In brackets: 95 % intervals (Wilson; F1 from Wilson's of the Jaccard share; kappa large-sample)"
 
 
 def agreement(
     file: Annotated[
-        Path | None, typer.Argument(help="CSV with the columns human and judge (0/1).", metavar="FILE.csv")
+        Path | None,
+        typer.Argument(help="CSV with the columns human and judge (0/1); with --truth, a run.", metavar="FILE.csv|RUN"),
+    ] = None,
+    truth: Annotated[
+        GroundTruth | None, typer.Option(help="Compare the run's judges with this instead of labels.")
     ] = None,
     verdicts: Annotated[str | None, typer.Option(help="A run, or a folder of task folders.", metavar="RUN")] = None,
     labels: Annotated[
@@ -48,41 +57,80 @@ def agreement(
     output_dir: OutputDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare verdicts with human labels: rates with 95 % intervals, over all and by group."""
-    if file is not None and verdicts is None and labels is None:
+    """Compare verdicts with human labels or ground truth: rates with 95 % intervals, over all and by group."""
+    if truth is not None and (file is None or verdicts is not None or labels is not None):
+        raise ConfigError("--truth needs a run and nothing else", remedy=f"wabe agreement RUN --truth {truth}")
+    differences: dict[str, tuple[Difference, ...]] = {}
+    if file is not None and truth is not None:
+        measured = measure(_results(str(file), output_dir), truth, run=str(file), method=method)
+        found = {judge_id: compare(each.pairs) for judge_id, each in measured.items()}
+        differences = {judge_id: each.differences for judge_id, each in measured.items()}
+    elif file is not None and verdicts is None and labels is None:
         if method is not None:
             raise ConfigError("--method goes with --verdicts", remedy="leave it out")
         found = {"": compare(read_pairs(file))}
     elif file is None and verdicts is not None and labels is not None:
-        folder = Path(verdicts)
-        if not folder.is_dir():
-            folder = resolve_run(verdicts, output_folder(output_dir, Settings.from_environ())).folder
-        results = folder / "results" if (folder / "results").is_dir() else folder
         known = read_labels(labels, label_column)
-        pairs = read_verdicts(results, known, labels_path=labels, method=method)
+        pairs = read_verdicts(_results(verdicts, output_dir), known, labels_path=labels, method=method)
         found = {judge_id: compare(compared) for judge_id, compared in pairs.items()}
     else:
-        raise ConfigError("agreement needs one source", remedy="give FILE.csv, or --verdicts RUN with --labels FILE")
+        raise ConfigError(
+            "agreement needs one source", remedy="give FILE.csv, RUN with --truth, or --verdicts RUN with --labels FILE"
+        )
     if as_json:
-        typer.echo(_as_json(found))
+        typer.echo(_as_json(found, truth, differences))
         return
     console = Console()
     # Rich assumes 80 columns for a pipe, which would wrap the intervals.
     if not console.is_terminal:
         console = Console(width=_PIPED_WIDTH)
     for judge_id, compared in found.items():
-        title = f"Agreement with human labels{f': {judge_id}' if judge_id else ''}"
+        title = f"Agreement with {truth or 'human labels'}{f': {judge_id}' if judge_id else ''}"
+        # First, because they are what a reader can look into.
+        for line in _difference_lines(judge_id, differences.get(judge_id, ()), truth):
+            console.print(line, soft_wrap=True)
         console.print(_table(title, "", {"overall": compared.overall}))
         for column, by_value in compared.groups.items():
             console.print(_table(f"By {column}", column, by_value))
-        excluded = [f"Left out: {count} {_EXCLUDED[why]}" for why, count in compared.overall.excluded.items()]
+        words = _EXCLUDED_BY_TRUTH if truth else _EXCLUDED
+        excluded = [f"Left out: {count} {words[why]}" for why, count in compared.overall.excluded.items()]
         for note in (*compared.notes, *excluded, _INTERVALS):
             console.print(Text(one_line(note)), style="dim", soft_wrap=True)
 
 
-def _as_json(found: dict[str, Agreement]) -> str:
+def _results(run: str, output_dir: Path | None) -> Path:
+    folder = Path(run)
+    if not folder.is_dir():
+        folder = resolve_run(run, output_folder(output_dir, Settings.from_environ())).folder
+    return folder / "results" if (folder / "results").is_dir() else folder
+
+
+def _difference_lines(judge_id: str, differences: Sequence[Difference], truth: str | None) -> Iterator[Text]:
+    """Each disagreement: both verdicts, the failed checks with what was found instead, the judge's reasoning."""
+    if not truth:
+        return
+    number = len(differences)
+    yield Text(f"{number} disagreement{'s' * (number != 1)} of {judge_id} with {truth}", style="bold")
+    for each in differences:
+        yield Text.assemble((each.task_id, "red"), f": {truth} says {each.truth}, {judge_id} says {each.judge}")
+        for check in each.failed:
+            expected = f", expected {check.expected}" if check.expected else ""
+            yield Text(f"  failed: {_shown(f'{check.description}{expected}, found {check.found}')}")
+        if not each.failed:
+            yield Text(f"  {truth}: {_shown(each.truth_reason)}")
+        yield Text(f"  judge: {_shown(each.reason)}")
+
+
+def _shown(text: str) -> str:
+    return one_line(text, _MAX_SHOWN_CHARS)
+
+
+def _as_json(found: dict[str, Agreement], truth: str | None, differences: Mapping[str, tuple[Difference, ...]]) -> str:
     """One comparison as such; several as `{"judges": {id: …}}`."""
     plain = {judge_id: compared.model_dump(mode="json") for judge_id, compared in found.items()}
+    for judge_id, listed in differences.items():
+        own = {"truth": truth, "disagreements": [each.model_dump(mode="json") for each in listed]}
+        plain[judge_id] = own | plain[judge_id]
     ((judge_id, first), *others) = plain.items()
     only = {**first, "judge": judge_id} if judge_id else first
     return json.dumps({"judges": plain} if others else only, indent=2, allow_nan=False)

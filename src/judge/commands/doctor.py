@@ -14,8 +14,10 @@ from rich.text import Text
 from judge.browser.chromium import find_browser
 from judge.commands import OutputDir
 from judge.config import RunConfig
+from judge.evaluators.webarena import required_python
 from judge.judges.factory import check_judge_model
 from judge.runner.boundary import EXIT_LOST
+from judge.scenario.miniwob import package_folder
 from judge.store import output_folder
 from shared.a2a.client import fetch_card
 from shared.errors import ConfigError, ParticipantUnreachable, WabeError
@@ -66,7 +68,8 @@ def doctor(
 def examine(settings: Settings, output_dir: Path) -> list[Finding]:
     """All checks, in the order in which a user would fix their findings."""
     ports = [check_port(port) for port in _PORTS]
-    return [check_browser(settings), check_model(settings), *ports, check_disk(output_dir)]
+    benchmarks = [check_miniwob(), check_webarena(settings)]
+    return [check_browser(settings), check_model(settings), *ports, check_disk(output_dir), *benchmarks]
 
 
 def check_browser(settings: Settings) -> Finding:
@@ -114,6 +117,22 @@ def check_disk(output_dir: Path) -> Finding:
     if free < _MIN_FREE_BYTES:
         return Finding("missing", "disk", f"{text}: too little; free some or choose --output-dir")
     return Finding("ok", "disk", text)
+
+
+def check_miniwob() -> Finding:
+    """Whether MiniWoB++ can be played."""
+    try:
+        return Finding("ok", "miniwob", str(package_folder()))
+    except ConfigError as error:
+        return Finding("note", "miniwob", f"{error}; only MiniWoB++ needs it")
+
+
+def check_webarena(settings: Settings) -> Finding:
+    """Whether there is an environment for WebArena-Verified's own evaluator. Nothing else needs it."""
+    try:
+        return Finding("ok", "webarena", f"{required_python(settings)}, for WebArena-Verified")
+    except ConfigError as error:
+        return Finding("note", "webarena", f"{error.message}; only that benchmark needs one: {error.remedy}")
 
 
 async def check_agent(url: str, wait_s: float) -> Finding:

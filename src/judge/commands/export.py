@@ -1,4 +1,4 @@
-"""`wabe export`: a run as a submission folder of another benchmark, and the check of such folders."""
+"""`wabe export`: a run in the layout of another benchmark, and the check of submission folders."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,19 +6,28 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import OutputDir
+from judge.commands import RUN_HELP, OutputDir, TasksFile
 from judge.evaluators.webarena import EvaluatorError, packaged_tasks
-from judge.results.export import FORMATS, WEBARENA, export_tasks, read_reference_lengths, validate_folder
+from judge.results.export import (
+    FORMATS,
+    WEBARENA,
+    WEBEVAL,
+    export_tasks,
+    read_reference_lengths,
+    validate_folder,
+    write_tasks,
+)
+from judge.results.folders import resolve_store
 from judge.results.webarena import export_webarena
 from judge.runner.boundary import EXIT_LOST
-from judge.store import output_folder, resolve_run
+from judge.store import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.text import one_line
 
 
 def export(
-    run: Annotated[str | None, typer.Argument(help="A run id, a run's folder, or latest.", metavar="RUN")] = None,
+    run: Annotated[str | None, typer.Argument(help=RUN_HELP, metavar="RUN")] = None,
     format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(FORMATS)}.")] = FORMATS[0],
     output: Annotated[Path | None, typer.Option(help="Where to write; default: export/ in the run's folder.")] = None,
     validate: Annotated[
@@ -27,9 +36,10 @@ def export(
     dataset: Annotated[
         Path | None, typer.Option(help="Dataset file (JSON) with the human reference lengths.", metavar="FILE")
     ] = None,
+    tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Write a run as a submission folder of Online-Mind2Web or WebArena-Verified, or check such a folder."""
+    """Write a run as a folder of Online-Mind2Web, webeval or WebArena-Verified, or check a submission folder."""
     if format_ not in FORMATS:
         raise ConfigError(f"unknown --format {one_line(format_)[:40]!r}", remedy=f"one of: {', '.join(FORMATS)}")
     if (run is None) == (validate is None):
@@ -42,10 +52,12 @@ def export(
     if validate is not None:
         _report_problems(validate, lengths)
         return
-    store = resolve_run(run or "latest", output_folder(output_dir, settings))
-    target = output or store.folder / "export" / format_
-    folders = (task.folder for task in store.tasks())
-    results = list(export_webarena(folders, target) if format_ == WEBARENA else export_tasks(folders, target, lengths))
+    store = resolve_store(run or "latest", output_folder(output_dir, settings), tasks)
+    target = output or store.derived / "export" / format_
+    if format_ == WEBARENA:
+        results = list(export_webarena((task.folder for task in store.tasks()), target))
+    else:
+        results = list(export_tasks(store.tasks(), target, lengths, format_=format_))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
@@ -53,7 +65,12 @@ def export(
     typer.echo(f"{target}: {written} of {len(results)} tasks written")
     # What was written is checked at once: the user should not learn of mistakes from the benchmark's server.
     if written and format_ == WEBARENA:
-        _check_package(target, settings)
+        try:
+            _check_package(target, settings)
+        except ConfigError as error:
+            typer.echo(f"note: not checked by the benchmark's own command: {error}", err=True)
+    elif written and format_ == WEBEVAL:
+        write_tasks(store.tasks(), target / "tasks.json")
     elif written:
         _report_problems(target, lengths)
     if left_out or not results:
@@ -66,9 +83,6 @@ def _check_package(folder: Path, settings: Settings) -> None:
         raise ConfigError(f"{folder}: no such folder", remedy="give the folder of a submission")
     try:
         accepted = packaged_tasks(settings, folder)
-    except ConfigError as error:
-        typer.echo(f"note: not checked by the benchmark's own command: {error}", err=True)
-        return
     except EvaluatorError as error:
         typer.echo(f"{folder}: {error}", err=True)
         raise typer.Exit(EXIT_LOST) from None

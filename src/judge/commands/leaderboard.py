@@ -14,11 +14,15 @@ from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as leaderboard_rows
 from shared.text import one_line
 
+_RECORDED_BY = "Recorded By"
+_PIPED_WIDTH = 140
+
 
 def leaderboard(
     files: Annotated[list[Path], typer.Argument(help="Submission files (results.json).", metavar="FILE…")],
     query: Annotated[
-        str | None, typer.Option(help="overall, by_level, cost_per_success, or an .sql file.", metavar="NAME|FILE")
+        str | None,
+        typer.Option(help="overall, by_level, by_truth, cost_per_success, or an .sql file.", metavar="NAME|FILE"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -29,14 +33,22 @@ def leaderboard(
         typer.echo(json.dumps(objects, indent=2, allow_nan=False, default=str))
         return
     table = Table(title=f"Leaderboard: {query or query_names()[0]}", caption=f"{len(rows)} rows")
+    # Room for a column that tells nothing new is better used by the others.
+    usual = [
+        column == _RECORDED_BY and {row[number] for row in rows} <= {"judge"} for number, column in enumerate(columns)
+    ]
     for number, column in enumerate(columns):
+        if usual[number]:
+            continue
         values = [row[number] for row in rows if row[number] is not None]
         # Not by `isinstance`, because a bool is an int.
         is_number = bool(values) and all(type(value) in (int, float) for value in values)
         table.add_column(Text(one_line(column)), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    Console().print(table)
+        table.add_row(*(Text(_cell(value)) for value, is_usual in zip(row, usual, strict=True) if not is_usual))
+    console = Console()
+    # Rich assumes 80 columns for a pipe, which would cut names.
+    (console if console.is_terminal else Console(width=_PIPED_WIDTH)).print(table)
 
 
 def _cell(value: Any) -> str:

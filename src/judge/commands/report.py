@@ -5,22 +5,24 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import OutputDir
+from judge.commands import OutputDir, TasksFile
 from judge.report.build import make_report, open_page
-from judge.store import output_folder, resolve_run
+from judge.results.folders import resolve_store
+from judge.store import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
 
 
 def report(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN [RUN_B …]", help="Run ids, their folders, or `latest`.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN [RUN_B …]", help="Run ids, `latest`, or folders.")],
     output: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the report goes.")] = None,
+    tasks: TasksFile = None,
     output_dir: OutputDir = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
     """Make the HTML report of a run, or of several side by side: one self-contained folder."""
     folder = output_folder(output_dir, Settings.from_environ())
-    stores = [resolve_run(run, folder) for run in runs]
+    stores = [resolve_store(run, folder, tasks) for run in runs]
     if len({store.folder.resolve() for store in stores}) < len(stores):
         raise ConfigError("a run is named twice", remedy="name different runs")
     page = make_report(stores, output)

@@ -2,21 +2,23 @@
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
 
-from judge.commands import OutputDir
+from judge.commands import OutputDir, TasksFile
+from judge.commands.reliability import reliability, show
 from judge.config import RunConfig
 from judge.judges.base import Judge
-from judge.judges.factory import METHODS, OFFLINE, open_judge
+from judge.judges.factory import METHODS, OFFLINE, check_judge_model, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
 from judge.judges.webarena import METHOD as WEBARENA
 from judge.judges.webarena import WebArenaJudge
-from judge.results.rejudged import take_over
+from judge.results.folders import give_tasks
+from judge.results.rejudged import adopt, take_over
 from judge.results.statistics import exact
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.scenario.webarena import read_addresses
@@ -47,6 +49,10 @@ def score(
     max_images: Annotated[int | None, typer.Option(help="Use at most this many screenshots.")] = None,
     votes: Annotated[int | None, typer.Option(help="How often the rubric method votes.")] = None,
     sees_answer: Annotated[bool | None, typer.Option(help="Show the final answer to the judge, as a claim.")] = None,
+    sees_thoughts: Annotated[bool | None, typer.Option(help="Show the thoughts to the judge, as claims.")] = None,
+    fidelity: Annotated[
+        str | None, typer.Option(help="strict, or published: unreadable replies count as 0 (imported prompts).")
+    ] = None,
     max_parallel: Annotated[int, typer.Option(min=1, max=256, help="Trajectories judged at once.")] = DEFAULT_PARALLEL,
     max_calls: Annotated[int | None, typer.Option(help="Model calls at once.")] = None,
     requests_per_minute: Annotated[int | None, typer.Option(help="Limit of the judge model.")] = None,
@@ -55,8 +61,15 @@ def score(
     max_tokens: Annotated[int | None, typer.Option(help="Make no more calls once these are used.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Another endpoint that speaks the model's format.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N trajectories.")] = None,
+    repeat: Annotated[
+        int, typer.Option(min=1, max=100, help="Judge everything N times, to see how far the judge agrees with itself.")
+    ] = 1,
+    judges: Annotated[
+        str | None, typer.Option(help="Compare judges: METHOD, MODEL or METHOD@MODEL, with commas.", metavar="A,B,C")
+    ] = None,
     again: Annotated[bool, typer.Option("--again", help="Also judge what this judge has already judged.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
     """Judge stored trajectories again. Each judge's verdicts are kept side by side under verdicts/."""
@@ -76,6 +89,8 @@ def score(
         "max_images": max_images,
         "judge_votes": votes,
         "judge_sees_answer": sees_answer,
+        "judge_sees_thoughts": sees_thoughts,
+        "fidelity": fidelity,
         "judge_max_concurrency": max_calls,
         "judge_requests_per_minute": requests_per_minute,
         "judge_tokens_per_minute": tokens_per_minute,
@@ -83,57 +98,126 @@ def score(
         "max_judge_tokens": max_tokens,
         "judge_base_url": base_url,
     }
-    config = _config(run, {name: value for name, value in options.items() if value is not None})
-    tally = _Tally(quiet=as_json)
+    given = {name: value for name, value in options.items() if value is not None}
+    is_compared = judges is not None or repeat > 1
+    if is_webarena and is_compared:
+        raise ConfigError("--judges and --repeat are for judge models", remedy=f"leave out --method {WEBARENA}")
+    configs = {
+        name: _config(run, {**given, **changes}, names_judge=is_compared)
+        for name, changes in _named_judges(judges).items()
+    }
+    plan = [_Tally("", configs[""], 1, Spending())] if is_webarena else _plan(configs, repeat, settings)
+    found = find_trajectories(folder)
+    if tasks is not None:
+        give_tasks(found, tasks)
 
-    async def open_() -> Judge:
+    async def open_(tally: _Tally) -> Judge:
         if sites is not None:
             return await WebArenaJudge.open(settings, sites)
-        return open_judge(config, settings, cache_dir=runs / "cache", spending=tally.spending)
+        spending, cache = tally.spending, runs / "cache"
+        return open_judge(tally.config, settings, cache_dir=cache, spending=spending, repeat=tally.repeat)
 
-    judging = _judge(find_trajectories(folder)[:limit], config, open_, max_parallel, again, tally)
+    judging = _judge_all(plan, found[:limit], open_, max_parallel, again, quiet=as_json)
     try:
         code = run_interruptible(judging)
     except Interrupted:
-        raise Interrupted(f"interrupted; {tally.spent()}", remedy="run it again to continue") from None
+        raise Interrupted(f"interrupted; {plan[0].spent()}", remedy="run it again to continue") from None
+    tally = plan[0]
     try:
         # Verdicts of the run's own judge update its results; those of other judges stay beside them.
-        tally.updated = take_over(run) if run else ()
+        if run and tally.judge:
+            adopt(run, tally.config, tally.judge)
+            tally.updated = take_over(run)
     except ConfigError as error:
         # The verdicts are written and paid for, so their summary is printed all the same.
         typer.echo(f"error: {error}", err=True)
         code = EXIT_LOST
-    typer.echo(json.dumps(tally.summary()) if as_json else tally.line())
+    if len(plan) == 1:
+        typer.echo(json.dumps(tally.summary()) if as_json else tally.line())
+    else:
+        by_name = {one.name: [each for each in plan if each.name == one.name] for one in plan}
+        report = reliability(
+            {name: [each.summary() for each in repeats] for name, repeats in by_name.items()},
+            {name: [each.outcomes for each in repeats] for name, repeats in by_name.items()},
+        )
+        if as_json:
+            typer.echo(json.dumps(report))
+        else:
+            show(report)
+            typer.echo(tally.spent())
     raise typer.Exit(code)
 
 
-async def _judge(
+def _plan(configs: Mapping[str, RunConfig], repeat: int, settings: Settings) -> list["_Tally"]:
+    """Every repeat of every judge. Raises `ConfigError` for one that cannot work, before any is paid for."""
+    spending, plan = Spending(), []
+    for name, config in configs.items():
+        check_judge_model(config, settings)
+        # Checks say the same each time.
+        often = 1 if config.judge_model == OFFLINE else repeat
+        plan += [_Tally(name, config, number, spending) for number in range(1, often + 1)]
+    if repeat > 1 and len(plan) == len(configs):
+        raise ConfigError("--repeat needs a judge model: checks say the same each time", remedy="give --model")
+    return plan
+
+
+def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
+    """The settings of each judge of `--judges` by its name; the one that the other options describe without it."""
+    if judges is None:
+        return {"": {}}
+    named = {}
+    for name in filter(None, (part.strip() for part in judges.split(","))):
+        method, at, model = name.partition("@")
+        if not at and name not in METHODS:
+            method, model = "", name
+        # A judge is a method on a model; what is not named is as in the other options.
+        named[name] = {key: value for key, value in (("judge_method", method), ("judge_model", model)) if value}
+    if not named:
+        raise ConfigError("--judges names no judge", remedy=f"give models or methods: {', '.join(METHODS)}")
+    return named
+
+
+async def _judge_all(
+    plan: Sequence["_Tally"],
     folders: Sequence[Path],
-    config: RunConfig,
-    open_: Callable[[], Awaitable[Judge]],
+    open_: Callable[["_Tally"], Awaitable[Judge]],
     max_parallel: int,
     again: bool,
-    tally: "_Tally",
+    *,
+    quiet: bool,
 ) -> int:
-    """Judge the trajectories. Returns the exit code."""
-    judge = await open_()
-    tally.judge_id = judge.id
-    if isinstance(judge, WebArenaJudge):
-        tally.site_of = judge.site_of
-    try:
-        await score_all(
-            folders, judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=tally.take
-        )
-    finally:
-        await judge.aclose()
-    return EXIT_LOST if tally.counts["broken"] or tally.counts["unscored"] else EXIT_DONE
+    """Judge the trajectories by each judge of the plan, one after the other. Returns the exit code."""
+    code = EXIT_DONE
+    for tally in plan:
+        config = tally.config
+        judge = await open_(tally)
+        tally.judge, tally.judge_id = judge, judge.id
+        tally.quiet = quiet
+        if isinstance(judge, WebArenaJudge):
+            tally.site_of = judge.site_of
+        if len(plan) > 1 and not quiet:
+            typer.echo(f"judge {judge.id} ({config.judge_method}, {config.judge_model}), repeat {tally.repeat}:")
+        try:
+            await score_all(
+                folders, judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=tally.take
+            )
+        finally:
+            await judge.aclose()
+        if tally.counts["broken"] or tally.counts["unscored"]:
+            code = EXIT_LOST
+    return code
 
 
 class _Tally:
-    """Counts the outcomes, and prints a line for each trajectory as it is judged."""
+    """One judge of the plan: counts the outcomes, and prints a line for each trajectory as it is judged."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
+    def __init__(self, name: str, config: RunConfig, repeat: int, spending: Spending) -> None:
+        self.name = name or config.judge_method
+        self.config = config
+        self.repeat = repeat
+        self.quiet = False
+        self.outcomes: dict[str, str] = {}
+        self.judge: Judge | None = None
         self.judge_id = ""
         # By site, for a benchmark that reports so: total, success, failure, error (anything else).
         self.site_of: Callable[[str], str] | None = None
@@ -142,12 +226,13 @@ class _Tally:
         self.kept = 0
         self.updated: tuple[str, ...] = ()
         self.broken: list[str] = []
-        self.spending = Spending()
+        self.spending = spending
         self._usage = TokenUsage()
         self._cost_usd: float | None = 0.0
 
     def take(self, scored: Scored) -> None:
         self.counts[scored.outcome] += 1
+        self.outcomes[str(scored.folder)] = scored.outcome
         self.kept += scored.kept
         if self.site_of is not None:
             outcome = scored.outcome if scored.outcome in ("success", "failure") else "error"
@@ -162,7 +247,7 @@ class _Tally:
         if scored.outcome == "broken":
             self.broken.append(f"{scored.folder}: {scored.reason}")
             typer.echo(line, err=True)
-        elif not self._quiet:
+        elif not self.quiet:
             typer.echo(line)
 
     def summary(self) -> dict[str, Any]:
@@ -238,11 +323,15 @@ def _run_around(folder: Path) -> RunStore | None:
     return None
 
 
-def _config(run: RunStore | None, changes: dict[str, Any]) -> RunConfig:
-    """The run's own configuration, so that its judge is the default, with the changes of the command line."""
+def _config(run: RunStore | None, changes: dict[str, Any], *, names_judge: bool) -> RunConfig:
+    """The run's own configuration, so that its judge is the default, with the changes of the command line.
+
+    `names_judge` says that a judge is asked for, whatever its name.
+    """
     stored = (run.read_run() or {}).get("config") if run else None
     before = stored if isinstance(stored, dict) else {}
-    if {"judge_method", "judge_model"} & changes.keys() and changes.get("judge_model") != OFFLINE:
+    is_named = names_judge or bool({"judge_method", "judge_model"} & changes.keys())
+    if is_named and changes.get("judge_model", before.get("judge_model")) != OFFLINE:
         # A user who names a method or a model wants its verdict, on tasks with checks too.
         changes = {**changes, "judge_checked_tasks": True, "truth": "judge"}
     # A run of another version may have settings that no longer exist.

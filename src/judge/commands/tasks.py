@@ -18,8 +18,7 @@ from judge.runner.miniwob import with_utterances
 from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
 from judge.scenario.logins import with_logins
-from judge.scenario.miniwob import chosen_tasks, settings_for
-from judge.scenario.miniwob import site as miniwob_site
+from judge.scenario.miniwob import chosen_tasks, settings_for, site_entry
 from judge.scenario.models import Scenario, SiteEntry
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
@@ -120,7 +119,7 @@ def import_tasks(
     ] = None,
     subset: Annotated[str | None, typer.Option(help=f"{WEBARENA}: a subset of its tasks, such as hard.")] = None,
     level: Annotated[str | None, typer.Option(help="easy, medium or hard only.")] = None,
-    limit: Annotated[int | None, typer.Option(help="At most this many tasks.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many tasks.")] = None,
     participant: Annotated[str, typer.Option(help="The bundled participant that plays.")] = "gemini",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
@@ -137,7 +136,7 @@ def import_tasks(
     if first == MINIWOB:
         pages = chosen_tasks(chosen, seeds or "0")[:limit]
         selected = asyncio.run(with_utterances(pages, Settings.from_environ()))
-        settings, site = settings_for(pages), miniwob_site()
+        settings, site = settings_for(pages), site_entry()
     elif first == WEBARENA:
         selected = asyncio.run(webarena_tasks(addresses, subset, chosen, output))
         selected, settings = select(selected, level=level, limit=limit), WEBARENA_SETTINGS

@@ -4,15 +4,17 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import OutputDir
+from judge.commands import RUN_HELP, OutputDir, TasksFile
+from judge.results.folders import resolve_store
 from judge.results.verify import verify_run
 from judge.runner.boundary import EXIT_LOST
-from judge.store import output_folder, resolve_run
+from judge.store import output_folder
 from shared.settings import Settings
 
 
 def verify(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, or `latest`.")] = "latest",
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)] = "latest",
+    tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
     """Recompute a run's checksums, digests, counts and rates from its files, and report what does not match.
@@ -21,7 +23,7 @@ def verify(
     trajectory that it names. They carry no key: they reveal corruption and mixed-up files, but not changes by someone
     who rewrote the whole folder.
     """
-    store = resolve_run(run, output_folder(output_dir, Settings.from_environ()))
+    store = resolve_store(run, output_folder(output_dir, Settings.from_environ()), tasks)
     findings = verify_run(store)
     for mismatch in findings.mismatches:
         typer.echo(f"does not match: {mismatch}")

@@ -80,7 +80,7 @@ class Assessment:
                 except Exception as error:  # noqa: BLE001
                     _log.exception("task %s", task.task_id)
                     result = self._done(self._lost(task, f"{type(error).__name__}; see the log"))
-                done[place] = TaskSummary.of(result)
+                done[place] = TaskSummary.of(result, self.judge.judges_of(task)[0].id)
 
         # Only the group holds the asyncio tasks, so each one's memory is freed as soon as it is done.
         async with asyncio.TaskGroup() as group:
@@ -106,9 +106,10 @@ class Assessment:
         counted = result.verdict
         if counted is None or result.outcome not in ("success", "failure"):
             return None
-        found = verdict_on_file(store, self.judge.judges_of(task)[0].id, trajectory)
+        judge_id = self.judge.judges_of(task)[0].id
+        found = verdict_on_file(store, judge_id, trajectory)
         is_same = found is not None and (found.outcome, found.reason) == (counted.outcome, counted.reason)
-        return TaskSummary.of(result) if is_same else None
+        return TaskSummary.of(result, judge_id) if is_same else None
 
     async def _settle(self, task: Task, store: TaskStore) -> Attempt:
         first = store.attempts() + 1
@@ -238,8 +239,10 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
         return None
     trajectory = load_trajectory(store.folder)
     result = trajectory.attempt
-    if result is None or not trajectory.is_digested:
+    if result is None or trajectory.is_foreign or not trajectory.is_digested:
         raise TrajectoryError(f"{path}: recorded by an older version, without digests")
+    if result.network is not None and trajectory.network is None:
+        raise TrajectoryError(f"{path}: {trajectory.network_missing}")
     # By their dumps, which hold no log-in: one may have been renewed.
     if result.task.model_dump() != task.model_dump():
         raise TrajectoryError(f"{path}: records a different task")

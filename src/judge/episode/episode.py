@@ -25,7 +25,7 @@ from judge.evaluators.probes import Probes
 from judge.sites import OFF_SITE
 from judge.store import TaskStore, clip_text
 from judge.trajectory.network import write_har
-from judge.trajectory.record import ABORTING, NetworkTrace
+from judge.trajectory.record import ABORTING, JUDGED_ENDS, NetworkTrace
 from judge.trajectory.redaction import Redaction
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, WabeError
 from shared.models import (
@@ -323,7 +323,7 @@ class Episode:
             finally:
                 self._navigations = shortened(self._route.went(browser.take_hops()))
                 await self._keep_network(browser)
-            if self._network_fault and self._ended == "finished":
+            if self._network_fault and self._ended in JUDGED_ENDS:
                 # Its verdict may depend on what is lost.
                 raise self._network_fault
 
@@ -348,7 +348,7 @@ class Episode:
                 write_har,
                 self._store.folder,
                 traffic.entries,
-                self._redaction,
+                self._redaction.entry,
                 dropped=traffic.dropped,
                 versions=self._versions,
             )

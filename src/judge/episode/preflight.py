@@ -23,4 +23,4 @@ def check_config(config: RunConfig, settings: Settings, *, with_key: bool = True
         prompts = load_prompts(config.prompts)
         if config.judge_model != OFFLINE:
             method = METHODS[config.judge_method]
-            prompts.check(method.prompts, method.reminders)
+            prompts.check(method.prompts, method.reminders, is_published=config.fidelity == "published")

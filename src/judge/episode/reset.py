@@ -34,6 +34,7 @@ class SiteTurns:
 
     def __init__(self, config: RunConfig, policy_for: Callable[[Task], NetworkPolicy]) -> None:
         self._config = config
+        self._restarts = config.site_restarts or {}
         self._policy_for = policy_for
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._playing: defaultdict[Origin, list[Turn]] = defaultdict(list)
@@ -54,7 +55,11 @@ class SiteTurns:
             # In one order for all tasks, so that no two wait for each other.
             for site in sorted(site for site, how in resets.items() if how != _STATIC):
                 await stack.enter_async_context(self._locks[site])
-                await reset_site(resets[site], self._policy_for(task))
+                policy = self._policy_for(task)
+                if site in self._restarts:
+                    # The runner's own address: no browser may reach it.
+                    policy = NetworkPolicy.for_websites([resets[site]])
+                await reset_site(resets[site], policy)
             turn = Turn(shares_state=bool(unreset) and not is_first)
             for origin in unreset:
                 others = self._playing[origin]
@@ -69,7 +74,7 @@ class SiteTurns:
         """The sites of the task that can be reset, and how."""
         home = frozenset(filter(None, (origin_of(task.website),)))
         area = Site(home, (*task.allowed_sites, *self._config.allowed_sites))
-        return {site: how for site, how in self._config.site_resets.items() if area.holds(site)}
+        return {site: how for site, how in (self._config.site_resets | self._restarts).items() if area.holds(site)}
 
     def _unreset(self, task: Task) -> frozenset[Origin]:
         """The origins where the task begins that cannot be reset."""

@@ -108,7 +108,7 @@ class Recording:
     def traffic(self) -> Har:
         """The requests of the attempt."""
         if self.network is None:
-            raise MissingEvidence(f"no requests were recorded: {self.network_missing or 'there is no network.har'}")
+            raise MissingEvidence(f"no recorded requests: {self.network_missing or 'there is no network.har'}")
         try:
             return read_har(self.network)
         except TrajectoryError as error:
@@ -127,9 +127,9 @@ class Recording:
             if looks and looks[-1].is_own and _types(looks[-1].step):
                 typed |= set(_typed_into(looks[-1], look))
             looks.append(replace(look, typed_into=typed))
-        missing = trajectory.attempt.network_missing if trajectory.attempt else None
+        network = trajectory.network, trajectory.network_missing
         expressions = expressions_of(trajectory.task.checks)
-        return cls(tuple(looks), trajectory.final_answer, site, trajectory.network, missing, expressions)
+        return cls(tuple(looks), trajectory.final_answer, site, *network, expressions)
 
     def actions(self, looks: Iterable[Look]) -> Iterator[tuple[int, str]]:
         """Step index and line, without downloads, of every action that was executed on the task's own site."""

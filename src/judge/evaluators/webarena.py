@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -157,19 +158,21 @@ def evaluator_trace(har: Mapping[str, Any]) -> dict[str, Any]:
     return {"log": {**har["log"], "entries": entries}}
 
 
-def _is_odd(entry: Mapping[str, Any]) -> bool:
-    """Whether a participant may have put something into the request that the package takes for a pattern."""
+def _holds_pattern(entry: Mapping[str, Any]) -> bool:
+    """Whether there may be something in the request that the package takes for a regular expression."""
     request = entry["request"]
-    return any(mark in unquote(request["url"] + (request.get("postData") or {}).get("text", "")) for mark in "^$[]")
+    sent = (request.get("postData") or {}).get("text") or ""
+    return re.search(r"\^.*\$", unquote(request["url"]) + unquote(sent), re.DOTALL) is not None
 
 
 def _marked(entry: dict[str, Any]) -> dict[str, Any]:
-    if entry["response"]["status"] <= 0:
-        entry = {**entry, "response": {**entry["response"], "status": -1}}
+    response = entry.get("response") or {}
+    if response.get("status", 0) <= 0:
+        entry = {**entry, "response": {"redirectURL": "", **response, "status": -1}}
     if not entry.get("_frame"):
         return entry
     request = entry["request"]
-    kept = [header for header in request["headers"] if header["name"].lower() != "sec-fetch-user"]
+    kept = [header for header in request.get("headers", ()) if header["name"].lower() != "sec-fetch-user"]
     return {**entry, "request": {**request, "headers": [*kept, {"name": "Sec-Fetch-User", "value": "?0"}]}}
 
 
@@ -229,7 +232,8 @@ class WebArenaPackage:
 
     async def tasks(self, subset: str | None) -> PackageTasks:
         """The tasks, all of them without a `subset`."""
-        return await self._ask({"op": "tasks", "subset": subset}, PackageTasks)
+        async with self._one_at_a_time:
+            return await self._ask({"op": "tasks", "subset": subset}, PackageTasks)
 
     async def evaluate(
         self, task_id: int, *, instruction: str, answer: str | None, har: Mapping[str, Any]
@@ -247,7 +251,9 @@ class WebArenaPackage:
                 return made
         except EvaluatorError as error:
             problem = error.message
-        without = {"log": {**trace["log"], "entries": [each for each in trace["log"]["entries"] if not _is_odd(each)]}}
+        without = {
+            "log": {**trace["log"], "entries": [each for each in trace["log"]["entries"] if not _holds_pattern(each)]}
+        }
         for what, rest in (("the answer", trace), ("an address or a form field", without)):
             with contextlib.suppress(EvaluatorError):
                 if (await self._evaluate(task_id, instruction, _NEUTRAL_ANSWER, rest)).error is None:
@@ -257,43 +263,40 @@ class WebArenaPackage:
     async def _evaluate(
         self, task_id: int, instruction: str, answer: str | None, trace: Mapping[str, Any]
     ) -> Evaluation:
-        path = Path(self._folder.name) / f"{task_id}.har"
-        await asyncio.to_thread(write_json, path, trace)
+        path = Path(self._folder.name) / "network.har"
         request = {"op": "evaluate", "task_id": task_id, "instruction": instruction, "answer": answer, "har": str(path)}
-        return await self._ask(request, Evaluation)
+        async with self._one_at_a_time:
+            await asyncio.to_thread(write_json, path, trace)
+            return await self._ask(request, Evaluation)
 
     async def aclose(self) -> None:
         """End the process and whatever it started."""
-        process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL) if sys.platform != "win32" else process.kill()
-            await process.wait()
+        await self._end()
         self._folder.cleanup()
 
     async def _start(self) -> About:
         folder = Path(self._folder.name)
         try:
-            # Isolated: neither this folder nor variables of the environment can add modules.
-            self._process = await asyncio.create_subprocess_exec(
-                *(self._python, "-I", "-X", "utf8", _PROGRAM),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=(folder / "log").open("wb"),
-                cwd=folder,
-                env={},
-                limit=_MAX_ANSWER_BYTES,
-                start_new_session=True,
-            )
+            with (folder / "log").open("wb") as log:
+                # Isolated: neither this folder nor variables of the environment can add modules.
+                self._process = await asyncio.create_subprocess_exec(
+                    *(self._python, "-I", "-X", "utf8", _PROGRAM),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=log,
+                    cwd=folder,
+                    env={},
+                    limit=_MAX_ANSWER_BYTES,
+                    start_new_session=True,
+                )
         except OSError as error:
             raise EvaluatorError(f"{self._python} cannot be started: {error.strerror or error}") from None
         return await self._exchange({"environments": self._environments}, About, _START_TIMEOUT_S)
 
     async def _ask(self, request: Mapping[str, Any], answer: type[M]) -> M:
-        async with self._one_at_a_time:
-            if self._process is None:
-                await self._start()
-            return await self._exchange(request, answer, _TIMEOUT_S)
+        if self._process is None:
+            await self._start()
+        return await self._exchange(request, answer, _TIMEOUT_S)
 
     async def _exchange(self, request: Mapping[str, Any], model: type[M], timeout_s: float) -> M:
         process = self._process
@@ -305,10 +308,13 @@ class WebArenaPackage:
                 process.stdin.write(json.dumps(request).encode() + b"\n")
                 await process.stdin.drain()
                 line = await process.stdout.readline()
-        except (TimeoutError, ValueError, OSError) as error:
+        except (TimeoutError, ValueError) as error:
             await self._end()
             problem = f"no answer within {timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
             raise EvaluatorError(f"WebArena-Verified: {bounded_line(problem, _KEPT_OF_ERRORS)}") from None
+        except OSError:
+            # It ended before it read the request.
+            line = b""
         except asyncio.CancelledError:
             # Its answer would be taken for the next one's.
             await self._end()
@@ -321,8 +327,8 @@ class WebArenaPackage:
     async def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL) if sys.platform != "win32" else process.kill()
             await process.wait()
 
     def _last_words(self) -> str:

@@ -14,7 +14,9 @@ from typing import Any, ClassVar, TypeVar
 
 from judge.config import RunConfig
 from judge.judges.base import Judge, judge_id
-from judge.judges.evidence import actions_block, answer_block, image_part, task_block
+from judge.judges.evidence import actions_block, answer_block, image_part, task_block, thoughts_block
+from judge.judges.injection import FLAG as INJECTION
+from judge.judges.injection import suspicions
 from judge.judges.prompt_set import PromptSet
 from judge.parsing import Status, parse_status
 from judge.trajectory.record import Trajectory
@@ -29,13 +31,17 @@ MAX_REASON_CHARS = 2_000
 
 @dataclass(frozen=True)
 class JudgeParts:
-    """What a judge is made with. `package_version` and `code_checksum` go into every verdict."""
+    """What a judge is made with. `package_version` and `code_checksum` go into every verdict.
+
+    `repeat` counts from 1; the verdicts of each repeat of a judge stand in files of their own.
+    """
 
     config: RunConfig
     model: CachedModel
     prompts: PromptSet
     package_version: str
     code_checksum: str
+    repeat: int = 1
 
 
 class Question(Record):
@@ -46,6 +52,8 @@ class Question(Record):
     order: tuple[int, ...] = (0,)
     reminder: str = "status"
     images: tuple[Path, ...] = ()
+    # The task's own images, which only imported prompts show.
+    input_images: tuple[Path, ...] = ()
     temperature: float = 0.0
     seed: int | None = None
 
@@ -61,10 +69,14 @@ class Session:
         self._costs: list[float | None] = []
 
     async def ask(self, question: Question, parse: Callable[[str], T | None]) -> tuple[T | None, str]:
-        """The parsed reply and its text; `None` when two replies were unusable. Raises `ModelError`."""
+        """The parsed reply and its text; `None` when two replies were unusable. Raises `ModelError`.
+
+        With `fidelity = "published"` the first reply is taken as it is.
+        """
         requests: list[ModelRequest] = []
         text = ""
-        for attempt in range(2):
+        is_published = self._parts.config.fidelity == "published"
+        for attempt in range(1 if is_published else 2):
             # Built only now: a request holds its images' bytes.
             request = self._request(question, remind=attempt > 0)
             requests.append(request)
@@ -75,11 +87,13 @@ class Session:
                 # An answer without usable text counts as an unusable reply, once.
                 if attempt or not isinstance(error, (ModelTruncated, ModelMalformed)):
                     raise
+                if is_published:
+                    return parse(""), ""
                 continue
             text = completion.text
             self._note(question, attempt, request, text, completion.finish_reason, completion)
             # The end of a reply that was cut off is not its conclusion.
-            value = parse(text) if completion.finish_reason != "length" else None
+            value = parse(text) if is_published or completion.finish_reason != "length" else None
             if value is not None:
                 return value, text
         # A later scoring must not get the unusable replies from the cache.
@@ -87,9 +101,11 @@ class Session:
             self._parts.model.discard(request)
         return None, text
 
-    async def ask_status(self, question: Question) -> tuple[Status | None, str]:
+    async def ask_status(
+        self, question: Question, parse: Callable[[str], Status | None] = parse_status
+    ) -> tuple[Status | None, str]:
         """The decision that a reply states, and the reply."""
-        reply: tuple[Status | None, str] = await self.ask(question, parse_status)
+        reply: tuple[Status | None, str] = await self.ask(question, parse)
         return reply
 
     def verdict(self, outcome: VerdictOutcome, reason: str, **fields: Any) -> Verdict:
@@ -116,6 +132,11 @@ class Session:
 
     def _request(self, question: Question, *, remind: bool) -> ModelRequest:
         prompts = self._parts.prompts
+        if prompts.published is not None:
+            reminder = prompts.reminder(question.reminder) if remind else ""
+            return prompts.published.request(
+                question.prompt, question.values, question.images, question.input_images, reminder
+            )
         prompt = prompts.render(question.prompt, question.values)
         text = f"{prompt.user}\n\n{prompts.reminder(question.reminder)}" if remind else prompt.user
         images = tuple(image_part(path) for path in question.images)
@@ -136,7 +157,7 @@ class Session:
         entry = {
             "stage": question.prompt,
             "prompt": "\n\n".join(part for part in request.parts if isinstance(part, str)),
-            "images": [f"{path.parent.name}/{path.name}" for path in question.images],
+            "images": [f"{path.parent.name}/{path.name}" for path in (*question.input_images, *question.images)],
             "reply": reply,
             "finish_reason": finish_reason,
             "asked_again": attempt > 0,
@@ -157,12 +178,13 @@ class ModelJudge(Judge):
     options: ClassVar[tuple[str, ...]] = ("judge_sees_answer",)
 
     def __init__(self, parts: JudgeParts) -> None:
-        parts.prompts.check(self.prompts, self.reminders)
+        parts.prompts.check(self.prompts, self.reminders, is_published=parts.config.fidelity == "published")
         self.parts = parts
         self.config = config = parts.config
         prompts, model = parts.prompts, parts.model.name
         options = {name: getattr(config, name) for name in (*self.options, "off_site")}
-        self.id = judge_id(self.method, model, prompts.checksum, config.score_threshold, options)
+        again = f".r{parts.repeat}" if parts.repeat > 1 else ""
+        self.id = judge_id(self.method, model, prompts.checksum, config.score_threshold, options) + again
         self.info = JudgeInfo(
             method=self.method,
             model=model,
@@ -172,6 +194,8 @@ class ModelJudge(Judge):
             threshold=config.score_threshold,
             package_version=parts.package_version,
             code_checksum=parts.code_checksum,
+            fidelity=config.fidelity,
+            note=f"repeat {parts.repeat}" if again else None,
         )
         self._prefetching: set[asyncio.Task[None]] = set()
 
@@ -197,7 +221,12 @@ class ModelJudge(Judge):
                 verdict = await self.decide(session, trajectory)
         except (ModelError, TrajectoryError) as error:
             verdict = session.verdict("unscored", f"{error.blame}: {error}")
-        return verdict.model_copy(update={"judge": self.info})
+        changes: dict[str, Any] = {"judge": self.info}
+        # Reading all snapshots of a long attempt takes a while.
+        if found := await asyncio.to_thread(suspicions, trajectory):
+            listed = [each.model_dump() for each in found]
+            changes |= {"flags": (INJECTION,), "evidence": {INJECTION: listed, **verdict.evidence}}
+        return verdict.model_copy(update=changes)
 
     async def aclose(self) -> None:
         """Cancel prefetching and close the model."""
@@ -226,6 +255,7 @@ class ModelJudge(Judge):
             "task_block": task_block(trajectory.task),
             "actions_block": actions_block(trajectory),
             "answer_block": answer_block(trajectory) if self.config.judge_sees_answer else "",
+            "thoughts_block": thoughts_block(trajectory) if self.config.judge_sees_thoughts else "",
             "image_count": len(shown),
             **blocks,
         }

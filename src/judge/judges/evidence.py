@@ -13,7 +13,7 @@ from shared.errors import TrajectoryError
 from shared.files import read_file, reason_of
 from shared.llm.model import ImagePart
 from shared.models import Record, Task
-from shared.text import bounded_line
+from shared.text import bounded_line, split_line
 
 # Bounds, so that nothing a task or a participant writes can crowd the rest out of the judge model's context.
 MAX_TASK_CHARS = 4_000
@@ -69,8 +69,8 @@ def key_points_block(points: Sequence[str]) -> str:
 
 
 def actions_block(trajectory: Trajectory) -> str:
-    """The factual action lines, numbered."""
-    lines = numbered(trajectory.action_history, MAX_ACTION_CHARS)
+    """The factual action lines, numbered; what was typed or chosen is in quotation marks."""
+    lines = numbered([_quoted(line) for line in trajectory.action_history], MAX_ACTION_CHARS)
     return block("actions carried out", lines or ["(no action was carried out)"])
 
 
@@ -81,10 +81,25 @@ def answer_block(trajectory: Trajectory) -> str:
     return block("answer handed in by the one being judged, a claim and no evidence", [said])
 
 
+def _quoted(line: str) -> str:
+    """An action line with its value in quotation marks, none of which the value contains; any other text as it is."""
+    parts = split_line(line)
+    if parts is None or not parts[2]:
+        return line
+    value = parts[2].replace('"', "'")
+    return f'{line.removesuffix(parts[2])}"{value}"' if line.endswith(parts[2]) else line
+
+
 def thoughts_block(trajectory: Trajectory) -> str:
     """The participant's stated thoughts, marked as claims."""
     lines = numbered(trajectory.thoughts, MAX_THOUGHT_CHARS)
     return block("thoughts stated by the one being judged, claims and no evidence", lines or ["(none)"])
+
+
+def reasons_block(reasons: Sequence[str]) -> str:
+    """Why each attached screenshot was found relevant, in their order; empty text when there are none."""
+    lines = [f"{number}. {bounded_line(text, MAX_LINE_CHARS) or '(no note)'}" for number, text in enumerate(reasons, 1)]
+    return block("notes on the attached screenshots, one each, which may repeat what pages say", lines) if lines else ""
 
 
 def read_shots(trajectory: Trajectory) -> tuple[Shot, ...]:
@@ -92,7 +107,7 @@ def read_shots(trajectory: Trajectory) -> tuple[Shot, ...]:
     shots: list[Shot] = []
     before = ""
     for place, path in enumerate(trajectory.screenshots, 1):
-        digest = hashlib.sha256(_read(path)).hexdigest()
+        digest = hashlib.sha256(read_image(path)).hexdigest()
         same_as = (shots[-1].same_as or shots[-1].place) if digest == before else None
         shots.append(Shot(place=place, path=path, same_as=same_as))
         before = digest
@@ -106,14 +121,15 @@ def distinct(shots: Sequence[Shot]) -> tuple[Shot, ...]:
 
 def image_part(path: Path) -> ImagePart:
     """A screenshot as part of a request, byte for byte. Raises `TrajectoryError`."""
-    data = _read(path)
+    data = read_image(path)
     media_type = next((name for magic, name in _MEDIA_TYPES if data.startswith(magic)), None)
     if media_type is None:
         raise TrajectoryError(f"{path}: not a JPEG, PNG or WebP image")
-    return ImagePart(data=data, media_type=media_type)
+    return ImagePart(data=data, media_type=media_type, detail="high")
 
 
-def _read(path: Path) -> bytes:
+def read_image(path: Path) -> bytes:
+    """The bytes of an image. Raises `TrajectoryError`."""
     try:
         return read_file(path, max_bytes=MAX_IMAGE_BYTES)
     except (OSError, ValueError) as error:

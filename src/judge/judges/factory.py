@@ -35,12 +35,20 @@ METHODS: Mapping[str, type[ModelJudge]] = MappingProxyType(
 _JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
 _JUDGING_FILES = (
     "judge/trajectory/files.py",
+    "judge/trajectory/foreign.py",
+    "judge/trajectory/formats/browser_use.py",
+    "judge/trajectory/formats/webeval.py",
+    "judge/trajectory/forms.py",
+    "judge/trajectory/network.py",
     "judge/trajectory/record.py",
     "shared/checks.py",
     "shared/elements.py",
     "shared/fields.py",
+    "shared/images.py",
+    "shared/json_paths.py",
     "shared/normalise.py",
     "shared/patterns.py",
+    "judge/scenario/webarena.py",
     "judge/sites.py",
     "shared/snapshot.py",
     "shared/text.py",
@@ -57,12 +65,14 @@ def open_judge(
     spending: Spending | None = None,
     others: Sequence[Budget] = (),
     shards: int = 1,
+    repeat: int = 1,
 ) -> Judge:
     """The judge of `config`. Replies are cached under `cache_dir`, or in memory when that is `None`.
 
     `wrap` is put around the provider's model, inside caches and limits (tracing). `spending` is what the run has
     used so far; every call adds to it, and to the budgets `others` that several judges share. The judge of one of
-    several `shards` uses its share of the rate limits and budgets.
+    several `shards` uses its share of the rate limits and budgets. A `repeat` above 1 is asked everything anew,
+    whatever the cache holds of the others.
     Raises `ConfigError` for an unknown model, a missing key or SDK, a broken prompt set, a budget in dollars for a
     model without a known price, or more shards than requests per minute.
     """
@@ -100,13 +110,25 @@ def open_judge(
         concurrency=config.judge_max_concurrency,
         shards=shards,
     )
-    cached = CachedModel(metered, namespace=_namespace(prompts.checksum, config, settings), folder=cache_dir)
-    parts = JudgeParts(config=config, model=cached, prompts=prompts, package_version=version, code_checksum=checksum)
+    namespace = _namespace(prompts.checksum, config, settings) + (f" repeat {repeat}" if repeat > 1 else "")
+    parts = JudgeParts(
+        config=config,
+        model=CachedModel(metered, namespace=namespace, folder=cache_dir),
+        prompts=prompts,
+        package_version=version,
+        code_checksum=checksum,
+        repeat=repeat,
+    )
     return CheckedJudge(checks, METHODS[config.judge_method](parts), config)
 
 
 def check_judge(config: RunConfig) -> None:
     """Raises `ConfigError` for an unknown judge, or a budget that cannot be kept."""
+    if config.fidelity == "published" and (config.prompts is None or config.judge_method != "webjudge"):
+        raise ConfigError(
+            'config.fidelity: "published" needs webjudge with imported prompts',
+            remedy="run wabe prompts import, and set prompts to its folder",
+        )
     provider, _, name = config.judge_model.partition(":")
     if config.judge_model == OFFLINE:
         if config.judge_method != "webjudge":

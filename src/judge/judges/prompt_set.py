@@ -12,6 +12,7 @@ import jinja2.sandbox
 from pydantic import Field, ValidationError
 
 from judge.judges.base import files_checksum
+from judge.judges.published import FILE, Published, require_pillow
 from shared.errors import ConfigError
 from shared.files import decode, parse_toml, read_file, reason_of
 from shared.models import Record
@@ -22,9 +23,9 @@ MANIFEST = "prompts.toml"
 REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "key_points": frozenset({"task_block"}),
-        "image": frozenset({"task_block"}),
-        "outcome": frozenset({"task_block", "key_points_block", "actions_block", "answer_block"}),
-        "key_point": frozenset({"task_block", "key_point_block", "actions_block", "answer_block"}),
+        "image": frozenset({"task_block", "key_points_block"}),
+        "outcome": frozenset({"task_block", "key_points_block", "actions_block", "answer_block", "reasons_block"}),
+        "key_point": frozenset({"task_block", "key_point_block", "actions_block", "answer_block", "reasons_block"}),
         "webvoyager": frozenset({"task_block", "answer_block"}),
         "autonomous": frozenset({"task_block", "actions_block", "answer_block"}),
         "agenttrek": frozenset({"task_block", "actions_block", "thoughts_block", "answer_block"}),
@@ -37,11 +38,12 @@ REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
 # The blocks that a template may use as well.
 OPTIONAL: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "image": frozenset({"key_points_block"}),
-        **dict.fromkeys(("outcome", "key_point", "webvoyager", "rubric_outcome"), frozenset({"image_count"})),
+        **dict.fromkeys(("outcome", "key_point"), frozenset({"image_count", "thoughts_block"})),
+        **dict.fromkeys(("webvoyager", "rubric_outcome"), frozenset({"image_count"})),
         "rubric_process": frozenset({"answer_block", "image_count"}),
     }
 )
+WEBJUDGE_PROMPTS = ("key_points", "image", "outcome")
 _MAX_FILE_BYTES = 200_000
 
 
@@ -58,12 +60,16 @@ class _Manifest(Record):
 
 
 class PromptSet:
-    """The prompts of a folder. `checksum` is SHA-256 over all of its files."""
+    """The prompts of a folder. `checksum` is SHA-256 over all of its files.
+
+    `published` replaces all prompts of a set that was imported (`judge.judges.published_source`).
+    """
 
     def __init__(self, name: str, version: str, files: Mapping[str, str]) -> None:
         self.name = name
         self.version = version
         self.checksum = files_checksum({name: text.encode() for name, text in files.items()})
+        self.published = Published.model_validate_json(files[FILE]) if FILE in files else None
         self._files = files
         self._templates: dict[str, jinja2.Template] = {}
         # Sandboxed: a prompt set from somewhere else must not run code here.
@@ -83,8 +89,20 @@ class PromptSet:
         """The sentence that is added when a reply was unusable; kinds are list, score, status and json."""
         return self._files[f"reminder_{kind}.txt"].strip()
 
-    def check(self, names: tuple[str, ...], reminders: tuple[str, ...]) -> None:
-        """Raises `ConfigError` naming a file that a method needs and that is missing or unusable."""
+    def check(self, names: tuple[str, ...], reminders: tuple[str, ...], *, is_published: bool = False) -> None:
+        """Raises `ConfigError` naming a file that a method needs and that is missing or unusable.
+
+        `is_published` needs a set that `wabe prompts import` made.
+        """
+        if self.published is not None:
+            require_pillow()
+            if names != WEBJUDGE_PROMPTS:
+                raise self._error("it was imported for webjudge only", 'set judge_method = "webjudge"')
+            names = ()
+        elif is_published:
+            raise self._error(
+                'fidelity = "published" needs imported prompts', "run wabe prompts import, and set prompts"
+            )
         files = [f"{name}{suffix}" for name in names for suffix in (".system.txt", ".user.j2")]
         for file in (*files, *(f"reminder_{kind}.txt" for kind in reminders)):
             if not self._files.get(file, "").strip():
@@ -142,7 +160,11 @@ def load_prompts(folder: str | Path | None) -> PromptSet:
         ) from None
     except ValueError as error:
         raise ConfigError(f"{folder}/{MANIFEST}: {error}", remedy="correct the TOML") from None
-    return PromptSet(manifest.name, manifest.version, files)
+    try:
+        return PromptSet(manifest.name, manifest.version, files)
+    except ValidationError as error:
+        path, problem, remedy = problems_of(error)[0]
+        raise ConfigError(f"{folder}/{FILE}: key {'.'.join(map(str, path))!r}: {problem}", remedy=remedy) from None
 
 
 def _known_blocks(name: str) -> frozenset[str]:
@@ -150,7 +172,11 @@ def _known_blocks(name: str) -> frozenset[str]:
 
 
 def _is_prompt_file(entry: Traversable) -> bool:
-    return entry.is_file() and entry.name.endswith((".toml", ".txt", ".j2")) and not entry.name.startswith(".")
+    return (
+        entry.is_file()
+        and (entry.name == FILE or entry.name.endswith((".toml", ".txt", ".j2")))
+        and not entry.name.startswith(".")
+    )
 
 
 def _read(entry: Traversable) -> str:

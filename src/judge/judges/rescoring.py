@@ -5,7 +5,6 @@ A verdict is valid only for the trajectory whose digest it names, and that diges
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +13,7 @@ from typing import Literal
 from judge.judges.base import Judge
 from judge.sites import OFF_SITE
 from judge.store import TaskStore, bounded
-from judge.trajectory.files import load_trajectory
+from judge.trajectory.files import is_trajectory, load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.models import Record, StopReason, Verdict
@@ -56,7 +55,7 @@ def find_trajectories(path: Path) -> tuple[Path, ...]:
         raise ConfigError(f"{path}: no such folder", remedy="give a run, or a folder with trajectories in it")
     folders, _ = _search(path, {_identity(path)}, depth=0)
     if not folders:
-        raise ConfigError(f"{path}: no trajectory in it", remedy="each trajectory is a folder with a result.json")
+        raise ConfigError(f"{path}: no trajectory in it", remedy="docs/own-browser.md lists the layouts that are read")
     return tuple(folders)
 
 
@@ -64,9 +63,9 @@ def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[li
     """What is listed at and under a folder, and whether it contains a trajectory; `seen` folders are skipped."""
     if depth > _MAX_DEPTH:
         return [folder], False
-    is_trajectory = os.path.lexists(folder / "result.json")
-    parent = folder / "results" if not is_trajectory and (folder / "results").is_dir() else folder
-    listed, found = [folder] * is_trajectory, is_trajectory
+    is_one = is_trajectory(folder)
+    parent = folder / "results" if not is_one and (folder / "results").is_dir() else folder
+    listed, found = [folder] * is_one, is_one
     # Links last: what is reached both ways is listed under its own name.
     for child in sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child)):
         if not child.is_dir() or child.name.startswith(".") or child.name in _PARTS_OF_A_TRAJECTORY:
@@ -79,7 +78,7 @@ def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[li
         except OSError:
             below, holds_one = [], False
         found = found or holds_one
-        if holds_one or not is_trajectory:
+        if holds_one or not is_one:
             listed += below if holds_one else [child]
     return listed, found
 

@@ -9,14 +9,14 @@ from judge.judges.base import Judge, judge_id
 from judge.judges.checked import OFFLINE
 from judge.judges.factory import code_checksum
 from judge.scenario.webarena import SiteAddresses, task_number
+from judge.trajectory.network import read_har
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
-from shared.files import read_json, reason_of
+from shared.files import read_json
 from shared.models import JudgeInfo, Verdict
 from shared.settings import Settings
 
 METHOD = "webarena_verified"
-_NETWORK_FILE = "network.har"
 
 
 class WebArenaJudge(Judge):
@@ -96,20 +96,15 @@ class WebArenaJudge(Judge):
 
 def read_trace(trajectory: Trajectory) -> Mapping[str, Any]:
     """The recorded trace as JSON. Raises `TrajectoryError` if there is none, or if requests are missing from it."""
-    path = trajectory.folder / _NETWORK_FILE
-    try:
-        har: dict[str, Any] = read_json(path)
-        entries, dropped = har["log"]["entries"], har["log"].get("_dropped")
-    except FileNotFoundError:
-        raise TrajectoryError(f"{_NETWORK_FILE} was not recorded", remedy="run it with record_network = true") from None
-    except (OSError, ValueError) as error:
-        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
-    except (TypeError, KeyError, AttributeError):
-        raise TrajectoryError(f"{path}: not a HAR file") from None
-    if dropped:
-        raise TrajectoryError(f"{_NETWORK_FILE} is incomplete: there were more requests than can be recorded")
-    if not entries:
-        raise TrajectoryError(f"{_NETWORK_FILE} holds no request")
+    if trajectory.network is None:
+        why = trajectory.attempt.network_missing if trajectory.attempt else None
+        raise TrajectoryError(f"no network trace was recorded{f': {why}' if why else ''}")
+    found = read_har(trajectory.network)
+    if found.dropped:
+        raise TrajectoryError("the network trace is incomplete: there were more requests than can be recorded")
+    if not found.entries:
+        raise TrajectoryError("the network trace holds no request")
+    har: dict[str, Any] = read_json(trajectory.network)
     return har
 
 

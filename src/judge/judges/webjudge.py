@@ -1,67 +1,174 @@
 """WebJudge: key points, a relevance score for every screenshot, then a decision on the evidence that matters.
 
-After Xue et al., "An Illusion of Progress? Assessing the Current State of Web Agents" (arXiv:2504.01382), with two
-differences: screenshots are scored from the task alone, so they can be scored as they come; and what participants say
-is left out.
+The three stages of Xue et al., "An Illusion of Progress? Assessing the Current State of Web Agents" (arXiv:2504.01382):
+screenshots are scored with the key points, and the reasons for their scores are passed on to the decision. What
+participants say is left out.
+
+With imported prompts (`judge.judges.published`) the requests are those of the evaluator's source.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from judge.judges.engine import ModelJudge, Question, Session, together
-from judge.judges.evidence import MAX_LINE_CHARS, Shot, block, distinct, key_points_block, read_shots, task_block
-from judge.parsing import Status, parse_key_points, parse_score
+from judge.judges.engine import JudgeParts, ModelJudge, Question, Session, together
+from judge.judges.evidence import (
+    MAX_LINE_CHARS,
+    block,
+    distinct,
+    key_points_block,
+    read_shots,
+    reasons_block,
+    task_block,
+)
+from judge.judges.prompt_set import WEBJUDGE_PROMPTS
+from judge.judges.published import numbered, published_status
+from judge.parsing import Status, parse_key_points, parse_reason, parse_score, parse_status
+from judge.trajectory.foreign import inside
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelMalformed
-from shared.models import ImageScore, Task, Verdict, VerdictOutcome
+from shared.models import ImageScore, Record, Task, Verdict, VerdictOutcome
 from shared.text import bounded_line
 
 _KEY_POINTS_ORDER, _IMAGE_ORDER, _DECISION_ORDER = range(3)
-# A screenshot's score and the reply that gave it.
-Score = tuple[int | None, str]
+
+
+class KeyPoints(Record):
+    """The key points, and the text in which imported prompts show them."""
+
+    points: tuple[str, ...]
+    text: str = ""
+
+
+class Rated(Record):
+    """A screenshot with its score, `None` when the model gave none, the reply that gave it, and the reason in it."""
+
+    path: Path
+    score: int | None
+    reply: str
+    reason: str
 
 
 class WebJudge(ModelJudge):
-    """The default method. At most `max_images` screenshots at or above `score_threshold` are decided on."""
+    """The default method. The first `max_images` screenshots at or above `score_threshold` are decided on."""
 
     method = "webjudge"
-    prompts: ClassVar[tuple[str, ...]] = ("key_points", "image", "outcome")
+    prompts: ClassVar[tuple[str, ...]] = WEBJUDGE_PROMPTS
     reminders: ClassVar[tuple[str, ...]] = ("list", "score", "status")
-    options: ClassVar[tuple[str, ...]] = ("judge_sees_answer", "max_images")
+    options: ClassVar[tuple[str, ...]] = ("judge_sees_answer", "judge_sees_thoughts", "max_images", "fidelity")
+
+    def __init__(self, parts: JudgeParts) -> None:
+        super().__init__(parts)
+        self._published = published = parts.prompts.published
+        self._max_images = min(self.config.max_images, published.max_images if published else self.config.max_images)
+        self._takes_replies_as_published = published is not None and self.config.fidelity == "published"
 
     async def ask_ahead(self, session: Session, task: Task, screenshot: Path | None) -> None:
-        """Key points need the task only, a screenshot's score needs the screenshot as well."""
-        if screenshot is None:
-            await _ask_key_points(session, task)
-        else:
-            await _ask_score(session, task, screenshot)
+        """Key points need the task only, a screenshot's score needs the key points and the screenshot."""
+        points = await self._ask_key_points(session, task)
+        if screenshot is not None:
+            await self._ask_score(session, task, points, screenshot)
 
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
-        """Key points and scores concurrently, then the decision. Repeated screenshots share the first one's score."""
-        shots = read_shots(trajectory)
+        """Key points, then all screenshots concurrently, then the decision."""
+        task, shots = trajectory.task, read_shots(trajectory)
         images = distinct(shots)
-        # One round of calls: neither needs the other's result.
-        results: list[Any] = await together(
-            [
-                _ask_key_points(session, trajectory.task),
-                together(_ask_score(session, trajectory.task, shot.path, shot.place) for shot in images),
-            ]
-        )
-        points, scores = results[0], dict(zip((shot.place for shot in images), results[1], strict=True))
-        rated = [(shot, scores[shot.same_as or shot.place]) for shot in shots]
-        shown = relevant(rated, threshold=self.config.score_threshold, max_images=self.config.max_images)
-        records = tuple(ImageScore(Response=text, Score=score) for _, (score, text) in rated)
-        return await self.conclude(session, trajectory, points, shown, image_judge_record=records)
+        inputs = self._inputs(trajectory)
+        points = await self._ask_key_points(session, task, inputs)
+        rated = await together(self._ask_score(session, task, points, shot.path, shot.place, inputs) for shot in images)
+        # Repeated screenshots share the first one's score, which is paid for once.
+        by_place = dict(zip((shot.place for shot in images), rated, strict=True))
+        every = [by_place[shot.same_as or shot.place] for shot in shots]
+        # A screenshot without a score is among them: what the model failed to rate must not vanish from the evidence.
+        threshold = self.config.score_threshold
+        relevant = [one for one in every if one.score is None or one.score >= threshold]
+        records = tuple(ImageScore(Response=one.reply, Score=one.score) for one in every)
+        return await self.conclude(session, trajectory, points, relevant, image_judge_record=records)
 
     async def conclude(
-        self, session: Session, trajectory: Trajectory, points: tuple[str, ...], shown: Sequence[Path], **fields: Any
+        self, session: Session, trajectory: Trajectory, points: KeyPoints, relevant: Sequence[Rated], **fields: Any
     ) -> Verdict:
-        """One question about the outcome."""
-        blocks = {"key_points_block": key_points_block(points)}
-        question = self.question("outcome", trajectory, shown, blocks, order=(_DECISION_ORDER,))
-        status, text = await session.ask_status(question)
-        return session.decision(status, text, key_points=points, **fields)
+        """One question about the outcome, with the first of the relevant screenshots."""
+        shown = relevant[: self._max_images]
+        blocks = {"key_points_block": key_points_block(points.points), "reasons_block": _reasons(shown)}
+        if self._published is not None:
+            blocks = {
+                "task": trajectory.task.task,
+                "key_points": points.text,
+                "last_actions": self._published.actions(trajectory, with_thoughts=self.config.judge_sees_thoughts),
+                # The first reasons, not those of the first images, which may have none.
+                "thoughts": numbered([one.reason for one in relevant if one.reason][: self._max_images]),
+            }
+        inputs = self._inputs(trajectory)
+        question = self.question(
+            "outcome", trajectory, _paths(shown), blocks, order=(_DECISION_ORDER,), input_images=inputs
+        )
+        as_published = self._takes_replies_as_published
+        status, text = await session.ask_status(question, published_status if as_published else parse_status)
+        return session.decision(status, text, key_points=points.points, **fields)
+
+    def _inputs(self, trajectory: Trajectory) -> tuple[Path, ...]:
+        """The task's own images, where the prompts show them. Raises `TrajectoryError` for a file that is not there."""
+        if self._published is None or self._published.outcome.inputs is None:
+            return ()
+        return tuple(inside(trajectory.folder, name) for name in trajectory.input_images)
+
+    async def _ask_key_points(self, session: Session, task: Task, inputs: tuple[Path, ...] = ()) -> KeyPoints:
+        """The task's key points: the scenario's own, or the judge model's. Raises `ModelError` when it gives none.
+
+        Imported prompts always ask: their source knows no others.
+        """
+        published = self._published
+        if task.key_points and published is None:
+            return KeyPoints(points=task.key_points)
+
+        def read(reply: str) -> KeyPoints | None:
+            points = parse_key_points(reply)
+            if not points and not (self._takes_replies_as_published and reply):
+                return None
+            return KeyPoints(points=points, text=published.clean_key_points(reply) if published else "")
+
+        question = Question(
+            order=(_KEY_POINTS_ORDER,),
+            prompt="key_points",
+            values={"task": task.task, "task_block": task_block(task)},
+            reminder="list",
+            input_images=inputs,
+        )
+        found, _ = await session.ask(question, read)
+        if found is None:
+            raise ModelMalformed("the judge model's replies contained no key points")
+        return found
+
+    async def _ask_score(
+        self,
+        session: Session,
+        task: Task,
+        points: KeyPoints,
+        path: Path,
+        place: int = 0,
+        inputs: tuple[Path, ...] = (),
+    ) -> Rated:
+        """A screenshot's relevance to the task and its key points."""
+        published = self._published
+        question = Question(
+            order=(_IMAGE_ORDER, place),
+            prompt="image",
+            values={
+                "task": task.task,
+                "key_points": points.text,
+                "task_block": task_block(task),
+                "key_points_block": key_points_block(points.points),
+            },
+            reminder="score",
+            images=(path,),
+            input_images=inputs,
+        )
+        parse = published.score if published and self._takes_replies_as_published else parse_score
+        score, reply = await session.ask(question, parse)
+        # A reply without a score gives no reason for one.
+        reason = (published.reason if published else parse_reason)(reply) if score is not None else ""
+        return Rated(path=path, score=score, reply=reply, reason=reason)
 
 
 class WebJudgeKeyPoints(WebJudge):
@@ -74,65 +181,38 @@ class WebJudgeKeyPoints(WebJudge):
     prompts: ClassVar[tuple[str, ...]] = ("key_points", "image", "key_point")
 
     async def conclude(
-        self, session: Session, trajectory: Trajectory, points: tuple[str, ...], shown: Sequence[Path], **fields: Any
+        self, session: Session, trajectory: Trajectory, points: KeyPoints, relevant: Sequence[Rated], **fields: Any
     ) -> Verdict:
         """All key points concurrently."""
+        shown = relevant[: self._max_images]
         questions = [
             self.question(
                 "key_point",
                 trajectory,
-                shown,
-                {"key_point_block": block("key point to check", [bounded_line(point, MAX_LINE_CHARS)])},
+                _paths(shown),
+                {
+                    "key_point_block": block("key point to check", [bounded_line(point, MAX_LINE_CHARS)]),
+                    "reasons_block": _reasons(shown),
+                },
                 order=(_DECISION_ORDER, place),
             )
-            for place, point in enumerate(points)
+            for place, point in enumerate(points.points)
         ]
         replies = await together(session.ask_status(question) for question in questions)
-        outcome, reason = _all_met(points, [status for status, _ in replies])
+        outcome, reason = _all_met(points.points, [status for status, _ in replies])
         checked = [
             {"key_point": point, "status": status, "reason": text}
-            for point, (status, text) in zip(points, replies, strict=True)
+            for point, (status, text) in zip(points.points, replies, strict=True)
         ]
-        return session.verdict(outcome, reason, key_points=points, evidence={"key_points": checked}, **fields)
+        return session.verdict(outcome, reason, key_points=points.points, evidence={"key_points": checked}, **fields)
 
 
-async def _ask_key_points(session: Session, task: Task) -> tuple[str, ...]:
-    """The task's key points: the scenario's own, or the judge model's. Raises `ModelError` when it gives none."""
-    if task.key_points:
-        return task.key_points
-    question = Question(
-        order=(_KEY_POINTS_ORDER,), prompt="key_points", values={"task_block": task_block(task)}, reminder="list"
-    )
-    points, _ = await session.ask(question, lambda text: parse_key_points(text) or None)
-    if points is None:
-        raise ModelMalformed("the judge model's replies contained no key points")
-    return points
+def _paths(shown: Sequence[Rated]) -> tuple[Path, ...]:
+    return tuple(one.path for one in shown)
 
 
-async def _ask_score(session: Session, task: Task, path: Path, place: int = 0) -> Score:
-    """A screenshot's relevance to the task.
-
-    The question shows the scenario's key points when there are any, but not those of the model: so screenshots can be
-    scored as they come, and judging takes two rounds of calls instead of three.
-    """
-    values = {"task_block": task_block(task), "key_points_block": key_points_block(task.key_points)}
-    question = Question(order=(_IMAGE_ORDER, place), prompt="image", values=values, reminder="score", images=(path,))
-    return await session.ask(question, parse_score)
-
-
-def relevant(rated: Sequence[tuple[Shot, Score]], *, threshold: int, max_images: int) -> tuple[Path, ...]:
-    """The screenshots to decide on: distinct, at or above the threshold, in order.
-
-    A screenshot without a score is shown: what the model failed to rate must not vanish from the evidence. Of too many,
-    the best rated are kept, of equals the later ones.
-    """
-    chosen = [
-        (threshold if score is None else score, shot.place, shot.path)
-        for shot, (score, _) in rated
-        if shot.same_as is None and (score is None or score >= threshold)
-    ]
-    best = sorted(chosen, reverse=True)[:max_images]
-    return tuple(path for _, _, path in sorted(best, key=lambda item: item[1]))
+def _reasons(shown: Sequence[Rated]) -> str:
+    return reasons_block([one.reason for one in shown])
 
 
 def _all_met(points: tuple[str, ...], statuses: list[Status | None]) -> tuple[VerdictOutcome, str]:

@@ -11,6 +11,7 @@ from judge.report.data import RunView, TaskRow, TaskView, read_run, read_task
 from judge.report.pages import Renderer
 from judge.report.totals import Totals, compare, totals_of
 from judge.store import RunStore
+from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
 
 MAX_RUNS = 12
@@ -22,7 +23,7 @@ def write_report(store: RunStore, target: Path) -> Path:
 
     Raises `ConfigError` if the folder holds something else, or cannot be written.
     """
-    with _report_folder(target):
+    with report_folder(target):
         _write_run(store, target, Renderer())
     return target / "index.html"
 
@@ -33,7 +34,7 @@ def write_comparison(stores: list[RunStore], target: Path) -> Path:
         raise ConfigError(f"{len(stores)} runs to compare", remedy=f"give 2 to {MAX_RUNS} runs")
     renderer = Renderer()
     folders = [chr(ord("a") + place) for place in range(len(stores))]
-    with _report_folder(target):
+    with report_folder(target):
         runs = [
             _write_run(store, target / name, renderer, up="../index.html")
             for store, name in zip(stores, folders, strict=True)
@@ -50,7 +51,7 @@ def make_report(stores: list[RunStore], output: Path | None = None) -> Path:
     Raises `ConfigError`.
     """
     if len(stores) == 1:
-        return write_report(stores[0], output or stores[0].folder / "report")
+        return write_report(stores[0], output or stores[0].derived / "report")
     names = "--".join(store.run_id.replace("/", "-") for store in stores)
     return write_comparison(stores, output or stores[0].output_dir / "comparisons" / names[:180])
 
@@ -61,7 +62,7 @@ def open_page(page: Path) -> bool:
 
 
 @contextmanager
-def _report_folder(target: Path) -> Iterator[None]:
+def report_folder(target: Path) -> Iterator[None]:
     """An empty folder at `target`. An earlier report is removed; a folder that holds anything else is refused."""
     try:
         if target.is_dir() and any(target.iterdir()):
@@ -102,7 +103,7 @@ def _write_run(
     neighbours = ["", *run.task_ids, ""]
     for place, task_id in enumerate(run.task_ids):
         task = read_task(store.task(task_id))
-        _place_images(store, task, target)
+        _place_files(store, task, target)
         page = renderer.task(task, before=neighbours[place], after=neighbours[place + 2])
         _write(target / "tasks" / f"{task_id}.html", page)
         rows.append(task.row)
@@ -112,16 +113,18 @@ def _write_run(
     return run, totals, rows
 
 
-def _place_images(store: RunStore, task: TaskView, target: Path) -> None:
+def _place_files(store: RunStore, task: TaskView, target: Path) -> None:
     folder = target / "images" / task.row.task_id
     folder.mkdir(parents=True, exist_ok=True)
     source = store.task(task.row.task_id).folder
     for step in (*task.steps, *([task.final_look] if task.final_look else [])):
         if step.image and step.record.screenshot:
-            place_image(source / step.record.screenshot, folder / step.image)
+            place_file(source / step.record.screenshot, folder / step.image)
+    if task.network.file is not None:
+        place_file(task.network.file, folder / NETWORK_FILE)
 
 
-def place_image(source: Path, target: Path) -> None:
+def place_file(source: Path, target: Path) -> None:
     """Put `source`, if it is there, at `target`: a hard link where the file system allows it, else a copy."""
     if source.is_symlink() or not source.is_file():
         return

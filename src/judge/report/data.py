@@ -17,9 +17,13 @@ from urllib.parse import urlsplit
 import imagesize  # type: ignore[import-untyped]
 
 from judge.report.evidence import VerdictView, verdict_view
+from judge.report.network import NetworkView, network_view
+from judge.results.folders import FoundTask
+from judge.results.ground_truth import Difference, differences_of
+from judge.results.submission import decided_by
 from judge.store import RunStore, TaskStore
-from judge.trajectory.files import read_attempt, read_steps
-from judge.trajectory.record import Attempt
+from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
+from judge.trajectory.record import JUDGED_ENDS, Attempt
 from shared.errors import TrajectoryError
 from shared.files import read_file, read_json
 from shared.models import TASK_ID, ImageScore, Step, TokenUsage, Verdict
@@ -30,7 +34,8 @@ from shared.text import one_line
 RowOutcome = Literal["success", "failure", "unscored", "aborted", "unfinished"]
 OUTCOMES: tuple[RowOutcome, ...] = ("success", "failure", "unscored", "aborted", "unfinished")
 LEVELS = ("easy", "medium", "hard", "unknown")
-_IMAGE = re.compile(r"(?:trajectory|final)/([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
+# Other tools put their images into the folder itself, or into one of any name.
+_IMAGE = re.compile(r"(?:[A-Za-z0-9_-]{1,64}/)?([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
 _IMAGE_STARTS = (b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF")
 _IMAGE_HEAD_BYTES = 65_536
 _MAX_IMAGE_SIDE = 65_535
@@ -70,6 +75,8 @@ class TaskRow:
     scores: tuple[int | None, ...] = ()
     flags: tuple[str, ...] = ()
     attempt: int = 1
+    decided_by: str = ""
+    differences: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,6 +141,7 @@ class TaskView:
     error: str | None = None
     versions: tuple[tuple[str, str], ...] = ()
     earlier_attempts: int = 0
+    network: NetworkView = field(default_factory=NetworkView)
 
     @property
     def judged(self) -> dict[str, str]:
@@ -181,18 +189,18 @@ def read_task(store: TaskStore) -> TaskView:
     try:
         result = _read_result(store)
     except TrajectoryError as error:
-        why, steps, name = str(error), _recorded_steps(store), store.folder.name
+        why, steps, name = str(error), _recorded_steps(store), store.name
         row = TaskRow(name, name, "", "unknown", "unknown", "unfinished", why, steps=len(steps))
         views = tuple(_step_view(store, step) for step in steps)
         return TaskView(row=row, steps=views, error=why, earlier_attempts=earlier_attempts)
-    verdicts = _read_verdicts(store, result)
+    verdicts, differences = _read_verdicts(store, result)
     counted = next((verdict for verdict in verdicts if verdict.counts), None)
     scores = counted.scores if counted else ()
     shown = [step.index for step in result.steps if step.screenshot]
     # Only a record with one entry per screenshot says which score belongs to which.
     score_of = dict(zip(shown, scores, strict=True)) if len(shown) == len(scores) else {}
     return TaskView(
-        row=_row(result, scores),
+        row=replace(_row(result, scores), differences=differences),
         steps=tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps),
         final_look=_step_view(store, result.final_look) if result.final_look else None,
         verdicts=verdicts,
@@ -200,6 +208,7 @@ def read_task(store: TaskStore) -> TaskView:
         error=result.cause,
         versions=tuple(result.versions.items()),
         earlier_attempts=earlier_attempts,
+        network=network_view(store.folder, result),
     )
 
 
@@ -225,6 +234,8 @@ def host_of(url: str) -> str:
 
 
 def _read_result(store: TaskStore) -> Attempt:
+    if isinstance(store, FoundTask):
+        return store.attempt()
     if not (store.folder / "result.json").is_file():
         raise TrajectoryError("no result yet: the attempt is running, was interrupted, or never began")
     return read_attempt(store.folder, source="result.json")
@@ -255,7 +266,8 @@ def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
         why=one_line(why or result.stop_reason, 240),
         stop_reason=result.stop_reason,
         steps=result.steps_taken,
-        max_steps=result.max_steps,
+        # Nobody told the budget of an agent that recorded itself.
+        max_steps=None if result.self_recorded else result.max_steps,
         reference_length=task.reference_length,
         duration_s=duration_s,
         phases=Phases(observe_s, reply_s, act_s, result.judge_s or 0.0, other_s),
@@ -264,29 +276,36 @@ def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
         scores=tuple(score.Score for score in scores),
         flags=tuple(result.flags),
         attempt=result.number,
+        decided_by=decided_by(result),
     )
 
 
-def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[VerdictView, ...]:
-    """The stored verdicts, the one that counts first; without its file it comes from `result.json`."""
+def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[tuple[VerdictView, ...], tuple[Difference, ...]]:
+    """The stored verdicts, the one that counts first, and where they differ from ground truth.
+
+    Without its file, the one that counts comes from `result.json`.
+    """
     counted = result.verdict
+    known: dict[str, Verdict] = {}
     views: list[VerdictView] = []
     for path in sorted((store.folder / "verdicts").glob("*.json")):
         try:
-            verdict = Verdict.model_validate(read_json(path))
+            known[path.stem] = Verdict.model_validate(read_json(path))
         except (OSError, ValueError) as error:
             views.append(VerdictView(path.stem, "unreadable", f"{path.name} cannot be read: {one_line(str(error))}"))
-            continue
+    for judge_id, verdict in {**known, **foreign_verdicts(store.folder)}.items():
         is_same = counted is not None and (counted.outcome, counted.reason, counted.judge) == (
             verdict.outcome,
             verdict.reason,
             verdict.judge,
         )
-        views.append(verdict_view(path.stem, verdict, counts=is_same and not any(view.counts for view in views)))
+        views.append(verdict_view(judge_id, verdict, counts=is_same and not any(view.counts for view in views)))
     if counted is not None and not any(view.counts for view in views):
         name = counted.judge.method if counted.judge else "no judge asked"
         views.append(replace(verdict_view(name, counted, counts=True), is_stored=False))
-    return tuple(sorted(views, key=lambda view: not view.counts))
+    settled = result.stop_reason not in JUDGED_ENDS
+    differences = () if settled else differences_of(result.task.task_id, known)
+    return tuple(sorted(views, key=lambda view: not view.counts)), differences
 
 
 def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) -> StepView:

@@ -90,6 +90,10 @@ class Renderer:
             chart=rates_chart("run", "Which run succeeds more often?", rates),
         )
 
+    def steps(self, **values: Any) -> str:
+        """The page of a step-level scoring (`judge.report.steps`)."""
+        return self._page("steps.html", ("theme.js",), **values)
+
     def live(self) -> tuple[str, str]:
         """The live page and its Content-Security-Policy, which allows connections to its own server only."""
         scripts = ("theme.js", "live.js")

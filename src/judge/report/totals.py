@@ -66,6 +66,9 @@ class Totals:
     scores: dict[str, int]
     flags: dict[str, int]
     by_judge: dict[str, Rate] = field(default_factory=dict)
+    # Of the attempts that the participant ended itself: neither aborted nor over a budget.
+    of_completed: Rate | None = None
+    by_truth: dict[str, Rate] = field(default_factory=dict)
 
     @property
     def cost_per_success(self) -> float | None:
@@ -147,7 +150,9 @@ def totals_of(rows: Sequence[TaskRow], judged: Iterable[Mapping[str, str]] = ())
         retried=sum(row.attempt > 1 for row in rows),
         scores=_scores(rows),
         flags=dict(Counter(flag for row in rows for flag in row.flags)),
+        by_truth=_rates((row.decided_by, row.outcome) for row in rows if row.decided_by),
         by_judge=dict(sorted(by_judge.items())),
+        of_completed=rate_of(row.outcome for row in rows if row.stop_reason == "finished"),
     )
 
 

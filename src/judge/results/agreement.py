@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 
 from judge.results.statistics import Z95, wilson
 from judge.sites import site_of
-from judge.trajectory.files import read_result
+from judge.trajectory.files import foreign_verdicts, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import shown
 from shared.files import read_json, read_text, reason_of
@@ -52,7 +52,7 @@ Row = Mapping[str, str]
 # By task id: the label as it was written, and the groups.
 Labels = Mapping[str, tuple[str, Mapping[str, str]]]
 
-Exclusion = Literal["unscored", "not_executable", "unlabelled", "no_verdict"]
+Exclusion = Literal["unscored", "not_executable", "unlabelled", "no_verdict", "settled"]
 Interval = tuple[float, float]
 
 
@@ -235,14 +235,18 @@ def read_verdicts(results: Path, labels: Labels, *, labels_path: Path, method: s
     for folder in folders:
         for path in sorted((folder / "verdicts").glob("*.json")):
             if method in (None, path.stem, path.stem.rpartition("-")[0]):
-                found.setdefault(path.stem, {})[folder.name] = _verdict(path)
+                found.setdefault(path.stem, {})[folder.name] = read_verdict(path)
+        # Folders of other tools hold the scores of their own evaluators.
+        for judge_id, verdict in foreign_verdicts(folder).items():
+            if method in (None, judge_id):
+                found.setdefault(judge_id, {})[folder.name] = verdict
     if not found:
         which = f"verdict of method {method!a}" if method else "verdict"
         raise ConfigError(
             f"{results}: no {which} for any task of {labels_path}",
             remedy="run wabe score first, and check that the task ids are the same",
         )
-    facts = {folder.name: _facts(folder) for folder in folders}
+    facts = {folder.name: facts_of(folder) for folder in folders}
     return {
         judge_id: [
             pair_of(
@@ -333,7 +337,8 @@ def _word(cell: Any) -> str:
     return "" if cell is None else str(cell)
 
 
-def _verdict(path: Path) -> Verdict:
+def read_verdict(path: Path) -> Verdict:
+    """A verdict's file. Raises `ConfigError`."""
     try:
         return Verdict.model_validate(read_json(path))
     except ValidationError:
@@ -342,7 +347,7 @@ def _verdict(path: Path) -> Verdict:
         raise ConfigError(f"{path}: {reason_of(error)}", remedy="remove it and run wabe score again") from None
 
 
-def _facts(folder: Path) -> dict[str, str]:
+def facts_of(folder: Path) -> dict[str, str]:
     """A task's level and website, where its result names them."""
     try:
         result = read_result(folder)

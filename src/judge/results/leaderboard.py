@@ -26,14 +26,20 @@ _COUNTS: dict[str, Any] = {
     "confidence_interval_95": [0.5],
 }
 _TASK: dict[str, Any] = {
-    **dict.fromkeys(("task_id", "level", "verdict", "stop_reason", "error"), ""),
+    **dict.fromkeys(("task_id", "level", "verdict", "stop_reason", "error", "decided_by"), ""),
+    "flags": [""],
     **dict.fromkeys(("steps_taken", "max_steps"), 1),
     "success": True,
 }
 _BY_LEVEL = dict.fromkeys(get_args(Level), _COUNTS)
 _TEMPLATE: dict[str, Any] = {
     "participants": {"white_agent": ""},
-    "results": [{"winner": "", "detail": {**_COUNTS, "by_level": _BY_LEVEL, "cost_usd": 0.5, "tasks": [_TASK]}}],
+    "results": [
+        {
+            "winner": "",
+            "detail": {**_COUNTS, "by_level": _BY_LEVEL, "cost_usd": 0.5, "judge": {"model": ""}, "tasks": [_TASK]},
+        }
+    ],
 }
 # A query reaches nothing outside memory: no files, no network, no extension to load.
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {

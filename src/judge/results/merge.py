@@ -27,10 +27,13 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
         known = [{**part, "name": ""} for part in parts]
         parts += [part for part in _parts(submission, name) if {**part, "name": ""} not in known]
     first = parts[0]
-    judging = next((part for part in parts if part["judge"]), first)
+    # A shard of tasks with checks alone names their judge, and another one the judge model.
+    judging = next((part for part in parts if part["judge"] and not _is_of_checks(part)), None)
+    judging = judging or next((part for part in parts if part["judge"]), first)
     entries: dict[str, tuple[Mapping[str, Any], str]] = {}
     for part in parts:
-        expected = {"participants": first, "winner": first, "judge": part if _judged_nothing(part) else judging}
+        judge = part if _judged_nothing(part) or _differs_by_truth(part, judging) else judging
+        expected = {"participants": first, "winner": first, "judge": judge}
         for key, other in expected.items():
             if part[key] != other[key]:
                 raise ConfigError(
@@ -93,6 +96,16 @@ def _judged_nothing(part: Mapping[str, Any]) -> bool:
     """Whether a shard holds no verdict of a judge: no task at all, or none that needed one."""
     undecided = ("failure", "unscored", "aborted")
     return not part["judge"] and all(entry.get("verdict") in undecided for entry in part["tasks"])
+
+
+def _is_of_checks(part: Mapping[str, Any]) -> bool:
+    return bool(part["judge"].get("method") == "checks")
+
+
+def _differs_by_truth(part: Mapping[str, Any], judging: Mapping[str, Any]) -> bool:
+    """Whether a shard's tasks were all decided by checks, by the same code, and the other's also by a judge model."""
+    is_same_code = part["judge"].get("code_checksum") == judging["judge"].get("code_checksum")
+    return _is_of_checks(part) and not _is_of_checks(judging) and is_same_code
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

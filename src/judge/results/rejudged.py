@@ -1,49 +1,91 @@
-"""Later verdicts of a run's own judge update the run's results, so that a verdict's file and the results agree.
+"""Later verdicts that count update the run's results, so that a verdict's file and the results agree.
 
-Verdicts of other judges lie beside them under `verdicts/` and change nothing.
+Those are the verdicts of the run's own judge, and those of WebArena-Verified where `truth` puts them first. Verdicts of
+other judges lie beside them under `verdicts/` and change nothing.
 """
 
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from judge.config import RunConfig
+from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
-from judge.results.run_record import judge_id_of, judge_of, outcomes_of
-from judge.results.submission import TaskSummary, build_submission
+from judge.results.run_record import (
+    environment_of,
+    judge_id_of,
+    judge_of,
+    outcomes_of,
+    provenance,
+    settings_checksum,
+)
+from judge.results.submission import TaskSummary, build_submission, decided
 from judge.store import OLDER_RUN_SCHEMAS, RunStore, TaskStore
-from judge.trajectory.files import load_trajectory
+from judge.trajectory.files import load_trajectory, read_attempt
+from judge.trajectory.record import SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json
+from shared.models import JudgeInfo, Verdict
+
+
+def adopt(store: RunStore, config: RunConfig, judge: Judge) -> None:
+    """Make a judge the own one of a self-recorded run that has none yet, if it has decided anything there."""
+    record = store.read_run() or {}
+    if not record.get(SELF_RECORDED) or record.get("judge_id") is not None:
+        return
+    has_decided, judge_ids = False, {}
+    for task in store.tasks():
+        with contextlib.suppress(TrajectoryError):
+            judge_ids[task.name] = judge.judges_of(read_attempt(task.folder).task)[0].id
+            verdict = task.read_verdict(judge_ids[task.name])
+            has_decided = has_decided or (verdict is not None and verdict.outcome != "unscored")
+    if has_decided:
+        settings = config.recorded()
+        own = {"config": settings, "config_checksum": settings_checksum(settings), "judge_model": config.judge_model}
+        store.write_run({**record, **own, "judge_id": judge.id, "judge_ids": judge_ids})
 
 
 def take_over(store: RunStore) -> tuple[str, ...]:
-    """Update `result.json`, `results.json` and `run.json` with the verdicts of the run's own judge.
+    """Update `result.json`, `results.json` and `run.json` with the verdicts that count.
 
     Returns the ids of the tasks whose entry changed. A run without a submission is not finished and stays as it is:
-    `--resume` reads the verdicts. A run of an older version is never rewritten.
+    `--resume` reads the verdicts. A self-recorded one gets its submission here. A run of an older version is never
+    rewritten.
     Raises `ConfigError` when something cannot be read or written.
     """
     record = store.read_run() or {}
     path = store.folder / "results.json"
     listed, is_older = record.get("task_ids"), record.get("schema_version") in OLDER_RUN_SCHEMAS
-    if is_older or not isinstance(record.get("judge_id"), str) or not isinstance(listed, list) or not path.is_file():
+    if is_older or not isinstance(record.get("judge_id"), str) or not isinstance(listed, list):
+        return ()
+    if not path.is_file() and not record.get(SELF_RECORDED):
         return ()
     try:
-        before = read_json(path)
+        before = read_json(path) if path.is_file() else _unjudged(record)
         result = before["results"][0]
-        published = {entry["task_id"]: entry["verdict"] for entry in result["detail"]["tasks"]}
-        summaries = [_judged(store.task(str(name)), judge_id_of(record, str(name))) for name in listed]
+        published = {entry["task_id"]: entry for entry in result["detail"]["tasks"]}
+        deciding = {name: _deciding(store.task(name), record) for name in map(str, listed)}
+        record = {**record, "judge_ids": {n: found for n, found in deciding.items() if found != record["judge_id"]}}
+        summaries = [_judged(store.task(name), judge_id) for name, judge_id in deciding.items()]
         # Compared with the submission, which is written last: the next call completes what a kill interrupted.
-        changed = tuple(one.task.task_id for one in summaries if published.get(one.task.task_id) != one.outcome)
+        changed = tuple(one.task.task_id for one in summaries if _differs(published.get(one.task.task_id), one.entry))
         if changed:
-            judge, provenance = judge_of(summaries), result["detail"]["provenance"]
+            judge = judge_of(summaries)
+            # More tasks may have been recorded since the last submission.
+            is_growing = record.get(SELF_RECORDED)
+            made_with = _provenance(record, summaries, judge) if is_growing else result["detail"]["provenance"]
             if judge:
-                provenance |= {"judge_code_checksum": judge.code_checksum, "prompt_checksum": judge.prompt_checksum}
+                made_with |= {"judge_code_checksum": judge.code_checksum, "prompt_checksum": judge.prompt_checksum}
             made = build_submission(
                 role=result["winner"],
                 participant_ids=before["participants"],
                 results=summaries,
                 judge=judge,
-                provenance=provenance,
+                provenance=made_with,
             )
             info = judge.model_dump(mode="json") if judge else None
-            store.write_run({**record, "outcomes": outcomes_of(summaries), "judge": info})
+            by = decided(one.entry for one in summaries)
+            store.write_run({**record, "outcomes": outcomes_of(summaries), "decided_by": by, "judge": info})
             store.write_submission(made)
     except (OSError, ValueError, KeyError, IndexError, TypeError, WabeError) as error:
         raise ConfigError(
@@ -53,15 +95,50 @@ def take_over(store: RunStore) -> tuple[str, ...]:
     return changed
 
 
+def _unjudged(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in for the submission of a self-recorded run before its first one."""
+    role = next(iter(record["participants"]))
+    return {"participants": {}, "results": [{"winner": role, "detail": {"tasks": []}}]}
+
+
+def _provenance(record: Mapping[str, Any], summaries: list[TaskSummary], judge: JudgeInfo | None) -> dict[str, Any]:
+    tasks = [summary.task for summary in summaries]
+    environment = environment_of(summaries)
+    made = provenance(config=RunConfig(), tasks=tasks, judge=judge, environment=environment, run_id=record["run_id"])
+    return made | {"config_checksum": record["config_checksum"]}
+
+
+def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
+    """Whether a task counts as something else now, or by another verdict; older submissions do not name that."""
+    return published is None or any(published.get(key, entry[key]) != entry[key] for key in ("verdict", "decided_by"))
+
+
+def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
+    """The id of the judge whose verdict counts: WebArena-Verified's newest where `truth` puts it first."""
+    own = judge_id_of(record, task.folder.name)
+    config = record.get("config")
+    truth = config.get("truth", "checks") if isinstance(config, Mapping) else "checks"
+    has_checks = own.startswith("checks-") and bool(read_attempt(task.folder).task.checks)
+    if truth == "judge" or (truth == "checks" and has_checks):
+        return own
+    found = sorted(task.folder.glob("verdicts/webarena_verified-*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return found[-1].stem if found else own
+
+
 def _judged(task: TaskStore, judge_id: str) -> TaskSummary:
     """A task's summary with the current verdict of its own judge, which is on disk before this returns."""
     # Compares digests first: files that were changed since must not be written again with a digest that fits.
     trajectory = load_trajectory(task.folder)
     attempt = trajectory.attempt
-    if attempt is None:
+    if attempt is None or trajectory.is_foreign:
         raise TrajectoryError(f"{task.folder / 'result.json'}: not a result of a wabe run")
     verdict = None if attempt.is_aborted else verdict_on_file(task, judge_id, trajectory)
-    if verdict is not None and verdict.outcome != attempt.outcome:
+    counted = attempt.verdict
+    if verdict is not None and (counted is None or _who(verdict) != _who(counted)):
         attempt = attempt.model_copy(update={"verdict": verdict})
         task.write_result(attempt.to_json())
-    return TaskSummary.of(attempt)
+    return TaskSummary.of(attempt, judge_id)
+
+
+def _who(verdict: Verdict) -> tuple[str, str]:
+    return verdict.outcome, verdict.judge.method if verdict.judge else ""

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from judge.config import RunConfig
-from judge.results.submission import TaskSummary
+from judge.results.submission import TaskSummary, decided
 from judge.scenario.models import Launch, Shard
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
 from judge.trajectory.files import read_attempt
@@ -25,7 +25,9 @@ from shared.text import one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "google-genai", "openai", "pydantic")
 # Settings that change no result: where and how widely a run is spread.
-_NO_RESULT = frozenset({"run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel"})
+_NO_RESULT = frozenset(
+    {"site_restarts", "run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel"}
+)
 # Settings that may differ when a run is resumed, because no verdict depends on them: how fast and with which budget the
 # judge model is called (a verdict that a budget prevented is unscored, and resuming asks again), and what the other
 # compared parts contain already.
@@ -33,6 +35,8 @@ _NOT_COMPARED = frozenset(
     {
         "run_id",
         "participant_ids",
+        # Ports of the runner, which differ each time; `[[sites]]` are compared by their commands.
+        "site_restarts",
         "max_parallel",
         "judge_timeout_s",
         "judge_max_concurrency",
@@ -251,6 +255,7 @@ def end_run(
         # Not before it began, whatever happened to the machine's clock in between.
         "ended_at": max(time.time(), record.get("resumed_at") or record.get("started_at") or 0.0),
         "outcomes": outcomes_of(results),
+        "decided_by": decided(result.entry for result in results),
         "environment": environment_of(results),
         "judge": judge.model_dump(mode="json") if judge else None,
     }
@@ -305,9 +310,11 @@ def environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
 
 
 def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
-    """The judge that the verdicts name; where checks decided some tasks and a model others, the model's judge."""
-    judges = [result.judge for result in results if result.judge]
-    return next((judge for judge in judges if judge.method != "checks"), judges[0] if judges else None)
+    """The judge that the verdicts name; where several methods decided tasks, a model's before ground truth."""
+    order = {"checks": 2, "webarena_verified": 1}
+    return min(
+        (each.judge for each in results if each.judge), key=lambda judge: order.get(judge.method, 0), default=None
+    )
 
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from judge.results.run_record import (
     environment_of,
+    judge_id_of,
     judge_of,
     outcomes_of,
     sha256_of,
@@ -16,7 +17,7 @@ from judge.results.run_record import (
     task_digests,
     task_set_checksum,
 )
-from judge.results.submission import Submission, TaskSummary, build_submission
+from judge.results.submission import Submission, TaskSummary, build_submission, decided
 from judge.store import RunStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
@@ -118,7 +119,9 @@ def _whole_request(run: RunStore, records: Sequence[Mapping[str, Any]]) -> dict[
 def _summaries(shard: RunStore, record: Mapping[str, Any]) -> list[TaskSummary]:
     asked = record["request"]["tasks"]
     try:
-        found = [TaskSummary.of(read_attempt(shard.task(task_id).folder)) for task_id in asked]
+        found = [
+            TaskSummary.of(read_attempt(shard.task(task_id).folder), judge_id_of(record, task_id)) for task_id in asked
+        ]
     except TrajectoryError as error:
         raise ConfigError(f"shard {shard.folder.name}: {error.message}", remedy=_RESTART) from None
     for task_id, summary in zip(asked, found, strict=True):
@@ -210,6 +213,7 @@ def _whole_record(
         "judge_ids": {task_id: judge for record in records for task_id, judge in record["judge_ids"].items()},
         "judge_usage": {"token_usage": spent.usage.model_dump(), "cost_usd": spent.cost_usd},
         "outcomes": outcomes_of(summaries),
+        "decided_by": decided(summary.entry for summary in summaries),
         "environment": environment_of(summaries),
         "judge": judge.model_dump(mode="json") if judge else None,
     }

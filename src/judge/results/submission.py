@@ -19,11 +19,11 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.results.statistics import exact
 from judge.store import MAX_ENTRIES_BYTES, first_of, fit, written_bytes
-from judge.trajectory.record import Attempt
+from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
 from shared.fields import Invalid
 from shared.files import read_json, reason_of
-from shared.models import JudgeInfo, Level, Task, TaskOutcome
+from shared.models import JudgeInfo, Level, Task, TaskOutcome, Truth
 from shared.text import clip
 from shared.validation import validated
 
@@ -59,11 +59,11 @@ class TaskSummary:
     versions: Mapping[str, str]
 
     @classmethod
-    def of(cls, attempt: Attempt) -> Self:
-        """The summary of the attempt that counts."""
+    def of(cls, attempt: Attempt, judge_id: str | None = None) -> Self:
+        """The summary of the attempt that counts; `judge_id` is the task's judge, for attempts without a verdict."""
         return cls(
             task=attempt.task,
-            entry=_entry(attempt),
+            entry=_entry(attempt) | {"decided_by": decided_by(attempt, judge_id)},
             cost_usd=attempt.cost_usd,
             judge=attempt.verdict.judge if attempt.verdict else None,
             versions=attempt.versions,
@@ -73,6 +73,23 @@ class TaskSummary:
     def outcome(self) -> TaskOutcome:
         """What the task counts as."""
         return _outcome(self.entry)
+
+
+def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
+    """What decides the attempt's task, whether or not there is a verdict yet."""
+    method = judge_id.rpartition("-")[0] if judge_id else None
+    if attempt.verdict is not None and attempt.verdict.judge is not None:
+        method = attempt.verdict.judge.method
+    if method == "webarena_verified":
+        return "webarena_verified"
+    # The judge of an offline run is the checks', also for a task that has none.
+    return "checks" if attempt.task.checks and method in (None, "checks") else "judge"
+
+
+def decided(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How many of the task entries were decided by what; those of older files are left out."""
+    counts = Counter(entry.get("decided_by") for entry in entries)
+    return {truth: counts[truth] for truth in get_args(Truth) if counts[truth]}
 
 
 def build_submission(
@@ -186,6 +203,10 @@ def detail_of(
         for level in (*_LEVELS, "unknown")
         if level in present
     }
+    # A rate over verdicts of several kinds never stands alone.
+    by_truth = {
+        truth: counts_of(entry for entry in entries if entry.get("decided_by") == truth) for truth in decided(entries)
+    }
     return {
         **counts,
         "by_level": by_level,
@@ -193,7 +214,9 @@ def detail_of(
         "judge": dict(judge),
         "cost_usd": cost_usd,
         "provenance": dict(provenance),
+        **({SELF_RECORDED: True} if any(SELF_RECORDED in (entry.get("flags") or ()) for entry in entries) else {}),
         "tasks": [_within(entry, MAX_ENTRIES_BYTES // len(entries)) for entry in entries],
+        "by_truth": by_truth,
     }
 
 

@@ -7,12 +7,14 @@ rates. A run of an older version has no digests; that, and other code, is a note
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from judge.judges.checked import OFFLINE
 from judge.judges.factory import code_checksum
 from judge.judges.prompt_set import load_prompts
+from judge.results.folders import FolderStore, problems_of
 from judge.results.run_record import (
     environment_of,
     judge_id_of,
@@ -22,9 +24,10 @@ from judge.results.run_record import (
     sha256_of,
     task_set_checksum,
 )
-from judge.results.submission import TaskSummary, detail_of, total_cost
+from judge.results.submission import TaskSummary, decided, detail_of, total_cost
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import evidence_problems, read_result, read_steps, recorded_pages, with_digests
+from judge.trajectory.network import NETWORK_FILE
 from judge.trajectory.record import RESULT_SCHEMA, Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json
@@ -45,7 +48,12 @@ class Findings(Record):
 
 
 def verify_run(store: RunStore) -> Findings:
-    """Derive everything about a run that can be derived, and compare. Raises `ConfigError` without a `run.json`."""
+    """Derive everything about a run that can be derived, and compare. Raises `ConfigError` without a `run.json`.
+
+    A folder of trajectories that is no run of ours has no digests but those that verdicts name.
+    """
+    if isinstance(store, FolderStore):
+        return _folder(store)
     run = store.read_run()
     if run is None:
         raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
@@ -77,6 +85,12 @@ def verify_run(store: RunStore) -> Findings:
     else:
         mismatches.append("results.json: missing or not a submission: the run is not finished")
     return Findings(tasks=len(ids), mismatches=tuple(mismatches), notes=(*notes, *_versions(run)))
+
+
+def _folder(store: FolderStore) -> Findings:
+    tasks = tuple(store.tasks())
+    note = "no run of ours: its trajectories are read, and verdicts compared with them"
+    return Findings(tasks=len(tasks), mismatches=tuple(chain(*map(problems_of, tasks))), notes=(note,))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -121,18 +135,21 @@ def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummar
             name = "verdict" if key == "outcome" else key
             stored, made = (verdict.model_dump(mode="json", include={key})[key] for verdict in (kept, found))
             problems += _differs(f": {name} of result.json", stored, made)
-    return TaskSummary.of(attempt), problems
+    return TaskSummary.of(attempt, judge_id), problems
 
 
 def _files(folder: Path, recorded: dict[str, Any]) -> Iterator[str]:
-    """Screenshots and snapshots that are missing, changed, or belong to no step."""
+    """Screenshots, snapshots and the network trace where they are missing, changed, or belong to nothing."""
     named = {page[kind] for page in recorded_pages(recorded) for kind in ("screenshot", "snapshot") if page.get(kind)}
+    named |= {recorded["network"]["file"]} if recorded.get("network") else set()
     if outside := [name for name in named if Path(name).is_absolute() or ".." in Path(name).parts]:
         yield f"result.json: {excerpt(outside[0])} points outside its folder"
     elif recorded["schema_version"] == RESULT_SCHEMA:
         yield from evidence_problems(recorded, with_digests(folder, recorded))
     else:
         yield from (f"{name}: missing" for name in sorted(named) if not (folder / name).is_file())
+    if not recorded.get("network") and (folder / NETWORK_FILE).exists():
+        yield f"{NETWORK_FILE}: belongs to no recorded network trace"
     for kind in ("trajectory", "snapshots", "final"):
         for path in sorted((folder / kind).iterdir()) if (folder / kind).is_dir() else ():
             if f"{kind}/{path.name}" not in named:
@@ -174,7 +191,9 @@ def _attempts(folder: Path) -> Iterator[str]:
 def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail: Mapping[str, Any]) -> Iterator[str]:
     tasks, judge = task_set_checksum([summary.task for summary in summaries]), judge_of(summaries)
     settings = settings_checksum(_mapping(run.get("config")))
-    made = {"task_set_checksum": tasks, "config_checksum": settings}
+    made: dict[str, Any] = {"task_set_checksum": tasks, "config_checksum": settings}
+    if run.get("decided_by"):
+        made["decided_by"] = decided(summary.entry for summary in summaries)
     if "request" in run:
         made["request_sha256"] = sha256_of(run["request"])
     for key, value in made.items():
@@ -235,7 +254,8 @@ def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_o
         for counts in (made, *made["by_level"].values()):
             for key in _LATER_COUNTS:
                 del counts[key]
-    for key in made:
+    has_truth = "by_truth" in detail
+    for key in made if has_truth else made.keys() - {"by_truth"}:
         # Older versions counted less.
         if key not in ("tasks", "provenance") and (key in detail or not is_older):
             yield from _differs(f"results.json: {key}", detail.get(key), made[key])
@@ -248,7 +268,7 @@ def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_o
         if found is None:
             yield f"results.json: tasks: {entry['task_id']} is missing"
             continue
-        for key in sorted({*entry, *found}):
+        for key in sorted({*entry, *found} - (set() if has_truth else {"decided_by"})):
             yield from _differs(f"results.json: {entry['task_id']}: {key}", found.get(key), entry.get(key))
     yield from (f"results.json: tasks: {excerpt(str(name))} has no files" for name in by_id)
 

@@ -12,7 +12,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -80,13 +80,20 @@ def child_environ(settings: Settings, *, output_dir: Path, participant_model: st
     return environ
 
 
-@dataclass(frozen=True)
+@dataclass
 class Child:
-    """A started process, in a session of its own, and its log."""
+    """A started process, in a session of its own, and its log. `argv` and `env` are what it was started with."""
 
     name: str
     process: asyncio.subprocess.Process
     log: Path
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(repr=False)
+
+    async def restart(self) -> None:
+        """End it and start it again. Raises `ConfigError` when it cannot be started."""
+        await self.stop()
+        self.process = await _spawn(self.name, self.argv, self.env, self.log)
 
     def crash(self) -> str | None:
         """How it ended by itself, with the last error of its log; `None` while it runs."""
@@ -127,10 +134,14 @@ async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path,
         raise ConfigError(f"{name}: cmd {cmd[:200]!r} cannot be split: {error}", remedy="check its quotes") from None
     if not argv:
         raise ConfigError(f"{name}: cmd is empty", remedy="give a command or leave the key out")
+    return Child(name, await _spawn(name, argv, env, log), log, argv, env)
+
+
+async def _spawn(name: str, argv: Sequence[str], env: Mapping[str, str], log: Path) -> asyncio.subprocess.Process:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as stream:
         try:
-            process = await asyncio.create_subprocess_exec(
+            return await asyncio.create_subprocess_exec(
                 *argv,
                 env=dict(env),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -145,7 +156,6 @@ async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path,
                 f"{name}: cannot start {argv[0][:200]!r}: {error.strerror or error}",
                 remedy="check the cmd in the scenario and that the program is installed",
             ) from None
-    return Child(name, process, log)
 
 
 @asynccontextmanager
@@ -192,13 +202,14 @@ async def _wait_until_all_up(members: Sequence[Member], children: Mapping[str, C
     try:
         async with asyncio.TaskGroup() as group:
             for member in members:
-                group.create_task(_wait_until_up(member, children.get(member.name)))
+                group.create_task(wait_until_up(member, children.get(member.name)))
     except BaseExceptionGroup as errors:
         # Several may fail together; the user can only act on one message.
         raise errors.exceptions[0] from None
 
 
-async def _wait_until_up(member: Member, child: Child | None) -> None:
+async def wait_until_up(member: Member, child: Child | None) -> None:
+    """Wait until a member answers. Raises `ConfigError` when it ends or takes too long."""
     timeout_s = _READY_TIMEOUT_S if child else _RUNNING_TIMEOUT_S
     last = "no answer"
     try:

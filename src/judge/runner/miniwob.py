@@ -10,7 +10,7 @@ from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.runner.launch import Member, child_environ, launched
-from judge.scenario.miniwob import UTTERANCE, MiniwobTask, package_folder, site
+from judge.scenario.miniwob import UTTERANCE, MiniwobTask, package_folder, site_entry
 from judge.sites import NetworkPolicy
 from shared.a2a.serving import listen
 from shared.errors import WabeError
@@ -32,7 +32,7 @@ async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings) -> 
     browser_settings = BrowserSettings.from_config(RunConfig(), settings)
     with listen("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
-    entry = site(port)
+    entry = site_entry(port)
     member = Member(name=entry.name, endpoint=entry.endpoint, cmd=entry.cmd, is_agent=False)
     with TemporaryDirectory(prefix="wabe-") as folder:
         environ = child_environ(settings, output_dir=Path(folder), participant_model=None)

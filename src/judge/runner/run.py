@@ -29,11 +29,12 @@ from judge.results.run_record import (
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
+from judge.runner.restarts import restarts_of
 from judge.runner.shards import on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Progress, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
 from judge.scenario.logins import with_logins
-from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard
+from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
 from judge.scenario.shards import balanced_shards
 from judge.scenario.toml import load_scenario, select
@@ -186,10 +187,18 @@ def _config(
 ) -> tuple[RunConfig, tuple[str, ...]]:
     """The scenario's settings with the options applied, and a note for each that a foreign judge would reject."""
     config = scenario.config.model_dump(exclude_unset=True, exclude={"run_id"})
+    if secrets := scenario.config.secrets:
+        where = f"{scenario.path}: [config], key 'secrets'"
+        config["secrets"] = tuple(resolved(text, settings.environ, where) for text in secrets)
     foreign = () if is_ours else [name for name in settings_of_the_host(scenario.config) if config.pop(name, None)]
     notes = tuple(
         f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."
         for name in foreign
+    )
+    notes += tuple(
+        f"Note: site {site.name} is not restarted: that needs a judge that is started here."
+        for site in scenario.sites
+        if site.restart and not is_ours
     )
     # The judge copies them into the submission.
     config["participant_ids"] = {agent.role: agent.agentbeats_id for agent in scenario.participants}
@@ -334,6 +343,7 @@ async def _play(
     async with (
         launched(plan.members, scenario_dir=scenario_dir, environ=environ, logs=logs) as children,
         shown_logs(children if options.show_logs else (), console),
+        restarts_of(plan.scenario.sites if plan.store else (), children) as restarts,
     ):
         if options.serve_only:
             addresses = ", ".join(f"{member.name} at {member.endpoint}" for member in plan.members)
@@ -345,13 +355,20 @@ async def _play(
                 emit: Sink = FirstTasks(progress)
                 return await request_assessment(
                     plan.members[-1].endpoint,
-                    plan.request,
+                    _with(plan.request, restarts),
                     uploads.sink(emit) if uploads else emit,
                     auth_token=settings.auth_token,
                 )
         finally:
             # Before the children are stopped: afterwards all of them have ended.
             crashes += [crash for child in children if (crash := child.crash())]
+
+
+def _with(request: str, restarts: dict[str, str]) -> str:
+    """The request with the addresses at which sites are restarted."""
+    body = json.loads(request)
+    body["config"] |= {"site_restarts": restarts} if restarts else {}
+    return json.dumps(body, ensure_ascii=False, allow_nan=False)
 
 
 def _unusable(error: UnusableParticipant, plan: Plan, options: RunOptions, logs: Path) -> WabeError:

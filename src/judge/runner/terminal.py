@@ -26,6 +26,7 @@ from judge.events import (
 from judge.results.submission import counts_of, incomplete_note
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.store import RunStore
+from judge.trajectory.record import SHARED_STATE
 from shared.checks import NO_CHECKS
 from shared.text import one_line
 
@@ -150,6 +151,8 @@ def print_summary(console: Console, submission: dict[str, Any], store: RunStore 
         if len(failures) > _MAX_FAILURES:
             console.print(f"and {len(failures) - _MAX_FAILURES} more failures", highlight=False)
         console.print(_rates_line(str(result.get("winner", "")), detail), soft_wrap=True)
+        for line in _truth_lines(detail):
+            console.print(line, soft_wrap=True, highlight=False)
         for note, style in (
             (incomplete_note(detail), "bold yellow"),
             ((detail.get("judge") or {}).get("note"), "yellow"),
@@ -180,6 +183,22 @@ def _task_table(tasks: list[dict[str, Any]]) -> Table:
             Text(one_line(str(task.get("reason") or task.get("error") or task.get("stop_reason") or ""), 200)),
         )
     return table
+
+
+def _truth_lines(detail: dict[str, Any]) -> list[Text]:
+    """A rate for each kind of verdict where the run mixes them, and how many tasks found a site that was not reset."""
+    by_truth = detail.get("by_truth") or {}
+    model = (detail.get("judge") or {}).get("model")
+    lines = []
+    for truth, counts in by_truth.items() if len(by_truth) > 1 else ():
+        name = f"judge model {model}" if truth == "judge" and model else truth
+        text = Text(f"  decided by {one_line(name, 100)}: {counts['success_rate']} %")
+        text.append(f", {counts['judged_successes']} of {counts['scored_tasks']} scored tasks")
+        lines.append(text)
+    shared = sum(SHARED_STATE in (task.get("flags") or ()) for task in detail["tasks"])
+    if shared:
+        lines.append(Text(f"  {SHARED_STATE}: {shared} played on a site that was not brought back to its first state"))
+    return lines
 
 
 def _rates_line(role: str, detail: dict[str, Any]) -> Text:

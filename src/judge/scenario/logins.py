@@ -1,7 +1,7 @@
 """What logs the browsers of tasks in: read from the files that a scenario names, and kept to each task's own site.
 
-In a scenario file, a storage state is the path of a file beside it, and a password may be `${NAME}`. In a request both
-are there themselves: a judge reads no file and no variable that a request names.
+In a scenario file, a storage state is the path of a file beside it, and a password may be `${NAME}`. A request holds
+both themselves: a judge reads no file and no variable that a request names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
             return Problem(("http_credentials",), text, "add it to allowed_sites")
     state = task.storage_state
     if isinstance(state, str):
-        return Problem(("storage_state",), "a file's name", "send the content of the file")
+        return Problem(("storage_state",), f"{shown(state)} is not in storage_states", "send the content of the file")
     # Cookies know no ports.
     hosts = {_host_site(origin) for entry in (task.website, *site.allowed) if (origin := _origin_of(entry))}
     remedy = "remove it, or add that site to allowed_sites"

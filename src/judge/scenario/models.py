@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapt
 
 from judge.config import AllowedSites, RunConfig
 from judge.sites import origin_of
-from shared.access import Credentials, DeclaredState
-from shared.checks import MAX_CHECKS, Check
+from shared.access import Credentials, DeclaredState, StateContent
+from shared.checks import MAX_CHECKS, MAX_EXPRESSIONS, Check, expressions_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
 from shared.models import Level, Record, Task
@@ -71,6 +71,12 @@ def _is_task_id(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", value):
         raise Invalid(f"{shown(value)} is not usable", "use 1 to 128 of A-Z a-z 0-9 _ -")
     return value
+
+
+def _has_few_expressions(checks: tuple[Check, ...]) -> tuple[Check, ...]:
+    if (count := len(expressions_of(checks))) > MAX_EXPRESSIONS:
+        raise Invalid(f"{count} different expressions of probes, more than {MAX_EXPRESSIONS}", "read fewer values")
+    return checks
 
 
 def _is_role(value: str) -> str:
@@ -164,15 +170,25 @@ class SiteEntry(_Process):
     """A local website that is started before the agents (a demo shop, a manual).
 
     `static`: nothing that a participant does there outlasts its browser. `reset_url`: a POST brings the site back to
-    its first state. `storage_state` and `http_credentials` are those of each task on the site that has none of its own.
+    its first state; `restart`: starting `cmd` again does. `storage_state` and `http_credentials` are those of each task
+    on the site that has none of its own.
     """
 
     name: Name
     endpoint: Endpoint
     static: bool = False
     reset_url: Url | None = None
+    restart: bool = False
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
+
+    @model_validator(mode="after")
+    def _has_one_way_back(self) -> Self:
+        if self.restart and self.cmd is None:
+            raise Invalid("needs a cmd", "add the command that starts the site, or use reset_url", key="restart")
+        if sum((self.static, self.restart, self.reset_url is not None)) > 1:
+            raise Invalid("more than one of static, reset_url and restart", "keep one", key="restart")
+        return self
 
     @property
     def reset(self) -> str | None:
@@ -189,7 +205,7 @@ class TaskTable(Table):
     level: Level | None = None
     reference_length: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
     key_points: Annotated[tuple[Words, ...], FailFast(), at_most(50)] = ()
-    checks: Annotated[tuple[Check, ...], at_most(MAX_CHECKS)] = ()
+    checks: Annotated[tuple[Check, ...], at_most(MAX_CHECKS), AfterValidator(_has_few_expressions)] = ()
     allowed_sites: AllowedSites = ()
     start_urls: Annotated[tuple[Url, ...], FailFast(), at_most(20)] = ()
     keep_fields: Annotated[tuple[Name, ...], FailFast(), at_most(200)] = ()
@@ -320,6 +336,8 @@ class RequestBody(Table):
     ]
     config: dict[str, Any] = Field(default_factory=dict)
     tasks: Any = None
+    # By the name that tasks use for them.
+    storage_states: Annotated[dict[str, StateContent], at_most(1000)] = Field(default_factory=dict, repr=False)
     launch: Launch | None = None
 
 

@@ -1,7 +1,7 @@
 """The assessment request: the JSON text of one A2A message, both ways."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -18,6 +18,7 @@ from judge.scenario.models import (
     Scenario,
     TaskTable,
 )
+from shared.access import StorageState
 from shared.errors import ConfigError
 from shared.fields import keys_of, remedy_for, shown
 from shared.models import Task
@@ -46,6 +47,7 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
         settings["num_shards"] = settings.pop("num_instances")
     settings = _known(settings, RunConfig, ("config",), warnings)
     config = validated(TypeAdapter(RunConfig), settings, _SOURCE, under=("config",))
+    tasks = tuple(_with_state(task, body.storage_states) for task in tasks)
     for task in tasks:
         if problem := login_problem(task, config.allowed_sites):
             path, said, remedy = problem
@@ -55,6 +57,12 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     return AssessmentRequest(
         participants=body.participants, config=config, tasks=tasks, launch=body.launch, warnings=tuple(warnings)
     )
+
+
+def _with_state(task: Task, states: Mapping[str, StorageState]) -> Task:
+    """The task with the storage state that it names; one that is not in the request is left as a name."""
+    state = task.storage_state
+    return task.model_copy(update={"storage_state": states.get(state, state)}) if isinstance(state, str) else task
 
 
 def request_text(
@@ -79,25 +87,34 @@ def request_text(
                 remedy='add endpoint = "http://127.0.0.1:PORT"',
             )
         endpoints[agent.role] = agent.endpoint
+    extra: dict[str, Any] = {} if launch is None else {"launch": launch.model_dump(mode="json", exclude_defaults=True)}
     body: dict[str, Any] = settings.model_dump(mode="json", exclude_unset=True)
     ids = {agent.role: agent.agentbeats_id for agent in scenario.participants if agent.agentbeats_id}
     if ids and "participant_ids" not in body:
         body["participant_ids"] = ids
     if chosen:
-        body["tasks"] = [task.model_dump(mode="json", exclude_defaults=True) | _logins(task) for task in chosen]
-    extra = {} if launch is None else {"launch": launch.model_dump(mode="json", exclude_defaults=True)}
+        states: dict[str, dict[str, Any]] = {}
+        body["tasks"] = _tasks_text(chosen, states)
+        extra |= {"storage_states": states} if states else {}
     return json.dumps({"participants": endpoints, "config": body, **extra}, ensure_ascii=False, allow_nan=False)
 
 
-def _logins(task: Task) -> dict[str, Any]:
-    """The keys of a task that no dump contains."""
-    state, credentials = task.storage_state, task.http_credentials
-    sent: dict[str, Any] = {}
-    if state is not None:
-        sent["storage_state"] = state if isinstance(state, str) else state.to_json()
-    if credentials:
-        sent["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in credentials]
-    return sent
+def _tasks_text(tasks: Sequence[Task], states: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The tasks with what no dump contains. Storage states go to `states` under a name: many tasks may share one."""
+    names: dict[str, str] = {}
+    tables = []
+    for task in tasks:
+        table = task.model_dump(mode="json", exclude_defaults=True)
+        if isinstance(task.storage_state, StorageState):
+            content = task.storage_state.to_json()
+            table["storage_state"] = names.setdefault(json.dumps(content), f"state-{len(names) + 1}")
+            states[table["storage_state"]] = content
+        if task.http_credentials:
+            table["http_credentials"] = [
+                each.model_dump(mode="json", exclude_defaults=True) for each in task.http_credentials
+            ]
+        tables.append(table)
+    return tables
 
 
 def _read_json(text: str) -> object:

@@ -139,7 +139,7 @@ cmd = "wabe participant {participant} --host 127.0.0.1 --port 9019"
 
 
 def _table(heading: str, values: Mapping[str, Any]) -> str:
-    lines = (f"{key} = {_toml_value(value)}\n" for key, value in values.items())
+    lines = (f"{key} = {toml_value(value)}\n" for key, value in values.items())
     return f"{heading}\n{''.join(lines)}"
 
 
@@ -158,13 +158,13 @@ def _task_toml(task: Task) -> str:
         fields["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in referring]
     for key, value in fields.items():
         if key == "checks":
-            lines += ["checks = [", *(f"  {_toml_value(check)}," for check in value), "]"]
+            lines += ["checks = [", *(f"  {toml_value(check)}," for check in value), "]"]
         else:
-            lines.append(f"{key} = {_toml_value(value)}")
+            lines.append(f"{key} = {toml_value(value)}")
     return "\n".join(lines) + "\n"
 
 
-def _toml_value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """A JSON value in one line of TOML. A key whose value is null is left out: TOML has no null."""
     match value:
         case bool():
@@ -173,10 +173,10 @@ def _toml_value(value: Any) -> str:
             # JSON's escapes are TOML's, but for DEL, which JSON leaves bare.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case Mapping():
-            pairs = (f"{_toml_value(key)} = {_toml_value(item)}" for key, item in value.items() if item is not None)
+            pairs = (f"{toml_value(key)} = {toml_value(item)}" for key, item in value.items() if item is not None)
             return f"{{ {', '.join(pairs)} }}"
         case list() | tuple():
-            return f"[{', '.join(map(_toml_value, value))}]"
+            return f"[{', '.join(map(toml_value, value))}]"
     return str(value)
 
 

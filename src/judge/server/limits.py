@@ -14,8 +14,8 @@ from shared.text import excerpt
 # Pipes to the MCP server, the participant's connection, files, and the connections that pages open through the proxy.
 _DESCRIPTORS_PER_TASK = 32
 _UNLIMITED = 1_000_000
-# They name something on the judge's own machine, where its key is sent, or which run is resumed.
-_HOST_SETTINGS = ("browser_path", "prompts", "judge_base_url", "run_id")
+# They name something on the judge's own machine or network, where its key is sent, or which run is resumed.
+_HOST_SETTINGS = ("browser_path", "prompts", "judge_base_url", "run_id", "site_restarts")
 
 
 def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:

@@ -1,25 +1,38 @@
-"""Reads one trajectory folder: our own runs and the Online-Mind2Web layouts (v1: flat lists; v2: action steps).
+"""Reads one trajectory folder: our own runs, Online-Mind2Web (v1: flat lists; v2: action steps), and other layouts.
 
-Layout source: the official evaluator of Online-Mind2Web (arXiv:2504.01382). It drops the last action of a v2 folder,
+Source of Online-Mind2Web's layouts: its official evaluator (arXiv:2504.01382). It drops the last action of a v2 folder,
 which is the agent's final statement and no fact; so does this reader.
 """
 
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA, from_document, inside, validated
+from judge.trajectory.formats import browser_use, webeval
 from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory, evidence_sha256, first_mistake
 from shared.errors import TrajectoryError
-from shared.files import read_file, read_json, reason_of, sha256_file, sha256_json
-from shared.models import Step, Task
+from shared.files import read_file, read_json, reason_of, sha256_file
+from shared.models import Step, Verdict
 
-V2_SCHEMA = "online-mind2web-v2"
-IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
-M = TypeVar("M", bound=BaseModel)
+
+class _Layout(NamedTuple):
+    """A layout of another tool: the files that tell it, how it is read, and the verdicts that its evaluators left."""
+
+    files: Callable[[Path], list[Path]]
+    load: Callable[[Path], Trajectory]
+    verdicts: Callable[[Path], dict[str, Verdict]]
+
+
+_LAYOUTS = (
+    _Layout(webeval.answer_files, webeval.load, webeval.verdicts),
+    _Layout(browser_use.history_files, browser_use.load, browser_use.verdicts),
+)
 
 
 class _V1(BaseModel):
@@ -46,6 +59,9 @@ class _V2(BaseModel):
 def load_trajectory(folder: Path | str) -> Trajectory:
     """Read a task folder. Raises `TrajectoryError`, which names the file and what is wrong with it."""
     folder = Path(folder)
+    layout = _layout(folder)
+    if layout is not None:
+        return layout.load(folder)
     result = read_result(folder)
     schema = result.get("schema_version")
     if schema == V2_SCHEMA or (schema is None and _is_v2(result.get("action_history"))):
@@ -54,6 +70,24 @@ def load_trajectory(folder: Path | str) -> Trajectory:
     if str(schema).startswith("wabe-"):
         return _load_own(folder, result)
     return _load_v1(folder, result)
+
+
+def is_trajectory(folder: Path) -> bool:
+    """Whether a folder is that of one trajectory, readable or not."""
+    return os.path.lexists(folder / "result.json") or _layout(folder) is not None
+
+
+def foreign_verdicts(folder: Path) -> dict[str, Verdict]:
+    """The verdicts that other evaluators left with a trajectory, by an id like those of our judges."""
+    layout = _layout(folder)
+    return {} if layout is None else layout.verdicts(folder)
+
+
+def _layout(folder: Path) -> "_Layout | None":
+    """The layout of a folder without a `result.json`; `None` for those with one, which are read here."""
+    if os.path.lexists(folder / "result.json"):
+        return None
+    return next((layout for layout in _LAYOUTS if layout.files(folder)), None)
 
 
 def read_result(folder: Path, *, source: str = "") -> dict[str, Any]:
@@ -158,13 +192,21 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
     path = folder / "result.json"
     attempt = Attempt.from_json(result, source=str(path))
     is_digested = result["schema_version"] == RESULT_SCHEMA
-    screenshots = tuple(_inside(folder, step.screenshot) for step in attempt.steps if step.screenshot)
+    screenshots = tuple(inside(folder, step.screenshot) for step in attempt.steps if step.screenshot)
     final_look = attempt.final_look
     others = [step.snapshot for step in attempt.observations] + ([final_look.screenshot] if final_look else [])
     for name in filter(None, others):
-        _inside(folder, name)
-    network = _inside(folder, attempt.network.file) if attempt.network else None
+        inside(folder, name)
     found = with_digests(folder, result)
+    network: Path | None = None
+    missing = attempt.network_missing
+    if attempt.network is not None:
+        network = folder / attempt.network.file
+        if network.parent != folder:
+            raise TrajectoryError(f"{path}: {attempt.network.file[:100]!r} points outside its folder")
+        if found["network"]["sha256"] is None:
+            # Whoever passes a run on may withhold its requests: what needs them is unscored, and the rest is as it was.
+            found["network"], network, missing = result["network"], None, f"{attempt.network.file}: no such file"
     try:
         if is_digested and (problem := next(evidence_problems(result, found), None)):
             raise TrajectoryError(f"{folder}/{problem}", remedy="resume the run to play this task again")
@@ -187,6 +229,7 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
         sha256=sha256,
         is_digested=is_digested,
         network=network,
+        network_missing=missing,
         attempt=attempt,
     )
 
@@ -204,77 +247,38 @@ def _load_v1(folder: Path, result: dict[str, Any]) -> Trajectory:
     images = folder / "trajectory"
     if not images.is_dir():
         raise TrajectoryError(f"{images}: no such folder", remedy="screenshots belong there")
-    document = _validated(_V1, folder, result)
+    if not Path(os.path.realpath(images)).is_relative_to(os.path.realpath(folder)):
+        raise TrajectoryError(f"{images}: points outside its folder")
+    document = validated(_V1, folder, result)
     numbered = [
-        (int(number.group()), image.name, image)
+        (int(number.group()), image.name)
         for image in images.iterdir()
         if image.suffix.lower() in IMAGE_SUFFIXES and (number := re.search(r"\d+", image.name))
     ]
-    return _foreign(
+    return from_document(
         folder,
         result,
         action_history=_texts(document.action_history, "action"),
         thoughts=_texts(document.thoughts, "thought"),
-        screenshots=tuple(image for _, _, image in sorted(numbered)),
+        screenshots=tuple(inside(folder, f"trajectory/{name}") for _, name in sorted(numbered)),
         final_answer=document.final_result_response,
     )
 
 
 def _load_v2(folder: Path, result: dict[str, Any]) -> Trajectory:
-    document = _validated(_V2, folder, result)
+    document = validated(_V2, folder, result)
     steps = document.action_history
-    return _foreign(
+    return from_document(
         folder,
         result,
         action_history=tuple(step.action for step in steps[:-1]),
         thoughts=tuple(step.thought for step in steps if isinstance(step.thought, str)),
-        screenshots=tuple(_inside(folder, f"trajectory/{step.screenshot}") for step in steps),
+        screenshots=tuple(inside(folder, f"trajectory/{step.screenshot}") for step in steps),
         final_answer=document.agent_final_answer,
     )
-
-
-def _foreign(folder: Path, result: Mapping[str, Any], **fields: Any) -> Trajectory:
-    """A trajectory of a foreign layout, with a digest of everything that judges see of it."""
-    task, level, length = result.get("task"), result.get("level"), result.get("reference_length")
-    task_id, points = result.get("task_id"), result.get("scenario_key_points")
-    if not isinstance(task, str) or not task.strip():
-        raise TrajectoryError(f"{folder / 'result.json'}: key 'task' is missing or not a text")
-    known = {
-        "task_id": task_id if isinstance(task_id, str) else folder.name,
-        "website": str(result.get("website") or ""),
-        "task": task,
-        # What other tools write under these keys may mean something else.
-        "level": level if level in ("easy", "medium", "hard") else None,
-        "reference_length": length if isinstance(length, int) and length >= 1 else None,
-        "key_points": tuple(points) if isinstance(points, list) else (),
-    }
-    trajectory = Trajectory(folder=folder, task=_validated(Task, folder, known), **fields)
-    shown = trajectory.model_dump(mode="json", include={"task", "action_history", "thoughts", "final_answer"})
-    try:
-        images = [sha256_file(path) for path in trajectory.screenshots]
-    except OSError as error:
-        raise TrajectoryError(f"{folder}: {error}") from None
-    return trajectory.model_copy(update={"sha256": sha256_json({**shown, "screenshots": images})})
-
-
-def _validated(model: type[M], folder: Path, value: Mapping[str, Any]) -> M:
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        raise TrajectoryError(f"{folder / 'result.json'}: {first_mistake(error)}") from None
 
 
 def _texts(items: tuple[Any, ...] | None, inner: str) -> tuple[str, ...]:
     """A list of texts; of objects in it only the text under `inner`, since an action's object may hold thoughts."""
     texts = [item.get(inner) if isinstance(item, dict) else item for item in items or ()]
     return tuple(text if isinstance(text, str) else json.dumps(text) for text in texts if text is not None)
-
-
-def _inside(folder: Path, relative: str) -> Path:
-    """A file of the trajectory. One outside its folder is refused, or a result could name any file of the host."""
-    target = folder / relative
-    if Path(relative).is_absolute() or ".." in Path(relative).parts:
-        raise TrajectoryError(f"{folder / 'result.json'}: {relative[:100]!r} points outside its folder")
-    if not target.is_file():
-        raise TrajectoryError(f"{target}: no such file")
-    return target

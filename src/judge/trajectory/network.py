@@ -7,14 +7,13 @@ navigated to).
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge.trajectory.record import NetworkTrace, first_mistake
-from judge.trajectory.redaction import Redaction
 from shared.errors import TrajectoryError
 from shared.files import MAX_FILE_BYTES, read_json, reason_of, write_atomic
 from shared.models import Record
@@ -67,13 +66,13 @@ class Har(Record):
 def write_har(
     folder: Path,
     entries: Sequence[Mapping[str, Any]],
-    redaction: Redaction,
+    redacted: Callable[[Mapping[str, Any]], dict[str, Any]],
     *,
     dropped: int = 0,
     versions: Mapping[str, str],
 ) -> NetworkTrace:
-    """Write the entries, redacted, to the folder's `network.har` in one step. Raises `OSError`."""
-    kept = [redaction.entry(entry) for entry in entries]
+    """Write the entries, each of them `redacted`, to the folder's `network.har` in one step. Raises `OSError`."""
+    kept = [redacted(entry) for entry in entries]
     data = _har_bytes(kept, dropped, versions)
     if len(data) > MAX_FILE_BYTES:
         # Redaction makes texts longer, if hardly ever that much.

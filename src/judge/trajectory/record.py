@@ -16,6 +16,8 @@ RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read only: they can be shown, scored and verified, and are never rewritten.
 OLDER_RESULT_SCHEMAS = ("wabe-1",)
 MAX_THOUGHT_CHARS = 4000
+# The flag of evidence that comes from the agent itself: the judge has not seen the browser.
+SELF_RECORDED = "self_recorded"
 SHARED_STATE = "shared_state"
 # Attempts that ended for reasons outside the participant; they count for nothing.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
@@ -27,7 +29,7 @@ _LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
-_EVIDENCE_IF_THERE = ("final_look", "start_urls")
+_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED)
 # What a verdict rests on: neither the verdict itself, nor what is derived from these keys (`action_history`,
 # `thoughts`), nor times. `probes` counts as null, since the values of probes are in the steps, as does `network` where
 # there is none. Keys that came later count where they are there: attempts without them keep the digest that they were
@@ -54,7 +56,8 @@ class Attempt(Record):
     final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
     `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none. `shared_state`: the
     site was not in its first state, or another attempt was played there at the same time. `network_missing` is why
-    there is no network trace.
+    there is no network trace. `self_recorded`: the evidence comes from the agent itself. `participant_usage` is what a
+    foreign layout says that the agent used.
     """
 
     task: Task
@@ -78,6 +81,8 @@ class Attempt(Record):
     shared_state: bool = False
     network: NetworkTrace | None = None
     network_missing: str | None = None
+    self_recorded: bool = False
+    participant_usage: TokenUsage | None = None
 
     @property
     def is_aborted(self) -> bool:
@@ -135,9 +140,9 @@ class Attempt(Record):
 
     @property
     def flags(self) -> list[str]:
-        """`shared_state`, and the flags of all steps (such as `off_site`), each once, in order."""
-        flags = (flag for step in self.observations for flag in step.flags)
-        return [*([SHARED_STATE] if self.shared_state else []), *dict.fromkeys(flags)]
+        """`self_recorded`, `shared_state`, and the flags of all steps (such as `off_site`), each once, in order."""
+        own = [SELF_RECORDED] * self.self_recorded + [SHARED_STATE] * self.shared_state
+        return list(dict.fromkeys([*own, *(flag for step in self.observations for flag in step.flags)]))
 
     def to_json(self) -> dict[str, Any]:
         """The contract's `result.json`, readable by the Online-Mind2Web evaluator (v1).
@@ -157,7 +162,8 @@ class Attempt(Record):
             "agent_final_answer": self.final_answer,
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
             "settle": self.settle,
-            "shared_state": self.shared_state,
+            **({SELF_RECORDED: True} if self.self_recorded else {}),
+            **({"shared_state": True} if self.shared_state else {}),
             **{key: fields[key] for key in _OF_NETWORK},
             "is_aborted": self.is_aborted,
             "attempt": self.number,
@@ -200,6 +206,7 @@ class Attempt(Record):
                     "participant_s": times.get("participant_s", 0.0),
                     "navigations": value.get("navigations", ()),
                     "settle": value.get("settle"),
+                    "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
                     **{key: value.get(key) for key in _OF_NETWORK},
                 }
@@ -227,10 +234,12 @@ class Attempt(Record):
 class Trajectory(Record):
     """An attempt on disk, in whatever layout it was stored: what judges read.
 
-    `screenshots` are absolute paths in step order, without that of the final look, which no model sees. Foreign layouts
-    (Online-Mind2Web v1 and v2) have no step records and no `attempt`: `steps` is empty there. `sha256` is the digest of
+    `screenshots` are absolute paths in step order, without that of the final look, which no model sees. The flat lists
+    of Online-Mind2Web (v1 and v2) have no step records: `steps` is empty there, and `input_images` are files within the
+    folder that belong to the task, as the recorder named them. `attempt` is the whole record; of a foreign layout
+    (`is_foreign`) it holds what is known, and is for display and export only. `sha256` is the digest of
     the evidence as it is on disk; `is_digested` says that its recorder wrote digests as well, and that they match.
-    `network` is the file with the requests; it is `None` where they were not recorded.
+    `network` is the file with the requests, or `network_missing` why there is none.
     """
 
     folder: Path
@@ -238,6 +247,7 @@ class Trajectory(Record):
     action_history: tuple[str, ...]
     thoughts: tuple[str, ...] = ()
     screenshots: tuple[Path, ...] = ()
+    input_images: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
     final_look: Step | None = None
     final_answer: str | None = None
@@ -247,7 +257,9 @@ class Trajectory(Record):
     sha256: str | None = None
     is_digested: bool = False
     network: Path | None = None
+    network_missing: str | None = None
     attempt: Attempt | None = None
+    is_foreign: bool = False
 
     @property
     def observations(self) -> tuple[Step, ...]:

@@ -200,7 +200,7 @@ def _forms(secret: str) -> Iterator[str]:
                 # The first and last characters also hold bits of what is around the secret.
                 start = (0, 2, 3)[before]
                 end = len(coded) - ((before + len(data)) % 3 != 0)
-                yield re.escape(coded[start:end])
+                yield "".join(_any_of(_written(c)) if c in "+/" else c for c in coded[start:end])
 
 
 def _any_of(patterns: Iterable[str]) -> str:

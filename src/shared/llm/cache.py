@@ -88,12 +88,17 @@ class CachedModel:
 
 def request_key(model: str, namespace: str, request: ModelRequest) -> str:
     """SHA-256 over the model, the prompt set and the whole request; images by their own hash."""
-    parts = [
-        part if isinstance(part, str) else [part.media_type, hashlib.sha256(part.data).hexdigest()]
-        for part in request.parts
-    ]
+    lead, parts = (
+        [
+            part
+            if isinstance(part, str)
+            else [part.media_type, part.named_type, part.detail, hashlib.sha256(part.data).hexdigest()]
+            for part in turn
+        ]
+        for turn in (request.lead, request.parts)
+    )
     options = [request.max_output_tokens, request.temperature, request.seed]
-    canonical = json.dumps([model, namespace, request.system, parts, options], ensure_ascii=True)
+    canonical = json.dumps([model, namespace, request.system, lead, parts, options], ensure_ascii=True)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 

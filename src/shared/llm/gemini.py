@@ -48,14 +48,18 @@ class GeminiModel(HTTPModel):
         await self._http.aclose()
 
     async def _ask(self, request: ModelRequest) -> Completion:
-        contents = types.Content(role="user", parts=[_part(part) for part in request.parts])
+        contents = [
+            types.Content(role="user", parts=[_part(part) for part in turn])
+            for turn in (request.lead, request.parts)
+            if turn
+        ]
         config = types.GenerateContentConfig(
             system_instruction=request.system,
             temperature=request.temperature,
             seed=request.seed,
             max_output_tokens=request.max_output_tokens,
         )
-        response = await self._generate([contents], config)
+        response = await self._generate(contents, config)
         candidate = self._candidate(response)
         parts = (candidate.content.parts if candidate.content else None) or []
         text = "".join(part.text for part in parts if part.text and not part.thought)

@@ -5,22 +5,29 @@ from typing import Literal, Protocol
 
 from shared.models import Record, TokenUsage
 
+Detail = Literal["low", "high", "auto"]
 FinishReason = Literal["stop", "length", "blocked", "other"]
 # Awaited before a request is repeated; may raise a `ModelError` instead.
 BeforeRetry = Callable[[], Awaitable[None]]
 
 
 class ImagePart(Record):
-    """An image of a request, as encoded bytes."""
+    """An image of a request, as encoded bytes.
+
+    OpenAI models only: `detail` is how closely they look, `named_type` the media type to name instead of the real one.
+    """
 
     data: bytes
     media_type: str = "image/jpeg"
+    detail: Detail | None = None
+    named_type: str | None = None
 
 
 class ModelRequest(Record):
-    """One call: a system prompt and a user turn of texts and images, in order."""
+    """One call: a system prompt and a user turn of texts and images, in order. `lead` is a user turn before it."""
 
     system: str
+    lead: tuple[str | ImagePart, ...] = ()
     parts: tuple[str | ImagePart, ...]
     max_output_tokens: int | None = None
     temperature: float | None = 0.0

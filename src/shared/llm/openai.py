@@ -117,8 +117,9 @@ class OpenAIModel(HTTPModel):
             self._limit_name: request.max_output_tokens,
         }
         used = {key: value for key, value in options.items() if value is not None and key not in self._refused_names}
-        content = [_part(part) for part in request.parts]
-        messages = [{"role": "system", "content": request.system}, {"role": "user", "content": content}]
+        turns = [[_part(part) for part in turn] for turn in (request.lead, request.parts) if turn]
+        users = [{"role": "user", "content": content} for content in turns]
+        messages = [{"role": "system", "content": request.system}, *users]
         return {"model": self._model, "messages": messages, **used}
 
     def _refusal(self, error: openai.APIStatusError) -> ModelError:
@@ -161,4 +162,8 @@ def _part(part: str | ImagePart) -> dict[str, Any]:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     data = base64.b64encode(part.data).decode("ascii")
-    return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{data}"}}
+    detail = {"detail": part.detail} if part.detail else {}
+    return {
+        "type": "image_url",
+        "image_url": {"url": f"data:{part.named_type or part.media_type};base64,{data}", **detail},
+    }

@@ -23,6 +23,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers from the site's `pages`; a page that is a function writes the answer itself."""
 
     server: "Site"
+    body = b""
 
     def do_GET(self) -> None:
         self.server.seen.append(self.path)
@@ -35,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send(page.encode() if isinstance(page, str) else page)
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.body = self.rfile.read(int(self.headers["Content-Length"]))
         self.do_GET()
 
     def send(self, body: bytes, status: int = 200, **headers: str) -> None:

@@ -131,6 +131,7 @@ def play_episode(
     *actions: Acts,
     closing: Callable[[], Awaitable[None]] | None = None,
     told: list[str] | None = None,
+    loop: Callable[[], asyncio.AbstractEventLoop] = SkippingLoop,
     checks: Sequence[dict[str, Any]] = (),
     **config: Any,
 ) -> EpisodeEnd:
@@ -157,7 +158,7 @@ def play_episode(
         stepped=lambda _: None,
         redaction=Redaction(salt=b"test"),
     )
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+    with asyncio.Runner(loop_factory=loop) as runner:
         end = runner.run(episode.run())
     if told is not None:
         told += participant.told

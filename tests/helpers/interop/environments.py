@@ -26,7 +26,8 @@ def environment(name: str) -> Path:
     The first call makes it, which takes some seconds; a lock or an interpreter that changes makes another. Raises
     `IndexUnreachable`, or `CalledProcessError` when the installation fails for any other reason.
     """
-    lock = _REQUIREMENTS / f"requirements-{name}.lock"
+    # WebArena-Verified's is for users as well.
+    lock = (ROOT if name == "webarena" else _REQUIREMENTS) / f"requirements-{name}.lock"
     digest = hashlib.sha256(lock.read_bytes() + sys.version.encode() + sys.executable.encode()).hexdigest()[:12]
     folder = _CACHE / f"{name}-{digest}"
     _CACHE.mkdir(exist_ok=True)

@@ -1,6 +1,5 @@
 """Scripts for MiniWoB++ tasks, found by the instruction. They know no seed: they read the instruction and the page."""
 
-import math
 import operator
 import re
 from calendar import month_name
@@ -136,12 +135,12 @@ def check_and_enter(play: Play, radio: str, number: str, field: str) -> Moves:
 
 
 def mark_odd_or_even(play: Play) -> Moves:
-    # The wrong rule is that of languages in which -5 % 2 is -1.
+    # Wrongly, the last number is taken for the next one.
     numbers = [node for node in play.all("generic") if re.fullmatch(r"-?\d+", node.text)]
     for number in numbers:
-        is_odd = play.slip(int(number.text) % 2, math.fmod(int(number.text), 2)) == 1
+        value = int(number.text) + play.slip(0, number == numbers[-1])
         row = next(play.page.parents(number))
-        name = "Odd" if is_odd else "Even"
+        name = "Odd" if value % 2 else "Even"
         yield click(next(node for node in play.page.subtree(row) if node.role == "button" and node.name == name))
     yield from submit(play)
 
@@ -221,11 +220,13 @@ def book_flight(play: Play, quality: str, start: str, end: str, month: str, day:
 
 
 def buy_ticket(play: Play, quality: str) -> Moves:
-    """Books the best of the offers listed, or wrongly the second best."""
+    """Books the offer that is best in this respect, or wrongly the second best."""
     offers = [node for node in play.all("button") if node.name.startswith("Book ")]
     durations = [node.text for node in play.all("generic") if re.fullmatch(r"\d+h \d+m", node.text)]
-    values = [offer.name for offer in offers] if quality == "cheapest" else durations
+    values = durations if quality in ("shortest", "longest") else [offer.name for offer in offers]
     ranked = sorted(range(len(offers)), key=lambda at: [int(number) for number in re.findall(r"\d+", values[at])])
+    if quality in ("longest", "most expensive"):
+        ranked.reverse()
     yield click(offers[play.slip(ranked[0], ranked[1])])
 
 
@@ -263,7 +264,7 @@ def focus_field(play: Play, number: str) -> Moves:
 def find_word(play: Play, number: str) -> Moves:
     words = [word.strip(".,") for word in play.all("paragraph")[0].text.split()]
     right = words[int(number) - 1]
-    yield fill(play.all("textbox")[0], play.slip(right, words[int(number)]))
+    yield fill(play.all("textbox")[0], play.slip(right, neighbour(words, right)))
     yield from submit(play)
 
 
@@ -286,12 +287,15 @@ def repeat_letters(play: Play) -> Moves:
 
 
 def complete_text(play: Play, start: str, end: str | None) -> Moves:
-    yield type_slowly(play.all("textbox")[0], start)
+    field = play.all("textbox")[0]
+    yield type_slowly(field, start)
     items = [node for node in play.all("generic") if node.text.startswith(start)]
     right = next(node for node in items if node.text.endswith(end or ""))
     others = [node for node in items if not node.text.endswith(end or "")]
-    # Where there is no other item, what was typed is submitted as it is.
-    yield play.slip(click(right), click(others[0]) if others else press("Escape"))
+    # Where there is no other item, the wrong text is too short.
+    yield play.slip(click(right), click(others[0]) if others else fill(field, start[:-1]))
+    # A list that is still open would cover the button.
+    yield press("Escape")
     yield from submit(play)
 
 
@@ -378,9 +382,20 @@ def search_movies(play: Play, genre: str, director: str, year: str) -> Moves:
     values = {"genre": genre, "director": director, "year": str(int(year) + play.slip(0, 1))}
     values["date"] = values["year"]
     for field in play.all("textbox"):
-        label = (play.label(field) or field.placeholder or "").casefold()
+        label = _label_around(play, field).casefold()
         yield fill(field, next(value for key, value in values.items() if key in label))
     yield from submit(play)
+
+
+def _label_around(play: Play, field: Node) -> str:
+    """The text that stands before or after an empty field, in the same part of the form."""
+    for around in play.page.parents(field):
+        inside = list(play.page.subtree(around))
+        if sum(node.role == "textbox" for node in inside) > 1:
+            break
+        if text := play.page.text_of(around):
+            return text
+    return play.label(field) or field.placeholder or ""
 
 
 def find_contact(play: Play, name: str, what: str) -> Moves:
@@ -484,7 +499,7 @@ SCRIPTS: tuple[tuple[str, Script], ...] = (
     (r"Mark the numbers below as odd or even and press submit when done\.", mark_odd_or_even),
     (r"Find and pick the card with the greatest number, then press submit\.", pick_greatest),
     (r"Book the (cheapest|shortest) one-way flight from: (.+) to: (.+) on (\d\d)/(\d\d)/(\d{4})\.", book_flight),
-    (r"Buy the ticket with the (cheapest|shortest) (?:cost|duration)\.", buy_ticket),
+    (r"Buy the ticket with the (cheapest|most expensive|shortest|longest) (?:cost|duration)\.", buy_ticket),
     (r'Enter "(.*)" into the text field and press Submit\.', enter_text),
     (r'Type "(.*)" in all (upper|lower) case letters in the text input and press Submit\.', enter_in_case),
     (r'Enter the password "(.*)" into both text fields and press submit\.', enter_password),

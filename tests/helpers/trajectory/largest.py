@@ -4,7 +4,8 @@ from helpers.results import JPEG
 from judge.config import MAX_STEPS
 from judge.store import TaskStore, bounded
 from judge.trajectory.record import Attempt
-from shared.models import Action, Outcome, Page, Step, Task
+from shared.checks import MAX_EXPRESSIONS
+from shared.models import Action, Outcome, Page, ProbeValue, Step, Task
 
 LONG = 180_000
 # One byte a character, a JSON escape of six, four bytes of UTF-8, a line break of `steps.jsonl`, no UTF-8 at all.
@@ -28,6 +29,7 @@ def a_largest_step(text: str) -> Step:
         feedback=text,
         flags=(text,) * 100,
         refused=(text,) * 100,
+        probes=(ProbeValue(value=text[:100]),) * MAX_EXPRESSIONS,
     )
 
 

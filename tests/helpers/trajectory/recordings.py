@@ -112,7 +112,7 @@ def recorded_attempt(
     entries = [one.har_entry(number) for number, seen_one in enumerate(seen, 1) for one in seen_one.requests]
     known = {"task_id": "t", "website": f"{SHOP}/", "task": "Do it.", "checks": list(checks), **task}
     played = Task.model_validate(known)
-    write_har(folder, entries, Redaction(salt=b"test", keep=named_fields(played)), versions={})
+    write_har(folder, entries, Redaction(salt=b"test", keep=named_fields(played)).entry, versions={})
     return Trajectory(
         folder=folder,
         task=played,

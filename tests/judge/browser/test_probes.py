@@ -30,7 +30,9 @@ Object.defineProperty(window, "throwing", {{get() {{ throw {{toString: () => "pa
 Object.defineProperty(window, "endless", {{get() {{ for (;;); }}}});
 Error.prepareStackTrace = () => "paid";
 </script>"""
+ASKING = "<button onclick='said.textContent = `said ${confirm(1)}`'>Ask</button><p id=said></p>"
 PAGES: dict[str, HostilePage] = {
+    "/asking": ASKING,
     "/": PLAIN,
     "/lying": LYING,
     "/framed": "<iframe src='/lying'></iframe><p id=total>outer</p>",
@@ -123,6 +125,17 @@ async def test_a_getter_that_does_not_end_costs_its_own_value_only(browser: Play
 
 @pytest.mark.e2e
 @pytest.mark.asyncio(loop_scope="module")
+async def test_a_dialog_that_opens_meanwhile_keeps_its_script(browser: PlaywrightBrowser, site: Site) -> None:
+    await browser.open(f"{site.url}asking", "real-time")
+    page = await browser.observe()
+    (value,) = await browser.probe(page, ["document.querySelector('button').click()"])
+    assert value == ProbeValue(error=NO_ANSWER)
+    await browser.act("browser_handle_dialog", {"accept": True})
+    assert "said true" in (await browser.observe()).snapshot
+
+
+@pytest.mark.e2e
+@pytest.mark.asyncio(loop_scope="module")
 async def test_only_the_document_at_the_top_is_read(browser: PlaywrightBrowser, site: Site) -> None:
     total, reward = await read(browser, f"{site.url}framed", READ, "reward")
     assert (total.value, reward.value) == ("outer", None)
@@ -140,6 +153,13 @@ async def test_a_page_that_came_from_elsewhere_meanwhile_gives_no_value(browser:
 def test_any_answer_of_the_server_gives_as_many_values_as_were_asked_for(answer: str) -> None:
     for text in (answer, f"### Result\n{answer}\n### Ran"):
         assert len(read_values(text, 3)) == 3
+
+
+@given(st.text(max_size=500))
+def test_a_text_is_recorded_whole_or_not_at_all(text: str) -> None:
+    (read,) = read_values(f"### Result\n{json.dumps([{'value': text}])}", 1)
+    assert read == ProbeValue(value=text) or (read.value is None and "600 bytes" in str(read.error))
+    assert read.value is None or len(json.dumps(text, ensure_ascii=False).encode()) <= 600
 
 
 def test_under_a_dialog_that_opened_meanwhile_there_is_no_value() -> None:

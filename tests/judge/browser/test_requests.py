@@ -1,13 +1,18 @@
 """The record of a browser's requests and their answers, with a real browser."""
 
 import asyncio
+import subprocess
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from playwright._impl._driver import compute_driver_executable
 
 from helpers.browser.hostile_site import Handler, hostile_site, never_answers
-from helpers.browser.sessions import a_browser, ref_of
+from helpers.browser.sessions import a_browser, browser_settings, ref_of
+from judge.browser.pool import browser_pool
+from judge.browser.requests import RECORDER, RequestLog
 
 pytestmark = pytest.mark.e2e
 
@@ -111,3 +116,55 @@ async def test_requests_without_an_answer_sockets_and_new_tabs_are_recorded() ->
 
 def _path(entry: dict[str, Any]) -> str:
     return str(urlsplit(entry["request"]["url"]).path)
+
+
+async def test_nothing_is_recorded_where_that_is_turned_off() -> None:
+    with hostile_site(PAGES) as site:
+        async with a_browser(record_network=False) as browser:
+            await browser.open(site.url)
+            await browser.observe()
+            assert not list(browser.folder.glob("requests*"))
+
+
+async def test_the_next_task_begins_with_an_empty_record() -> None:
+    with hostile_site(PAGES) as site:
+        async with browser_pool(browser_settings(), is_guarded=False) as pool:
+            for path in ("", "tab"):
+                async with pool.browser(None) as browser:
+                    await browser.open(site.url + path)
+                    traffic = browser.traffic()
+                    assert traffic is not None
+                    assert traffic.entries[0]["request"]["url"] == site.url + path
+
+
+FLOOD = """
+    const { default: record } = require(process.argv[1]);
+    const context = new (require("events"))();
+    const page = Object.assign(new (require("events"))(), { context: () => context });
+    const request = (n, size) => ({
+        url: () => `http://a/${n}`, method: () => "POST", resourceType: () => "fetch", isNavigationRequest: () => false,
+        serviceWorker: () => null, frame: () => ({ parentFrame: () => null, url: () => "http://a/" }),
+        headers: () => ({ "x-long": "h".repeat(10000) }), postDataBuffer: () => Buffer.from("b".repeat(size)),
+    });
+    (async () => {
+        await record({ page });
+        for (let n = 0; n < 12000; n++) context.emit("request", request(n, Number(process.argv[2])));
+    })();"""
+
+
+@pytest.mark.parametrize("size", [1, 100_000, 400_000])
+def test_a_flood_of_requests_is_recorded_within_bounds(tmp_path: Path, size: int) -> None:
+    node, _ = compute_driver_executable()
+    subprocess.run([node, "-e", FLOOD, str(RECORDER), str(size)], cwd=tmp_path, check=True)
+    assert (tmp_path / "requests.jsonl").stat().st_size < 30_000_000
+    traffic = RequestLog(tmp_path).read()
+    assert len(traffic.entries) == 10_000
+    assert traffic.dropped == 1024
+    assert traffic.entries[-1]["request"]["postData"]["_truncated"]
+
+
+def test_a_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
+    line = '{"id": 0, "began": 0, "method": "GET", "url": "http://a/", "type": "fetch"}\n'
+    (tmp_path / "requests.jsonl").write_text(line + '{"id": 0, "answered": 1, "status"')
+    assert [entry["response"]["status"] for entry in RequestLog(tmp_path).read().entries] == [0]
+    assert RequestLog(tmp_path / "none").read().entries == ()

@@ -5,7 +5,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from helpers.results import a_verdict
+from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from judge.commands.app import command_app
 from shared.errors import ConfigError
 from shared.files import write_json
@@ -108,3 +108,39 @@ def test_a_method_without_verdicts_is_refused(app: typer.Typer, table: str) -> N
 def test_a_run_that_is_not_there_is_named(app: typer.Typer, labels: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no run 'r9'"):
         run(app, "--verdicts", "r9", "--labels", labels, "--output-dir", str(tmp_path))
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> str:
+    """A run with a task on which checks and judge differ, and one on which they agree."""
+    store = a_finished_run(tmp_path, *(a_result(f"t{n}", verdict=None) for n in range(2)))
+    checks = JUDGE.model_copy(update={"method": "checks"})
+    failed = {"checks": [{"description": "Oak is chosen", "expected": "oak", "found": "pine\x1b[2J", "passed": False}]}
+    for n, known in enumerate(("failure", "success")):
+        write_verdict_on(store.task(f"t{n}"), "checks-1", a_verdict(known, judge=checks, evidence=failed))
+        write_verdict_on(store.task(f"t{n}"), "webjudge-1", a_verdict(reason="It is done.\nReally."))
+    return str(store.folder)
+
+
+def test_disagreements_with_ground_truth_come_before_the_rates(app: typer.Typer, judged: str) -> None:
+    lines = run(app, judged, "--truth", "checks").splitlines()
+    assert lines[:4] == [
+        "1 disagreement of webjudge-1 with checks",
+        "t0: checks says failure, webjudge-1 says success",
+        "  failed: Oak is chosen, expected oak, found pine [2J",
+        "  judge: It is done. Really.",
+    ]
+    assert "Agreement with checks: webjudge-1" in lines[4]
+
+
+def test_json_against_ground_truth_lists_the_disagreements(app: typer.Typer, judged: str) -> None:
+    value = json.loads(run(app, judged, "--truth", "checks", "--json"))
+    assert (value["truth"], value["judge"], value["overall"]["accuracy"]) == ("checks", "webjudge-1", 0.5)
+    (found,) = value["disagreements"]
+    assert (found["task_id"], found["failed"][0]["description"]) == ("t0", "Oak is chosen")
+
+
+@pytest.mark.parametrize("arguments", [["--truth", "checks"], ["r", "--truth", "checks", "--verdicts", "r"]])
+def test_truth_needs_a_run_and_nothing_else(app: typer.Typer, arguments: list[str]) -> None:
+    with pytest.raises(ConfigError, match="--truth needs a run"):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)

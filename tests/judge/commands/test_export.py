@@ -78,3 +78,21 @@ def test_a_broken_rule_fails_the_check_and_is_named(app: typer.Typer, runs: Path
 def test_a_mistake_is_one_clear_error(app: typer.Typer, runs: Path, arguments: list[str], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         CliRunner().invoke(app, ["export", *arguments, "--output-dir", str(runs)], catch_exceptions=False)
+
+
+def test_a_submission_to_webarena_is_checked_in_its_environment_only(
+    app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WABE_WEBARENA_PYTHON", raising=False)
+    result = CliRunner().invoke(app, ["export", "--format", "webarena-verified", "--validate", str(tmp_path)])
+    assert isinstance(result.exception, ConfigError)
+    assert "WABE_WEBARENA_PYTHON is not set" in str(result.exception)
+
+
+def test_tasks_of_other_benchmarks_are_left_out_of_a_webarena_submission(
+    app: typer.Typer, runs: Path, tmp_path: Path
+) -> None:
+    arguments = ["export", "run-1", "--format", "webarena-verified", "--output-dir", str(runs)]
+    result = CliRunner().invoke(app, [*arguments, "--output", str(tmp_path / "made")])
+    assert result.exit_code == 1
+    assert "left out t1: not a task that was imported from WebArena-Verified" in result.output

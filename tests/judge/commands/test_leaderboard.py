@@ -38,7 +38,8 @@ def test_rows_are_shown_as_a_table(app: typer.Typer, tmp_path: Path) -> None:
 def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
     output = run(app, "leaderboard", "--json", write(tmp_path / "a.json", a_submission()))
     row = {"id": "id-1", "Success Rate": 100.0, "Completed": 1, "# Tasks": 1}
-    assert json.loads(output) == [row | {"Success Rate of All": 100.0, "Complete": True}]
+    known = {"Success Rate of All": 100.0, "Complete": True, "Decided By": "offline", "Recorded By": "judge"}
+    assert json.loads(output) == [row | known]
 
 
 def test_another_query_is_run_by_name(app: typer.Typer, tmp_path: Path) -> None:
@@ -91,3 +92,12 @@ def test_without_duckdb_only_the_leaderboard_is_missing_and_says_how_to_get_it(t
     assert left["leaderboard"].stderr.splitlines() == [
         'error: wabe leaderboard needs DuckDB, which is not installed (pip install "wabe[leaderboard]")'
     ]
+
+
+def test_the_table_says_who_recorded_the_tasks_where_it_was_not_the_judge_alone(
+    app: typer.Typer, tmp_path: Path
+) -> None:
+    ours = write(tmp_path / "a.json", a_submission())
+    theirs = write(tmp_path / "b.json", a_submission(a_result(self_recorded=True), role="agent"))
+    assert "Recorded" not in run(app, "leaderboard", ours)
+    assert "Recorded" in run(app, "leaderboard", ours, theirs)

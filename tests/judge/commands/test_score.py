@@ -143,3 +143,98 @@ def test_a_verdict_of_the_runs_own_judge_goes_into_its_results(tmp_path: Path, s
     summary = json.loads(invoke(finished, "run-1", *on(server)).stdout)
     assert summary["updated"] == ["t1"]
     assert json.loads((finished.folder / "results.json").read_text())["results"][0]["detail"]["success_rate"] == 100.0
+
+
+def asked_for(server: ModelServer, what: str) -> int:
+    return sum(what in json.dumps(call.body["messages"]) for call in server.received)
+
+
+@pytest.fixture
+def wavering(server: ModelServer) -> ModelServer:
+    """The server, deciding success and failure in turns."""
+    decided: list[int] = []
+
+    def waver(received: ModelCall, number: int) -> Any:
+        text = received.body["messages"][1]["content"][0]["text"]
+        if "Did the attempt succeed" not in text and "Was the task done" not in text:
+            return answer(received, number)
+        decided.append(number)
+        return openai_answer(f"Status: {'success' if len(decided) % 2 else 'failure'}")
+
+    server.plan = waver
+    return server
+
+
+def test_repeats_ask_everything_anew_and_report_flips(run: RunStore, wavering: ModelServer) -> None:
+    result = invoke(run, "run-1", *on(wavering), "--repeat", "3", "--limit", "1", "--max-parallel", "1")
+    assert result.exit_code == 0, result.output
+    own = json.loads(result.stdout)["judges"]["webjudge"]["self_agreement"]
+    assert (own["repeats"], own["n"], own["agreement"]) == (3, 1, pytest.approx(1 / 3))
+    assert [(flip["successes"], flip["failures"]) for flip in own["flips"]] == [(2, 1)]
+    assert asked_for(wavering, "List the key points") == 3
+    names = {path.name.partition(".")[2] for path in (run.task("t1").folder / "verdicts").iterdir()}
+    assert names == {"json", "r2.json", "r3.json"}
+
+
+def test_repeats_that_exist_are_kept(run: RunStore, wavering: ModelServer) -> None:
+    first = invoke(run, "run-1", *on(wavering), "--repeat", "2")
+    asked = len(wavering.received)
+    second = invoke(run, "run-1", *on(wavering), "--repeat", "2")
+    assert len(wavering.received) == asked
+    assert (
+        json.loads(first.stdout)["judges"]["webjudge"]["self_agreement"]
+        == (json.loads(second.stdout)["judges"]["webjudge"]["self_agreement"])
+    )
+
+
+def test_judges_are_compared_in_pairs(run: RunStore, server: ModelServer) -> None:
+    result = invoke(run, "run-1", *on(server), "--judges", "webjudge,autonomous@openai:m,offline")
+    assert result.exit_code == 1, result.output  # Without checks, `offline` leaves the tasks unscored.
+    report = json.loads(result.stdout)
+    assert list(report["judges"]) == ["webjudge", "autonomous@openai:m", "offline"]
+    assert [(pair["first"], pair["n"], pair["agreement"]) for pair in report["pairs"]] == [
+        ("webjudge", 2, 1.0),
+        ("webjudge", 0, None),
+        ("autonomous@openai:m", 0, None),
+    ]
+
+
+def test_judges_and_repeats_are_shown_as_tables(run: RunStore, wavering: ModelServer) -> None:
+    arguments = [each for each in on(wavering) if each != "--json"]
+    result = invoke(run, "run-1", *arguments, "--judges", "webjudge,autonomous", "--repeat", "2", "--max-parallel", "1")
+    assert result.exit_code == 0, result.output
+    assert "self-agreement" in result.stdout
+    assert "Pairs of judges" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--judges", "webjuge"], "webjuge"),
+        (["--judges", ","], "names no judge"),
+        (["--judges", "offline,rubric@openai"], "openai"),
+        (["--repeat", "2"], "needs a judge model"),
+    ],
+)
+def test_a_judge_that_cannot_work_is_named_before_any_is_asked(
+    run: RunStore, server: ModelServer, arguments: list[str], named: str
+) -> None:
+    result = invoke(run, "run-1", *arguments)
+    assert isinstance(result.exception, ConfigError)
+    assert named in str(result.exception)
+    assert not server.received
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--method", "webarena_verified"], "--config is missing"),
+        (["--config", "sites.json"], "only"),
+    ],
+)
+def test_the_addresses_of_sites_belong_to_webarenas_evaluator(
+    run: RunStore, arguments: list[str], complaint: str
+) -> None:
+    error = invoke(run, "run-1", *arguments).exception
+    assert isinstance(error, ConfigError)
+    assert complaint in str(error)

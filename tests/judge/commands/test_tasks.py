@@ -1,4 +1,5 @@
 import json
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,12 @@ def test_an_import_is_a_scenario_that_loads(app: typer.Typer, dataset: str, tmp_
     path = tmp_path / "scenario.toml"
     assert "4 tasks" in run(app, "import", dataset, "--output", str(path), "--level", "hard")
     assert [task.task_id for task in load_scenario(path).tasks] == ["t2", "t5", "t8", "t11"]
+
+
+@pytest.mark.parametrize("arguments", [("--tasks", "click-test"), ("--seeds", "0"), ("{dataset}", "click-test")])
+def test_names_and_seeds_are_not_for_other_datasets(app: typer.Typer, dataset: str, arguments: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match="is for miniwob"):
+        run(app, "import", *(each.format(dataset=dataset) for each in arguments))
 
 
 def test_an_import_without_an_output_is_printed(app: typer.Typer, dataset: str) -> None:
@@ -171,3 +178,66 @@ def test_a_task_whose_website_cannot_be_opened_cannot_be_tried(app: typer.Typer,
     output = run(app, "validate", "--try", path, code=2)
     assert output.startswith(f"{path}: task gone cannot be tried: ")
     assert "valid" not in output
+
+
+def test_checks_that_a_recording_cannot_decide_are_mistakes(app: typer.Typer, tmp_path: Path) -> None:
+    check = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"note": "s3cr3t!"}}
+    path = Path(scenario_file(tmp_path, checked("t", "http://shop.test/", check)))
+    text = path.read_text()
+    path.write_text(re.sub(r"^\[config\]$", "[config]\nrecord_network = false", text, count=1, flags=re.MULTILINE))
+    assert "task t: check 1: requests are not recorded: remove record_network = false" in run(
+        app, "validate", str(path), code=2
+    )
+    path.write_text(re.sub(r"^\[config\]$", '[config]\nsecrets = ["s3cr3t!"]', text, count=1, flags=re.MULTILINE))
+    said = run(app, "validate", str(path), code=2)
+    assert "check 1: a value that it expects is listed in secrets" in said
+    assert "s3cr3t!" not in said
+
+
+def test_a_secret_that_is_too_short_is_refused_without_showing_it(app: typer.Typer, tmp_path: Path) -> None:
+    path = Path(scenario_file(tmp_path, a_task()))
+    path.write_text(
+        re.sub(r"^\[config\]$", '[config]\nsecrets = ["xyz"]', path.read_text(), count=1, flags=re.MULTILINE)
+    )
+    said = run(app, "validate", str(path), code=2)
+    assert "secrets" in said
+    assert "3 characters, where a secret has 4 to 1000" in said
+    assert "xyz" not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["webarena-verified"], "--config is missing"),
+        (["--subset", "hard"], "are for webarena-verified"),
+        (["webarena-verified", "--config", "none.json"], "none.json: No such file"),
+    ],
+)
+def test_an_import_of_webarena_needs_the_addresses_of_its_sites(
+    app: typer.Typer, arguments: list[str], complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        run(app, "import", *arguments)
+
+
+def test_an_import_of_webarena_needs_its_environment(
+    app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WABE_WEBARENA_PYTHON", raising=False)
+    config = tmp_path / "sites.json"
+    config.write_text('{"environments": {"__MAP__": {"urls": ["http://127.0.0.1:3030"]}}}')
+    with pytest.raises(ConfigError, match=r"pip install --require-hashes -r requirements-webarena\.lock"):
+        run(app, "import", "webarena-verified", "--config", str(config))
+
+
+def test_a_login_needs_an_account(app: typer.Typer, tmp_path: Path) -> None:
+    config = tmp_path / "sites.json"
+    config.write_text('{"environments": {"__MAP__": {"urls": ["http://127.0.0.1:3030"]}}}')
+    with pytest.raises(ConfigError, match="no site has credentials"):
+        run(app, "login", "--config", str(config), "--output", str(tmp_path / "states"))
+
+
+def test_imported_tasks_that_nobody_can_pass_are_noted(app: typer.Typer, tmp_path: Path) -> None:
+    output = run(app, "validate", scenario_file(tmp_path, a_task("webarena-429"), a_task("webarena-430")))
+    assert "note: task webarena-429 cannot be passed" in output
+    assert "webarena-430" not in output

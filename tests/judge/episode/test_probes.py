@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.episode.scripted import FINISH, ScriptedBrowser, play_episode
+from judge.browser.session import Traffic
 from shared.models import Action, ProbeValue
 
 CLICK = Action(tool="browser_click")
@@ -75,3 +76,12 @@ def test_participants_see_neither_expression_nor_value(tmp_path: Path) -> None:
     play_episode(tmp_path, browser, CLICK, FINISH, checks=[WATCHED], told=told)
     assert len(told) == 2
     assert not any("reward" in text or "87654" in text for text in told)
+
+
+def test_an_attempt_that_the_page_ended_needs_its_network_trace_like_any_other(tmp_path: Path) -> None:
+    class Killed(ScriptedBrowser):
+        def traffic(self) -> Traffic | None:
+            return None
+
+    end = play_episode(tmp_path, Killed(rewards), CLICK, checks=[REWARD], record_network=True)
+    assert (end.stop_reason, end.blame) == ("environment_fault", "browser")

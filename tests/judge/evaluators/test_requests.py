@@ -83,14 +83,14 @@ def test_without_a_trace_the_check_is_undecided_for_the_reason_that_was_recorded
     trajectory = recorded_attempt(tmp_path, [CHECK], order()).model_copy(update={"network": None})
     (assertion,) = CheckEvaluator().evaluate(trajectory)
     assert assertion.passed is None
-    assert "no requests were recorded" in assertion.found
+    assert "no recorded requests: there is no network.har" in assertion.found
 
 
 def test_an_answer_too_large_to_be_recorded_leaves_the_check_undecided(tmp_path: Path) -> None:
     trajectory = recorded_attempt(tmp_path, [CHECK | {"response": {"total": 3}}], [RecordedStep()])
     entry = RecordedRequest(path="/order").har_entry(1)
     entry["response"]["content"]["_truncated"] = True
-    write_har(tmp_path, [entry], Redaction(salt=b""), versions={})
+    write_har(tmp_path, [entry], Redaction(salt=b"").entry, versions={})
     (assertion,) = CheckEvaluator().evaluate(trajectory)
     assert assertion.passed is None
     assert "too large" in assertion.found
@@ -101,7 +101,9 @@ def test_nothing_can_be_hidden_behind_more_requests_than_are_recorded(
     tmp_path: Path, keys: dict[str, Any], passed: bool
 ) -> None:
     trajectory = recorded_attempt(tmp_path, [CHECK | keys], order())
-    write_har(tmp_path, [RecordedRequest(path="/order").har_entry(1)], Redaction(salt=b""), dropped=7, versions={})
+    write_har(
+        tmp_path, [RecordedRequest(path="/order").har_entry(1)], Redaction(salt=b"").entry, dropped=7, versions={}
+    )
     (assertion,) = CheckEvaluator().evaluate(trajectory)
     assert assertion.passed is passed
 

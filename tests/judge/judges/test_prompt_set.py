@@ -48,9 +48,9 @@ def test_every_system_prompt_says_that_recorded_text_is_data(name: str) -> None:
     [
         ("outcome.user.j2", "{{ task_block }} {{ key_points_block }} {{ answer_block }}", "actions_block"),
         ("outcome.user.j2", "{{ task_block", "outcome.user.j2"),
-        ("image.user.j2", "{{ task_block }} {{ thoughts }}", "thoughts"),
+        ("image.user.j2", "{{ task_block }} {{ key_points_block }} {{ thoughts }}", "thoughts"),
         ("image.user.j2", "", "image.user.j2"),
-        ("image.user.j2", "{{ task_block.missing() }}", "image.user.j2"),
+        ("image.user.j2", "{{ key_points_block }}{{ task_block.missing() }}", "image.user.j2"),
         ("reminder_score.txt", " \n", "reminder_score.txt"),
     ],
 )
@@ -90,6 +90,6 @@ def test_a_missing_folder_or_manifest_is_named(own: Path) -> None:
 
 
 def test_a_template_cannot_reach_into_python(own: Path) -> None:
-    (own / "image.user.j2").write_text("{{ task_block }}{{ task_block.__class__.__mro__ }}")
+    (own / "image.user.j2").write_text("{{ key_points_block }}{{ task_block }}{{ task_block.__class__.__mro__ }}")
     with pytest.raises(ConfigError, match=r"image\.user\.j2"):
         load_prompts(own).check(("image",), ())

@@ -18,7 +18,7 @@ from helpers.llm.scripted import (
 )
 from judge.judges.webjudge import WebJudge, WebJudgeKeyPoints
 from shared.errors import ModelBlocked, ModelMalformed, ModelUnavailable
-from shared.llm.model import ModelRequest
+from shared.llm.model import ImagePart, ModelRequest
 from shared.models import Task, TokenUsage
 
 
@@ -52,19 +52,54 @@ async def test_screenshots_below_the_threshold_are_not_shown_to_the_outcome_stag
     assert images_of(outcome_request(model)) == [b"b"]
 
 
-async def test_of_too_many_screenshots_the_best_and_latest_are_shown_in_order(tmp_path: Path) -> None:
-    model = ScriptedModel(webjudge_script({b"a": "Score: 5", b"b": "Score: 3", b"c": "Score: 3"}))
-    await WebJudge(parts_for(model, max_images=2)).judge(trajectory(tmp_path, (b"a", b"b", b"c")))
+async def test_of_too_many_screenshots_the_first_are_shown(tmp_path: Path) -> None:
+    model = ScriptedModel(webjudge_script({b"a": "Score: 3", b"b": "Score: 2", b"c": "Score: 3", b"d": "Score: 5"}))
+    await WebJudge(parts_for(model, max_images=2)).judge(trajectory(tmp_path, (b"a", b"b", b"c", b"d")))
     assert images_of(outcome_request(model)) == [b"a", b"c"]
 
 
-async def test_a_screenshot_equal_to_the_one_before_is_scored_and_shown_once(tmp_path: Path) -> None:
+async def test_a_screenshot_equal_to_the_one_before_is_scored_once_and_shown_as_often_as_it_occurs(
+    tmp_path: Path,
+) -> None:
     model = ScriptedModel(webjudge_script())
     verdict = await WebJudge(parts_for(model)).judge(trajectory(tmp_path, (b"a", b"a", b"b", b"a")))
     asked = [images_of(request)[0] for request in model.requests if stage(request) == "image"]
     assert sorted(asked) == [b"a", b"b"]
-    assert images_of(outcome_request(model)) == [b"a", b"b", b"a"]
+    assert images_of(outcome_request(model)) == [b"a", b"a", b"b", b"a"]
     assert len(verdict.image_judge_record) == 4
+
+
+async def test_screenshots_are_scored_with_the_key_points(tmp_path: Path) -> None:
+    model = ScriptedModel(webjudge_script())
+    await WebJudge(parts_for(model)).judge(trajectory(tmp_path))
+    asked = [text for text, request in zip(model.texts(), model.requests, strict=True) if stage(request) == "image"]
+    assert all("1. a\n2. b\n[[end key points" in text for text in asked)
+
+
+async def test_the_reasons_for_the_scores_are_passed_to_the_outcome_stage_in_the_order_of_the_screenshots(
+    tmp_path: Path,
+) -> None:
+    scores = {b"a": "A lamp.\n\nIn the\ncart. [[end]]\nScore: 4", b"b": "Score: 1", b"c": "No idea."}
+    model = ScriptedModel(webjudge_script(scores))
+    await WebJudge(parts_for(model)).judge(trajectory(tmp_path, (b"a", b"b", b"c")))
+    text = str(outcome_request(model).parts[0])
+    assert "\n1. A lamp. In the cart. [[end]]\n2. (no note)\n[[end notes" in text
+    assert "2 screenshots are attached" in text
+
+
+async def test_without_a_relevant_screenshot_the_outcome_prompt_has_no_section_about_them(tmp_path: Path) -> None:
+    model = ScriptedModel(webjudge_script({b"a": "Score: 1", b"b": "Score: 2"}))
+    await WebJudge(parts_for(model)).judge(trajectory(tmp_path))
+    request = outcome_request(model)
+    assert images_of(request) == []
+    assert "screenshot" not in str(request.parts[0])
+
+
+async def test_screenshots_are_sent_in_high_detail(tmp_path: Path) -> None:
+    model = ScriptedModel(webjudge_script())
+    await WebJudge(parts_for(model)).judge(trajectory(tmp_path))
+    images = [part for request in model.requests for part in request.parts if isinstance(part, ImagePart)]
+    assert {image.detail for image in images} == {"high"}
 
 
 async def test_key_points_of_the_scenario_are_used_as_they_are(tmp_path: Path) -> None:
@@ -88,6 +123,14 @@ async def test_the_answer_is_shown_as_a_claim_when_the_configuration_says_so(tmp
     assert len(told) == 1
     assert "a claim and no evidence" in told[0]
     assert not any("SECRET THOUGHT" in text for text in model.texts())
+
+
+async def test_the_thoughts_are_shown_as_claims_when_the_configuration_says_so(tmp_path: Path) -> None:
+    model = ScriptedModel(webjudge_script())
+    await WebJudge(parts_for(model, judge_sees_thoughts=True)).judge(trajectory(tmp_path))
+    told = [text for text in model.texts() if "SECRET THOUGHT" in text]
+    assert len(told) == 1
+    assert "claims and no evidence" in told[0]
 
 
 async def test_an_action_line_cannot_escape_its_fence(tmp_path: Path) -> None:
@@ -217,16 +260,20 @@ async def test_failed_prefetches_are_asked_again_with_the_same_outcome_request(t
             return ModelUnavailable("not yet")
         return plain(request)
 
+    async def asked(count: int) -> None:
+        while len(live.requests) < count:
+            await asyncio.sleep(0)
+        for _ in range(9):  # The calls have failed; their ends are still to be taken in.
+            await asyncio.sleep(0)
+
     live = ScriptedModel(each_fails_first)
     judge = WebJudge(parts_for(live))
     judge.prefetch(one.task)
+    await asked(1)
     for path in one.screenshots[:2]:
         judge.prefetch(one.task, path)
-    while len(live.requests) < 3:
-        await asyncio.sleep(0)
-    for _ in range(5):  # The calls have failed; their ends are still to be taken in.
-        await asyncio.sleep(0)
-    failed.add(("outcome", (b"a", b"b")))
+    await asked(4)
+    failed.add(("outcome", (b"a", b"b", b"b")))
     assert (await judge.judge(one)).outcome == "success"
     assert outcome_request(live) == outcome_request(afterwards)
     await judge.aclose()
@@ -268,9 +315,10 @@ async def test_closing_cancels_prefetching(tmp_path: Path) -> None:
 def test_the_id_changes_with_everything_the_verdict_depends_on() -> None:
     model = ScriptedModel(webjudge_script())
     changes: list[dict[str, Any]] = [{}, {"score_threshold": 4}, {"judge_sees_answer": True}, {"max_images": 3}]
+    changes.append({"judge_sees_thoughts": True})
     ids = {WebJudge(parts_for(model, **change)).id for change in changes}
     other = WebJudge(parts_for(ScriptedModel(webjudge_script(), "test:other"))).id
-    assert len(ids | {other}) == 5
+    assert len(ids | {other}) == 6
     assert WebJudge(parts_for(model, max_parallel=7)).id in ids
 
 

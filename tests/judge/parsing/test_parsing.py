@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.parsing import parse_key_points, parse_score, parse_status
+from judge.parsing import parse_key_points, parse_reason, parse_score, parse_status
 from judge.parsing.key_points import last_json_object
 
 FIELD_DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -461,3 +461,22 @@ def test_the_last_json_object_of_a_reply_is_found_fenced_or_bare() -> None:
     assert last_json_object('{"a": 1}\nCorrected:\n{"a": 2}\nDone {}.') == {"a": 2}
     assert last_json_object('<think>{"a": 1}</think>{"a": "one\ntwo"}') == {"a": "one\ntwo"}
     assert last_json_object("{" * 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("A lamp is in\nthe cart.\n\nScore: 4", "A lamp is in the cart."),
+        ("1. **Reasoning**: The filter is set.\n\n2. **Score**: 5", "The filter is set."),
+        ("<think>Score: 1</think>A page.\n**Final score:** 2", "A page."),
+        ("Score: 3", ""),
+        ("", ""),
+    ],
+)
+def test_the_reason_is_what_a_reply_says_beside_its_score(reply: str, reason: str) -> None:
+    assert parse_reason(reply) == reason
+
+
+@given(st.text(max_size=300))
+def test_a_reason_is_one_line_whatever_the_reply(text: str) -> None:
+    assert len(parse_reason(text).splitlines()) <= 1

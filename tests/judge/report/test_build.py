@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
-from judge.report.build import place_image, write_comparison, write_report
+from judge.report.build import place_file, write_comparison, write_report
 from judge.report.data import read_task
 from judge.report.pages import Renderer
 from judge.store import RunStore
@@ -184,7 +185,7 @@ def test_each_page_allows_only_its_own_script_and_style(run: RunStore, tmp_path:
 
 def test_an_image_is_linked_and_not_copied_on_one_file_system(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"x")
-    place_image(tmp_path / "a.png", tmp_path / "b.png")
+    place_file(tmp_path / "a.png", tmp_path / "b.png")
     assert (tmp_path / "a.png").stat().st_ino == (tmp_path / "b.png").stat().st_ino
 
 
@@ -194,12 +195,48 @@ def test_an_image_is_copied_where_links_are_not_possible(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(os, "link", refuse)
     (tmp_path / "a.png").write_bytes(b"x")
-    place_image(tmp_path / "a.png", tmp_path / "b.png")
+    place_file(tmp_path / "a.png", tmp_path / "b.png")
     assert (tmp_path / "b.png").read_bytes() == b"x"
 
 
 def test_a_link_to_another_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"x")
     (tmp_path / "a.png").symlink_to(tmp_path / "secret")
-    place_image(tmp_path / "a.png", tmp_path / "b.png")
+    place_file(tmp_path / "a.png", tmp_path / "b.png")
     assert not (tmp_path / "b.png").exists()
+
+
+@pytest.fixture(params=["finished", "ended_by_page"])
+def mixed(tmp_path: Path, request: pytest.FixtureRequest) -> RunStore:
+    """A run with a task whose checks failed while the judge said success, and one that only the judge decided."""
+    checks = JUDGE.model_copy(update={"method": "checks"})
+    failed = {"description": "Oak is chosen", "expected": "oak", "found": f"pine {HOSTILE}", "passed": False}
+    by_checks = a_verdict("failure", judge=checks, evidence={"checks": [failed]})
+    task = {**TASK.model_dump(), "checks": [{"kind": "page", "url": "/*"}]}
+    checked = a_result(
+        "t1", task=Task.model_validate(task), verdict=by_checks, shared_state=True, stop_reason=request.param
+    )
+    store = a_finished_run(tmp_path / "out", checked, a_result("t2"), judge_id="checks-1")
+    write_verdict_on(store.task("t1"), "webjudge-1", a_verdict(reason=f"It is done. {HOSTILE}"))
+    return store
+
+
+def test_a_disagreement_with_ground_truth_is_linked_and_shown_side_by_side(mixed: RunStore, tmp_path: Path) -> None:
+    index = write_report(mixed, tmp_path / "report").read_text()
+    assert "tasks/t1.html#disagreements" in tags_of(index).addresses
+    assert "tasks/t2.html#disagreements" not in tags_of(index).addresses
+    page = (tmp_path / "report" / "tasks" / "t1.html").read_text()
+    section = page.partition('<section id="disagreements">')[2].partition("</section>")[0]
+    for text in ("checks-1", "Oak is chosen", "Expected: oak", "Found: pine", "webjudge-1", "It is done."):
+        assert text in section
+    assert "alert(1)</script>" not in index + page
+
+
+def test_a_mixed_run_has_a_rate_for_each_kind_of_verdict(mixed: RunStore, run: RunStore, tmp_path: Path) -> None:
+    section = write_report(mixed, tmp_path / "report").read_text().partition('<section id="truths">')[2]
+    assert section.index("Checks") < section.index("Judge model")
+    assert 'id="truths"' not in write_report(run, tmp_path / "other").read_text()
+
+
+def test_a_shared_state_is_flagged(mixed: RunStore, tmp_path: Path) -> None:
+    assert "1 task was flagged: the site was not brought back" in write_report(mixed, tmp_path / "report").read_text()

@@ -14,7 +14,7 @@ from shared.models import Action, Outcome, Page, Step, StopReason, Task
 LINES = ["<Search textbox> -> TYPE: tent", "<Search button> -> CLICK", "<page> -> FINISH"]
 
 
-def record(folder: Path, stop_reason: StopReason = "finished") -> Path:
+def record(folder: Path, stop_reason: StopReason = "finished") -> TaskStore:
     """One attempt as the judge stores it."""
     store = TaskStore(folder)
     store.begin()
@@ -35,14 +35,14 @@ def record(folder: Path, stop_reason: StopReason = "finished") -> Path:
     task = Task(task_id=folder.name, website="https://shop.test/", task="Find a tent", reference_length=4)
     result = a_result(task=task, steps=tuple(steps), stop_reason=stop_reason, final_answer="Dome 2")
     store.write_result(result.to_json())
-    return folder
+    return store
 
 
 def test_an_exported_run_reads_back_with_the_same_evidence(tmp_path: Path) -> None:
     source = record(tmp_path / "results" / "t1")
     (exported,) = export_tasks([source], tmp_path / "out")
     assert exported.folder == tmp_path / "out" / "t1"
-    ours, theirs = load_trajectory(source), load_trajectory(exported.folder)
+    ours, theirs = load_trajectory(source.folder), load_trajectory(exported.folder)
     assert [path.read_bytes() for path in theirs.screenshots] == [path.read_bytes() for path in ours.screenshots]
     assert theirs.task == ours.task.model_copy(update={"website": ""})
     assert (theirs.final_answer, theirs.thoughts) == (ours.final_answer, ours.thoughts)
@@ -75,7 +75,7 @@ def test_the_run_itself_is_never_overwritten(tmp_path: Path) -> None:
     source = record(tmp_path / "r" / "t1")
     with pytest.raises(ConfigError, match="holds the run itself"):
         list(export_tasks([source], tmp_path / "r"))
-    assert load_trajectory(source).final_answer == "Dome 2"
+    assert load_trajectory(source.folder).final_answer == "Dome 2"
 
 
 def test_a_folder_that_lacks_its_document_is_invalid(tmp_path: Path) -> None:

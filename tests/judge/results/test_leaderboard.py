@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.results import a_result, a_submission, a_verdict
+from helpers.results import JUDGE, a_result, a_submission, a_verdict
 from judge.results.leaderboard import query_names, rows
 from shared.errors import ConfigError
+from shared.models import Task
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 QUERIES = Path(__file__).parents[3] / "src" / "judge" / "results" / "queries"
@@ -50,7 +51,8 @@ PUBLISHED: dict[str, Any] = {
 }
 
 
-COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete"]
+TASK = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks": [{"kind": "page", "url": "/*"}]}
+COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By", "Recorded By"]
 
 
 def write(folder: Path, documents: dict[str, Any]) -> list[Path]:
@@ -65,8 +67,15 @@ def test_a_submission_is_one_row_with_whole_numbers_whole(tmp_path: Path) -> Non
     files = write(tmp_path, {"ours": a_submission(a_result("a"), a_result("b", stop_reason="max_steps"))})
     columns, found = rows(files)
     assert columns == COLUMNS
-    assert found == [("id-1", 50.0, 1, 2, 50.0, True)]
-    assert [type(value) for value in found[0]] == [str, float, int, int, float, bool]
+    assert found == [("id-1", 50.0, 1, 2, 50.0, True, "offline", "judge")]
+    assert [type(value) for value in found[0]] == [str, float, int, int, float, bool, str, str]
+
+
+def test_a_judge_model_that_took_replies_as_published_is_labelled_with_it(tmp_path: Path) -> None:
+    judge = JUDGE.model_copy(update={"fidelity": "published", "model": "openai:m"})
+    attempt = a_result("a", verdict=a_verdict(judge=judge))
+    files = write(tmp_path, {"ours": a_submission(attempt, judge=judge)})
+    assert rows(files)[1][0][6] == "openai:m (published fidelity)"
 
 
 def test_published_files_of_every_shape_are_read_alone(tmp_path: Path) -> None:
@@ -107,7 +116,7 @@ def test_our_results_leave_the_other_rows_as_they_were(tmp_path: Path) -> None:
     ours = write(tmp_path, {"ours": a_submission(a_result(verdict=a_verdict("failure")), provenance={"a": {"b": 1}})})
     rest = rows(before)[1]
     found = rows([*before, *ours])[1]
-    assert ("id-1", 0.0, 1, 1, 0.0, True) in found
+    assert ("id-1", 0.0, 1, 1, 0.0, True, "offline", "judge") in found
     assert sorted((row for row in found if row[0] != "id-1"), key=str) == sorted(rest, key=str)
 
 
@@ -115,10 +124,10 @@ def test_the_published_example_and_ours_stand_side_by_side(tmp_path: Path) -> No
     example = SHARED / "leaderboard_results_example.json"
     if not example.exists():
         pytest.skip("the published example is not on this machine")
-    row = ("019bb40d-ac4e-7901-8643-78d487103077", 100.0, 3, 3, 100.0, True)
+    row = ("019bb40d-ac4e-7901-8643-78d487103077", 100.0, 3, 3, 100.0, True, None, "judge")
     assert rows([example])[1] == [row]
     ours = write(tmp_path, {"ours": a_submission(a_result(stop_reason="max_steps"))})
-    assert rows([example, *ours])[1] == [row, ("id-1", 0.0, 0, 1, 0.0, True)]
+    assert rows([example, *ours])[1] == [row, ("id-1", 0.0, 0, 1, 0.0, True, "offline", "judge")]
 
 
 def test_levels_are_rows_of_their_own_and_unscored_tasks_rate_nothing(tmp_path: Path) -> None:
@@ -130,7 +139,7 @@ def test_levels_are_rows_of_their_own_and_unscored_tasks_rate_nothing(tmp_path: 
         a_result("e", level=None, stop_reason="environment_fault"),
     ]
     columns, found = rows(write(tmp_path, {"ours": a_submission(*results)}), "by_level")
-    assert columns == ["id", "Level", "Success Rate", "Successes", "Scored", "# Tasks", *COLUMNS[-2:]]
+    assert columns == ["id", "Level", "Success Rate", "Successes", "Scored", "# Tasks", *COLUMNS[4:6]]
     assert found == [
         ("id-1", "easy", 50.0, 1, 2, 3, 33.3, False),
         ("id-1", "hard", 100.0, 1, 1, 1, 100.0, True),
@@ -158,6 +167,27 @@ def test_older_tasks_that_do_not_make_up_their_files_rate_are_left_out_of_the_le
     ]
 
 
+def test_rates_by_truth_tell_verdicts_of_checks_from_those_of_a_model(tmp_path: Path) -> None:
+    by_checks = a_verdict("failure", judge=JUDGE.model_copy(update={"method": "checks"}))
+    by_evaluator = a_verdict(judge=JUDGE.model_copy(update={"method": "webarena_verified"}))
+    mixed = a_submission(
+        a_result("c", verdict=by_checks, shared_state=True, task=Task.model_validate(TASK)),
+        a_result("w", verdict=by_evaluator),
+        a_result("j"),
+        a_result("k", verdict=a_verdict("unscored")),
+    )
+    files = write(tmp_path, {"mixed": mixed, "old": PUBLISHED["whole"]})
+    columns, found = rows(files, "by_truth")
+    assert columns == ["id", "Decided By", *columns[2:6], "Success Rate of All", "Complete", "Shared State"]
+    assert found == [
+        ("id-1", "checks", 0.0, 0, 1, 1, 0.0, True, 1),
+        ("id-1", "webarena_verified", 100.0, 1, 1, 1, 100.0, True, 0),
+        ("id-1", "judge", 100.0, 1, 1, 2, 50.0, False, 0),
+    ]
+    overall = {row[0]: row[6] for row in rows(files)[1]}
+    assert (overall["id-1"], overall["w1"]) == ("checks, offline, webarena_verified", None)
+
+
 def test_the_platforms_own_joining_of_shards_is_read(tmp_path: Path) -> None:
     shards = [a_submission(a_result(f"t{n}", level="easy")) for n in range(2)]
     joined = {
@@ -167,7 +197,7 @@ def test_the_platforms_own_joining_of_shards_is_read(tmp_path: Path) -> None:
     }
     files = write(tmp_path, {"joined": joined})
     assert rows(files, "by_level")[1] == [("id-1", "easy", 100.0, 2, 2, 2, 100.0, True)]
-    assert rows(files)[1] == [("id-1", 100.0, 1, 1, 100.0, True)] * 2
+    assert rows(files)[1] == [("id-1", 100.0, 1, 1, 100.0, True, "offline", "judge")] * 2
 
 
 @pytest.mark.parametrize("role", ["purple", "my agent", "агент", "a/b~c", "$.x", 'say "x"'])
@@ -241,7 +271,7 @@ def test_a_query_that_fails_or_reaches_outside_is_refused(tmp_path: Path, sql: s
 
 def test_an_unknown_query_names_the_bundled_ones() -> None:
     with pytest.raises(
-        ConfigError, match=r"'nope' is neither a bundled query .*known: overall, by_level, cost_per_success"
+        ConfigError, match=r"'nope' is neither a bundled query .*known: overall, by_level, by_truth, cost_per_success"
     ):
         rows([], "nope")
 
@@ -313,7 +343,7 @@ def test_any_further_keys_give_the_row_or_a_named_refusal(extra: dict[str, Any],
     with TemporaryDirectory() as folder:
         files = write(Path(folder), {"odd": submission, "plain": PUBLISHED["whole"]})
         try:
-            found = ("id-1", 100.0, 1, 1, 100.0, True) in rows(files)[1]
+            found = ("id-1", 100.0, 1, 1, 100.0, True, "offline", "judge") in rows(files)[1]
         except ConfigError as error:
             found = "odd.json: " in str(error) or "files do not fit together" in str(error)
     assert found

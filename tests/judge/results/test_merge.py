@@ -9,6 +9,7 @@ from judge.results.merge import merge
 from judge.results.submission import Submission, TaskSummary
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
+from shared.models import Task
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 
@@ -117,3 +118,15 @@ def test_what_does_not_belong_together_is_not_merged(other: Submission, expected
 def test_nothing_cannot_be_merged() -> None:
     with pytest.raises(ConfigError, match="nothing to merge"):
         merge([])
+
+
+def test_a_shard_of_checked_tasks_alone_fits_one_with_a_judge_model() -> None:
+    task = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks": [{"kind": "page", "url": "/*"}]}
+    checks = JUDGE.model_copy(update={"method": "checks"})
+    checked = a_result("c", task=Task.model_validate(task), verdict=a_verdict("failure", judge=checks))
+    shards = [a_submission(checked, judge=checks), a_submission(a_result("j"))]
+    merged = detail(merge(shards))
+    assert (merged["judge"]["method"], list(merged["by_truth"])) == ("webjudge", ["checks", "judge"])
+    of_other_code = a_submission(checked, judge=checks.model_copy(update={"code_checksum": "other"}))
+    with pytest.raises(ConfigError, match="its judge is not that of"):
+        merge([of_other_code, shards[1]])

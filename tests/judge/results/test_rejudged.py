@@ -9,9 +9,12 @@ import pytest
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from judge.judges.factory import code_checksum
 from judge.results.rejudged import take_over
+from judge.results.run_record import settings_checksum
 from judge.results.verify import verify_run
 from judge.store import RunStore
 from shared.errors import ConfigError
+from shared.files import write_json
+from shared.models import Task
 
 # The offline judge has no prompts: its code stands for both.
 OWN = JUDGE.model_copy(update={"code_checksum": code_checksum(), "prompt_checksum": code_checksum()})
@@ -101,3 +104,60 @@ def test_a_submission_that_cannot_be_read_is_named(store: RunStore, broken: str)
     (store.folder / "results.json").write_text(broken)
     with pytest.raises(ConfigError, match=r"results\.json: the verdicts are kept"):
         take_over(store)
+
+
+EVALUATOR = OWN.model_copy(update={"method": "webarena_verified"})
+
+
+def with_truth(store: RunStore, truth: str) -> None:
+    record = read(store.folder / "run.json")
+    record["config"]["truth"] = truth
+    # As a run with this setting would have recorded it.
+    record["config_checksum"] = settings_checksum(record["config"])
+    write_json(store.folder / "run.json", record)
+    submission = read(store.folder / "results.json")
+    submission["results"][0]["detail"]["provenance"]["config_checksum"] = record["config_checksum"]
+    write_json(store.folder / "results.json", submission)
+
+
+def test_a_verdict_of_webarena_verified_counts_before_a_judge_models(store: RunStore) -> None:
+    write_verdict_on(store.task("t1"), "webarena_verified-1", a_verdict("failure", judge=EVALUATOR))
+    assert take_over(store) == ("t1",)
+    assert (detail(store)["success_rate"], detail(store)["by_truth"]["webarena_verified"]["total_tasks"]) == (0.0, 1)
+    run = read(store.folder / "run.json")
+    assert (run["judge_ids"], run["decided_by"]) == (
+        {"t1": "webarena_verified-1"},
+        {"webarena_verified": 1, "judge": 2},
+    )
+    assert verify_run(store).mismatches == ()
+
+
+def test_the_newest_verdict_of_webarena_verified_counts(store: RunStore) -> None:
+    for name, outcome in (("2", "failure"), ("1", "success")):
+        write_verdict_on(store.task("t2"), f"webarena_verified-{name}", a_verdict(outcome, judge=EVALUATOR))
+    take_over(store)
+    assert read(store.folder / "run.json")["judge_ids"] == {"t2": "webarena_verified-1"}
+    assert detail(store)["success_rate"] == 100.0
+
+
+def test_with_the_judge_as_truth_it_changes_nothing(store: RunStore) -> None:
+    with_truth(store, "judge")
+    write_verdict_on(store.task("t1"), "webarena_verified-1", a_verdict("failure", judge=EVALUATOR))
+    before = everything(store)
+    assert take_over(store) == ()
+    assert everything(store) == before
+
+
+@pytest.mark.parametrize(("truth", "rate"), [("checks", 100.0), ("webarena_verified", 0.0)])
+def test_checks_count_before_webarena_verified_unless_that_is_the_truth(
+    tmp_path: Path, truth: str, rate: float
+) -> None:
+    checks = OWN.model_copy(update={"method": "checks"})
+    task = {"task_id": "t1", "website": "https://example.org/", "task": "x", "checks": [{"kind": "page", "url": "/*"}]}
+    attempt = a_result("t1", task=Task.model_validate(task), verdict=a_verdict(judge=checks))
+    store = a_finished_run(tmp_path, attempt, judge_id="checks-1")
+    with_truth(store, truth)
+    write_verdict_on(store.task("t1"), "webarena_verified-1", a_verdict("failure", judge=EVALUATOR))
+    take_over(store)
+    assert detail(store)["success_rate"] == rate
+    assert verify_run(store).mismatches == ()

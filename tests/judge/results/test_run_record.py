@@ -1,18 +1,21 @@
 """What a result was made with."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.config import RunConfig
-from judge.results.run_record import package_versions, provenance, settings_checksum, task_set_checksum
+from judge.results.run_record import begin_run, package_versions, provenance, settings_checksum, task_set_checksum
+from judge.store import RunStore
 from shared.models import Task
 
 TASKS = [Task(task_id=f"t{n}", website="https://shop.test/", task=f"Do {n}.") for n in range(5)]
 
 
 def checksum(**settings: object) -> str:
-    return settings_checksum(RunConfig.model_validate(settings).model_dump(mode="json"))
+    return settings_checksum(RunConfig.model_validate(settings).recorded())
 
 
 @given(st.permutations(TASKS))
@@ -50,3 +53,14 @@ def test_the_block_names_run_shard_and_checksums() -> None:
     assert block["shard"] == {"index": 1, "of": 3}
     assert block["environment"] == {"browser": "Chromium 1"}
     assert block["task_set_checksum"] == task_set_checksum(TASKS)
+
+
+def test_secrets_are_recorded_nowhere(tmp_path: Path) -> None:
+    config, store = RunConfig(secrets=("s3cr3t!",)), RunStore(tmp_path, "run-1")
+    store.create()
+    begin_run(store, config=config, tasks=TASKS, role="white_agent", url="http://x/", judge_id="checks-1")
+    text = (store.folder / "run.json").read_text()
+    assert "s3cr3t!" not in text
+    assert '"record_network": true' in text
+    block = provenance(config=config, tasks=TASKS, judge=None, environment={}, run_id="run-1")
+    assert block["config_checksum"] == checksum()

@@ -7,15 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_result, a_step, a_submission, a_verdict
-from judge.results.submission import Submission, counts_of, result_text
+from judge.results.submission import Submission, TaskSummary, counts_of, result_text
 from judge.trajectory.record import Attempt
+from shared.models import Task, Verdict
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 TASK_KEYS = ["task_id", "task_id_with_timestamp", "website", "task_description", "level", "success", "steps_taken"]
 TASK_KEYS += ["max_steps", "thoughts", "action_history", "screenshots", "error", "verdict", "stop_reason"]
 DETAIL_KEYS = ["success_rate", "successful_tasks", "completed_tasks", "total_tasks", "judged_successes", "scored_tasks"]
 DETAIL_KEYS += ["unscored_tasks", "aborted_tasks", "success_rate_of_all", "is_complete", "by_level"]
-DETAIL_KEYS += ["confidence_interval_95", "judge", "cost_usd", "provenance", "tasks"]
+DETAIL_KEYS += ["confidence_interval_95", "judge", "cost_usd", "provenance", "tasks", "by_truth"]
 
 
 def seventeen() -> list[Attempt]:
@@ -36,7 +37,7 @@ def test_a_submission_has_the_keys_of_the_contract_in_order() -> None:
     assert submission["participants"] == {"white_agent": "id-1"}
     assert list(submission["results"][0]) == ["winner", "detail"]
     assert list(detail(submission)) == DETAIL_KEYS
-    assert list(detail(submission)["tasks"][0]) == [*TASK_KEYS, "reason", "flags", "settle"]
+    assert list(detail(submission)["tasks"][0]) == [*TASK_KEYS, "reason", "flags", "settle", "decided_by"]
 
 
 def test_the_example_of_the_contract_comes_out() -> None:
@@ -133,3 +134,44 @@ def test_counts_of_any_entries_add_up(entries: list[dict[str, Any]]) -> None:
     assert 0 <= counts["successful_tasks"] == counts["completed_tasks"] <= counts["total_tasks"]
     low, high = counts["confidence_interval_95"]
     assert low <= counts["success_rate"] <= high or not counts["scored_tasks"]
+
+
+CHECKED = Task.model_validate(
+    {"task_id": "c", "website": "https://example.org/", "task": "x", "checks": [{"kind": "page", "url": "/*"}]}
+)
+
+
+def by(method: str, outcome: str = "success") -> Verdict:
+    return a_verdict(outcome, judge=JUDGE.model_copy(update={"method": method}))
+
+
+def test_a_mixed_run_has_a_rate_for_each_kind_of_verdict_and_one_over_all() -> None:
+    values = detail(
+        a_submission(
+            a_result("a", task=CHECKED, verdict=by("checks", "failure")),
+            a_result("b", verdict=by("webarena_verified")),
+            a_result("c"),
+            a_result("d", verdict=a_verdict("unscored")),
+        )
+    )
+    rates = {truth: (counts["success_rate"], counts["total_tasks"]) for truth, counts in values["by_truth"].items()}
+    assert rates == {"checks": (0.0, 1), "webarena_verified": (100.0, 1), "judge": (100.0, 2)}
+    assert (values["success_rate"], values["total_tasks"]) == (66.7, 4)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "judge_id", "expected"),
+    [
+        (a_result(task=CHECKED, verdict=by("checks")), None, "checks"),
+        (a_result(task=CHECKED, verdict=by("webjudge")), "checks-1", "judge"),
+        (a_result(verdict=by("webarena_verified")), None, "webarena_verified"),
+        (a_result(task=CHECKED, stop_reason="environment_fault"), "checks-1", "checks"),
+        (a_result(task=CHECKED, stop_reason="environment_fault"), "webjudge-1", "judge"),
+        # The judge of an offline run is the checks' judge for every task.
+        (a_result(verdict=by("checks", "unscored")), "checks-1", "judge"),
+    ],
+)
+def test_what_decides_a_task_is_its_verdict_or_the_judge_that_will_give_it(
+    attempt: Attempt, judge_id: str | None, expected: str
+) -> None:
+    assert TaskSummary.of(attempt, judge_id).entry["decided_by"] == expected

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from helpers.results import JUDGE, a_finished_run, a_result, a_step, a_verdict
+from helpers.results import A_TRACE, JUDGE, a_finished_run, a_result, a_step, a_verdict
 from judge.commands.app import app
 from judge.judges.factory import code_checksum
 from judge.results.verify import verify_run
@@ -25,7 +25,11 @@ def store(tmp_path: Path) -> RunStore:
     return a_finished_run(
         tmp_path,
         a_result(
-            "t1", verdict=a_verdict(judge=judge), versions={"browser": "Chromium 1"}, final_look=a_step(2, line=None)
+            "t1",
+            verdict=a_verdict(judge=judge),
+            versions={"browser": "Chromium 1"},
+            final_look=a_step(2, line=None),
+            network=A_TRACE,
         ),
         a_result("t2", "max_steps", verdict=a_verdict("failure", judge=None)),
         a_result("t3", "environment_fault", steps=(), error="gone", blame="browser"),
@@ -100,6 +104,7 @@ def test_a_change_is_found_and_named(store: RunStore, name: str) -> None:
         "snapshots/step_001.yaml",
         "final/screenshot.jpg",
         "final/snapshot.yaml",
+        "network.har",
         "result.json",
         "steps.jsonl",
         "verdicts/webjudge-1.json",
@@ -110,7 +115,9 @@ def test_a_missing_file_is_found(store: RunStore, name: str) -> None:
     assert mismatches(store)
 
 
-@pytest.mark.parametrize("name", ["trajectory/step_000.jpg", "snapshots/step_001.yaml", "final/screenshot.jpg"])
+@pytest.mark.parametrize(
+    "name", ["trajectory/step_000.jpg", "snapshots/step_001.yaml", "final/screenshot.jpg", "network.har"]
+)
 def test_a_changed_file_is_found(store: RunStore, name: str) -> None:
     path = store.folder / "results" / "t1" / name
     path.write_bytes(path.read_bytes() + b"!")
@@ -120,6 +127,17 @@ def test_a_changed_file_is_found(store: RunStore, name: str) -> None:
 def test_a_file_beside_the_final_look_belongs_to_nothing(store: RunStore) -> None:
     (store.folder / "results" / "t1" / "final" / "more.jpg").write_bytes(b"more")
     assert mismatches(store) == ('results/t1/final/"more.jpg": belongs to no step',)
+
+
+def test_a_network_trace_that_was_not_recorded_is_found(store: RunStore) -> None:
+    (store.folder / "results" / "t2" / "network.har").write_text("{}")
+    assert mismatches(store) == ("results/t2/network.har: belongs to no recorded network trace",)
+
+
+def test_an_attempt_without_a_network_trace_has_the_digest_of_one_from_before_there_were_any() -> None:
+    result = a_result("t1").to_json()
+    before = {key: value for key, value in result.items() if key not in ("network", "network_missing")}
+    assert evidence_sha256(before) == result["trajectory_sha256"]
 
 
 def test_an_attempt_without_a_final_look_has_the_digest_of_one_from_before_there_were_any() -> None:
@@ -166,3 +184,21 @@ def test_the_command_ends_with_1_when_something_does_not_match(store: RunStore, 
     bad = CliRunner().invoke(app, arguments)
     assert bad.exit_code == 1
     assert "success_rate: 99.0 is stored, expected 50.0" in bad.output
+
+
+def test_a_run_that_was_written_before_rates_by_truth_matches(store: RunStore) -> None:
+    def older(value: Any) -> None:
+        del detail(value)["by_truth"]
+        for entry in detail(value)["tasks"]:
+            del entry["decided_by"]
+
+    change(store.folder / "results.json", older)
+    change(store.folder / "run.json", lambda run: run.pop("decided_by"))
+    assert mismatches(store) == ()
+
+
+def test_what_decided_a_task_is_checked(store: RunStore) -> None:
+    change(store.folder / "results.json", lambda value: detail(value)["tasks"][0].update(decided_by="checks"))
+    change(store.folder / "run.json", lambda run: run["decided_by"].update(judge=7))
+    assert any("decided_by" in found for found in mismatches(store) if found.startswith("results.json"))
+    assert any("decided_by" in found for found in mismatches(store) if found.startswith("run.json"))

@@ -170,3 +170,17 @@ def test_a_judges_own_warning_is_repeated(tmp_path: Path) -> None:
 
 def test_the_path_of_the_results_is_given(tmp_path: Path) -> None:
     assert "r1/results.json" in shown(tmp_path)[1].replace("\n", "")
+
+
+def test_a_mixed_run_shows_a_rate_for_each_kind_of_verdict(tmp_path: Path) -> None:
+    counts = {"success_rate": 50.0, "judged_successes": 1, "scored_tasks": 2}
+    one = {"checks": counts}
+    assert "decided by" not in shown(tmp_path, by_truth=one)[1]
+    text = shown(tmp_path, by_truth={**one, "judge": counts}, judge={"model": "openai:o4-mini"})[1]
+    assert "decided by checks: 50.0 %, 1 of 2 scored tasks" in text
+    assert "decided by judge model openai:o4-mini: 50.0 %" in text
+
+
+def test_tasks_on_a_site_that_was_not_reset_are_counted(tmp_path: Path) -> None:
+    (task,) = a_detail()["tasks"]
+    assert "shared_state: 1 played on a site" in shown(tmp_path, tasks=[{**task, "flags": ["shared_state"]}])[1]

@@ -22,6 +22,10 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"kind": "request", "url": "/", "post_data": {"a[": 1}}], "key 'post_data': column 2: not a path into JSON"),
     ([{"kind": "request", "url": "/", "within": "list"}], "key 'within': unknown key"),
     ([{"kind": "probe", "expected": 1}], "key 'expression': missing"),
+    (
+        [{"kind": "probe", "expression": f"x{number}", "expected": 1} for number in range(11)],
+        "key 'checks': 11 different expressions of probes, more than 10",
+    ),
     ([{"kind": "probe", "expression": " ", "expected": 1}], "key 'expression': empty"),
     ([{"kind": "probe", "expression": "x" * 1001, "expected": 1}], "key 'expression': 1001 characters, more than 1000"),
     ([{"kind": "probe", "expression": "x"}], "needs either expected, or min or max"),

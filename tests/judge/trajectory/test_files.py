@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.results import a_result, a_step
+from helpers.results import A_TRACE, a_result, a_step, write_attempt
 from judge import store
 from judge.trajectory.files import load_trajectory, read_steps
 from shared.errors import TrajectoryError
@@ -138,3 +138,36 @@ def test_a_damaged_line_in_the_middle_of_the_steps_is_an_error(tmp_path: Path) -
     path.write_text(f"{line[:30]}\n{line}\n")
     with pytest.raises(TrajectoryError, match="line 1"):
         read_steps(path)
+
+
+def test_the_network_trace_is_a_part_of_the_trajectory(tmp_path: Path) -> None:
+    write_attempt(store.TaskStore(tmp_path), a_result("t1", network=A_TRACE))
+    trajectory = load_trajectory(tmp_path)
+    assert trajectory.network == tmp_path / "network.har"
+    write_attempt(store.TaskStore(tmp_path), a_result("t1"))
+    assert load_trajectory(tmp_path).sha256 != trajectory.sha256
+
+
+def test_a_changed_network_trace_is_named(tmp_path: Path) -> None:
+    write_attempt(store.TaskStore(tmp_path), a_result("t1", network=A_TRACE))
+    (tmp_path / "network.har").write_text('{"log": {"entries": []}}')
+    with pytest.raises(TrajectoryError, match=r"network\.har: not the file that was recorded"):
+        load_trajectory(tmp_path)
+
+
+def test_a_withheld_network_trace_is_named_and_changes_no_digest(tmp_path: Path) -> None:
+    write_attempt(store.TaskStore(tmp_path), a_result("t1", network=A_TRACE))
+    whole = load_trajectory(tmp_path)
+    (tmp_path / "network.har").unlink()
+    trajectory = load_trajectory(tmp_path)
+    assert (trajectory.network, trajectory.network_missing) == (None, "network.har: no such file")
+    assert trajectory.sha256 == whole.sha256
+
+
+def test_a_network_trace_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    write_attempt(store.TaskStore(tmp_path), a_result("t1", network=A_TRACE))
+    result = json.loads((tmp_path / "result.json").read_text())
+    result["network"]["file"] = "../network.har"
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    with pytest.raises(TrajectoryError, match="points outside its folder"):
+        load_trajectory(tmp_path)

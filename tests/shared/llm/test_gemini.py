@@ -49,6 +49,16 @@ async def test_a_request_carries_system_prompt_text_image_and_options() -> None:
     assert received.body["generationConfig"]["seed"] == 7
 
 
+async def test_a_lead_is_a_turn_of_its_own_before_the_others_and_images_keep_their_real_type() -> None:
+    image = ImagePart(data=b"\xff\xd8\xffjpeg", named_type="image/png", detail="high")
+    async with serving(gemini_answer("Hi")) as server:
+        await ask(server, ModelRequest(system="s", lead=("First",), parts=("Then", image)))
+    lead, turn = server.received[0].body["contents"]
+    assert (lead["role"], lead["parts"]) == ("user", [{"text": "First"}])
+    sent = turn["parts"][1]["inlineData"]
+    assert (sent.get("mimeType") or sent.get("mime_type")) == "image/jpeg"
+
+
 async def test_a_completion_has_text_version_and_all_tokens() -> None:
     async with serving(gemini_answer("Hi")) as server:
         completion = await ask(server)

@@ -19,7 +19,7 @@ from shared.models import Task
 ALL = "all"
 PORT = 9182
 # The raw reward once the episode is over; before that, nothing.
-REWARD = "WOB_DONE_GLOBAL ? WOB_RAW_REWARD_GLOBAL : null"
+REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
 # Defined once the episode has begun.
 UTTERANCE = "WOB_UTTERANCE"
 # Pages on which something happens by the wall clock, whatever the participant does.
@@ -66,7 +66,7 @@ class MiniwobTask(NamedTuple):
         return Task(task_id=task_id, website=self.address(), task=utterance, checks=(_SUCCESS,))
 
 
-def site(port: int = PORT) -> SiteEntry:
+def site_entry(port: int = PORT) -> SiteEntry:
     """The site that serves the pages. What an attempt begins is kept in its browser, so the site is static."""
     command = f"python -m judge.scenario.miniwob.site --host 127.0.0.1 --port {port}"
     return SiteEntry(name="miniwob", endpoint=f"http://127.0.0.1:{port}", static=True, cmd=command)

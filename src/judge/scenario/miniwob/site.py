@@ -30,7 +30,7 @@ def create_app(html: Path, names: frozenset[str]) -> Starlette:
 
     async def page(request: Request) -> Response:
         name, seed = request.path_params["name"], request.query_params.get("seed", "")
-        if name not in names or list(request.query_params) != ["seed"] or not is_seed(seed):
+        if name not in names or request.url.query != f"seed={seed}" or not is_seed(seed):
             return PlainTextResponse("No such task.", 404)
         text = await asyncio.to_thread((html / "miniwob" / f"{name}.html").read_text)
         # A page from the browser's cache would not know that it is loaded again.

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from judge.trajectory.files import IMAGE_SUFFIXES, V2_SCHEMA
+from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.models import Record, Step
@@ -133,6 +133,7 @@ def submission(trajectory: Trajectory, reference_length: int | None = None) -> S
     Raises `TrajectoryError` when the schema cannot hold it: aborted, no reference length, a step without a screenshot.
     """
     task, folder = trajectory.task, trajectory.folder
+    steps = trajectory.steps or (trajectory.attempt.steps if trajectory.attempt else ())
     length = reference_length or task.reference_length
     if trajectory.is_aborted:
         raise TrajectoryError(f"{folder}: the attempt was aborted", remedy="run the task again")
@@ -141,20 +142,20 @@ def submission(trajectory: Trajectory, reference_length: int | None = None) -> S
             f"{folder}: unknown human reference length",
             remedy="give reference_length in the scenario, or --dataset with the dataset's file",
         )
-    if not trajectory.steps:
+    if not steps:
         raise TrajectoryError(f"{folder}: no step to submit", remedy="run the task again")
-    last = trajectory.steps[-1]
+    last = steps[-1]
     answer = None if trajectory.final_answer is None else without_surrogates(trajectory.final_answer)
     shown = _NO_ANSWER if answer is None else " ".join(answer.split())
     rows: list[tuple[Step, str | None, str, str | None, str | None]] = [
         (step, _url(step), action_v2(step.outcome.line), "SUCCESS", _thought(step))
-        for step in trajectory.steps
+        for step in steps
         if step.outcome and step.outcome.line and not _is_ending(step)
     ]
     rows.append((last, last.url, f"{_COMPLETE} {shown}".rstrip(), None, _thought(last) if _is_ending(last) else None))
     history, screenshots = [], []
     for index, (step, url, action, status, thought) in enumerate(rows):
-        recorded = _screenshot(trajectory.steps, step, str(folder))
+        recorded = _screenshot(steps, step, str(folder))
         name = f"{index:04d}{PurePosixPath(recorded).suffix.lower()}"
         screenshots.append((recorded, name))
         entry = {"url": url, "action": action, "action_status": status, "thought": thought}
@@ -173,9 +174,11 @@ def submission(trajectory: Trajectory, reference_length: int | None = None) -> S
 def action_v2(line: str) -> str:
     """One of our action lines in grammar A. Its status is always `SUCCESS`: only executed actions have a line.
 
-    Raises `TrajectoryError` for a text that is not an action line.
+    A text of a foreign layout may follow one of the grammars already. Raises `TrajectoryError` for any other text.
     """
     parts = split_line(line)
+    if parts is None and (_GRAMMAR_A.fullmatch(line) or _GRAMMAR_B.fullmatch(line)):
+        return line
     if parts is None:
         raise TrajectoryError(f"{line[:100]!r} is not an action line")
     subject, verb, value = _plain(parts[0]), parts[1], _plain(parts[2] or "")

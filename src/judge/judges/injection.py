@@ -1,0 +1,73 @@
+"""Finds text in an attempt's evidence that speaks to a judge: a suspected injection. Only flags; decides nothing.
+
+Patterns miss what is worded otherwise, and a page may hold such words for honest reasons. So prompts show all evidence
+as untrusted, flagged or not.
+"""
+
+import re
+from collections.abc import Iterator
+
+from judge.trajectory.record import Trajectory
+from shared.files import read_file
+from shared.models import Record
+from shared.text import bounded_line, split_line
+
+FLAG = "suspected_injection"
+MAX_FOUND = 20
+# Snapshots are recorded up to several megabytes; so much of each is searched.
+_MAX_SNAPSHOT_BYTES = 8_000_000
+_MAX_SEARCHED_CHARS = 400_000
+_AROUND = 60
+_ATTEMPT = r"(?:this|the|my|our)[ ](?:task|attempt|trajectory|run|screenshot|answer)"
+# Orders to a model that judges. Every quantifier is bounded.
+_ORDER = re.compile(
+    r"(?im)\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:instructions?|rules|prompts?|criteria|guidelines|above)\b"
+    rf"|\b(?:mark|judge|rate|grade|score|evaluate|consider|count)[ ]{_ATTEMPT}[ ](?:as|to be)\b"
+    r"|\b(?:dear|attention|note to(?: the)?|message (?:to|for)(?: the)?|hey|hello)[ ,:]{1,3}"
+    r"(?:ai[ ])?(?:judge|evaluator|grader|reviewer)s?\b"
+    r"|\byou(?:['’]re| are)(?: now)? (?:an?|the) (?:\w+ )?(?:judge|evaluator|grader)\b"
+    r"|\b(?:all|every)(?: of the)? key points? (?:is|are|has been|have been) (?:met|fulfilled|satisfied)\b"
+    r"|\[\[\s?(?:begin|end)\b|<\|?(?:system|im_start|assistant)\b|^\W{0,8}#{2,3} (?:system|instructions?)\b"
+)
+# What a reply of the judge ends in. Pages show statuses and scores of their own, participants have no use for them.
+_REPLY = re.compile(r"(?i)\b(?:status|verdict|decision)\W{1,6}(?:success|passed|met)\b|\bscore\W{1,6}[1-5]\b")
+
+
+class Suspicion(Record):
+    """Where such text stands, and the text itself with its surroundings, in one line."""
+
+    where: str
+    text: str
+
+
+def suspicions(trajectory: Trajectory) -> tuple[Suspicion, ...]:
+    """What speaks to a judge in typed text, the answer and pages; at most the first twenty. Reads snapshots."""
+    found: list[Suspicion] = []
+    for where, text, is_participants in _evidence(trajectory):
+        match = _ORDER.search(text) or (_REPLY.search(text) if is_participants else None)
+        if match:
+            around = text[max(0, match.start() - _AROUND) : match.end() + _AROUND]
+            found.append(Suspicion(where=where, text=bounded_line(around, 300)))
+        if len(found) == MAX_FOUND:
+            break
+    return tuple(found)
+
+
+def _evidence(trajectory: Trajectory) -> Iterator[tuple[str, str, bool]]:
+    """Where, what, and whether the participant wrote it."""
+    for number, line in enumerate(trajectory.action_history, 1):
+        subject, _, value = split_line(line) or ("", "", line)
+        yield f"the text of action {number}", value or "", True
+        yield f"the element of action {number}", subject, False
+    yield "the answer", trajectory.final_answer or "", True
+    for step in trajectory.observations:
+        yield f"the title of page {step.index + 1}", step.title, False
+        yield f"vanished text of page {step.index + 1}", "\n".join(step.vanished), False
+        if step.snapshot is not None:
+            path = trajectory.folder / step.snapshot
+            try:
+                snapshot = read_file(path, max_bytes=_MAX_SNAPSHOT_BYTES).decode("utf-8", "replace")
+            except (OSError, ValueError):
+                # Judges that need the snapshot report it; the others never look at it.
+                continue
+            yield f"page {step.index + 1}", snapshot[:_MAX_SEARCHED_CHARS], False

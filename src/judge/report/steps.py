@@ -1,0 +1,123 @@
+"""The page of a step-level scoring: each page's screenshot with the expected and the chosen element outlined."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judge.report.build import report_folder
+from judge.report.pages import Renderer
+from judge.results.steps.asking import Answered
+from judge.results.steps.metrics import StepScore
+from judge.results.steps.reference import Operation
+from shared.files import write_json
+from shared.images import image_size, media_type
+from shared.snapshot import parse_snapshot
+
+# More would be too much for a browser; all of them are in `steps.json`.
+MAX_SHOWN = 1_000
+_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class StepView:
+    """One step: what was expected and what was chosen. Boxes are x, y, width and height in pixels of the image."""
+
+    task_id: str
+    task: str
+    number: int
+    last_action: str
+    image: str | None
+    size: tuple[int, int] | None
+    expected: str
+    chosen: str
+    expected_boxes: tuple[Box, ...]
+    chosen_box: Box | None
+    score: StepScore
+
+
+class StepsReport:
+    """Collects steps as they are answered, and writes the page. Images are written at once, not kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._views: list[StepView] = []
+        self._records: list[dict[str, Any]] = []
+        with report_folder(folder):
+            (folder / "images").mkdir()
+
+    def add(self, answered: Answered, image: bytes | None) -> None:
+        """Take one step."""
+        reference, choice = answered.reference, answered.choice
+        self._records.append(
+            {
+                "task_id": reference.task_id,
+                "index": reference.index,
+                "accepted": reference.accepted,
+                "expected": reference.operation.model_dump(),
+                "choice": choice.model_dump(),
+                "scores": answered.score.model_dump(exclude={"task_id"}),
+                "reply": answered.reply,
+            }
+        )
+        if len(self._views) >= MAX_SHOWN:
+            return
+        self._views.append(_view(answered, image, self._place(answered, image)))
+
+    def _place(self, answered: Answered, image: bytes | None) -> str | None:
+        """Write the screenshot; returns its file name."""
+        kind = media_type(image) if image is not None else None
+        if image is None or kind is None:
+            return None
+        reference = answered.reference
+        name = f"{reference.task_id}_{reference.index:03d}.{_SUFFIXES[kind]}"
+        (self.folder / "images" / name).write_bytes(image)
+        return name
+
+    def write(self, summary: dict[str, Any], *, participant: str, source: str) -> Path:
+        """Write the page and `steps.json`; returns the page."""
+        order = {record["task_id"]: place for place, record in reversed(list(enumerate(self._records)))}
+        self._records.sort(key=lambda record: (order[record["task_id"]], record["index"]))
+        views = sorted(self._views, key=lambda view: (order[view.task_id], view.number))
+        facts = {"participant": participant, "source": source}
+        write_json(self.folder / "steps.json", {**facts, **summary, "results": self._records})
+        page = Renderer().steps(summary=summary, views=views, left_out=len(self._records) - len(views), **facts)
+        path = self.folder / "index.html"
+        path.write_bytes(page.encode("utf-8", "backslashreplace"))
+        return path
+
+
+def _view(answered: Answered, image: bytes | None, name: str | None) -> StepView:
+    reference, choice = answered.reference, answered.choice
+    snapshot = parse_snapshot(reference.snapshot)
+
+    def written(ref: str) -> str:
+        node = snapshot.by_ref(ref)
+        return f'{node.role} "{snapshot.name_of(node)}"'[:200] if node else ref
+
+    def box(ref: str) -> Box | None:
+        node = snapshot.by_ref(ref)
+        return snapshot.boxes[node.position] if node else None
+
+    expected = " or ".join(map(written, reference.accepted)) or "no element"
+    chosen = written(choice.element) if choice.element else ""
+    return StepView(
+        task_id=reference.task_id,
+        task=reference.task,
+        number=reference.index + 1,
+        last_action=reference.history[-1] if reference.history else "",
+        image=name,
+        size=image_size(image) if image is not None else None,
+        expected=f"{expected} -> {_words(reference.operation)}",
+        chosen=choice.complaint or f"{chosen} -> {_words(choice.operation)}",
+        expected_boxes=tuple(found for found in map(box, reference.accepted) if found),
+        chosen_box=box(choice.element) if choice.element else None,
+        score=answered.score,
+    )
+
+
+def _words(operation: Operation | None) -> str:
+    if operation is None:
+        return "nothing"
+    return f"{operation.op}: {operation.value}" if operation.value else operation.op

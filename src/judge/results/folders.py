@@ -1,0 +1,189 @@
+"""Folders of trajectories that are no run of ours, read as if they were one: for reports, checks and exports.
+
+A run says in its `run.json` which tasks it has and whose verdicts count. A folder does not: its tasks are the
+trajectories in it, in name order, and the verdicts of the judge that decided most of them count.
+"""
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from judge.judges.rescoring import find_trajectories, verdict_on_file
+from judge.scenario.sources import dataset_records
+from judge.store import RUN_ID, RunStore, TaskStore, resolve_run
+from judge.trajectory.files import foreign_verdicts, load_trajectory
+from judge.trajectory.foreign import TASK_FILE, usable_id
+from judge.trajectory.formats.webeval import task_id_of
+from judge.trajectory.record import Attempt
+from shared.errors import ConfigError, TrajectoryError
+from shared.files import read_file, reason_of, write_json
+from shared.models import Verdict
+
+# How data sets name the parts of a task, the most telling first.
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "task_id": ("task_id", "id", "annotation_id"),
+    "task": ("confirmed_task", "task", "question", "ques", "instruction", "task_summary"),
+    "website": ("website", "web", "url"),
+    "level": ("level",),
+    "reference_length": ("reference_length",),
+}
+
+
+class FoundTask(TaskStore):
+    """One trajectory of such a folder. `name` is its id there; `judge_id` is the judge whose verdict counts."""
+
+    def __init__(self, folder: Path, name: str, judge_id: str | None) -> None:
+        super().__init__(folder)
+        self.name = name
+        self.judge_id = judge_id
+
+    def attempt(self) -> Attempt:
+        """The attempt, with the verdict that counts. Raises `TrajectoryError`."""
+        trajectory = load_trajectory(self.folder)
+        attempt = trajectory.attempt
+        if attempt is None:
+            raise TrajectoryError(f"{self.folder}: no attempt is recorded")
+        verdict = attempt.verdict
+        if verdict is None and self.judge_id is not None:
+            verdict = verdict_on_file(self, self.judge_id, trajectory) or foreign_verdicts(self.folder).get(
+                self.judge_id
+            )
+        return attempt.model_copy(
+            update={"task": attempt.task.model_copy(update={"task_id": self.name}), "verdict": verdict}
+        )
+
+
+class FolderStore(RunStore):
+    """A folder with trajectories of any layout. Reports and exports of it go to `<output_dir>/folders/<name>-<digest>`.
+
+    The digest is of its path: webeval names every such folder `traj`.
+    """
+
+    def __init__(self, folder: Path, output_dir: Path) -> None:
+        # Not the run's own: a foreign folder may have any name.
+        self.folder = self.results = folder
+        self.output_dir = output_dir
+        path = Path(os.path.realpath(folder))
+        self.run_id = usable_id("_".join(path.parts[-2:]).strip("/"))
+        self.derived = output_dir / "folders" / f"{self.run_id}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
+
+    @cached_property
+    def _found(self) -> dict[str, Path]:
+        """The trajectories by id: their folders' names, which are made different from each other."""
+        found: dict[str, Path] = {}
+        for folder in find_trajectories(self.folder):
+            name = wanted = usable_id(folder.resolve().name)
+            count = 1
+            while name in found:
+                count += 1
+                name = f"{wanted[:120]}-{count}"
+            found[name] = folder
+        return found
+
+    @cached_property
+    def _judge_id(self) -> str | None:
+        """The judge that decided most; other evaluators only where none of ours decided anything."""
+        own, foreign = Counter[str](), Counter[str]()
+        for folder in self._found.values():
+            stems = [path.stem for path in (folder / "verdicts").glob("*.json")]
+            own.update(_decided({stem: TaskStore(folder).read_verdict(stem) for stem in stems}))
+            foreign.update(_decided(foreign_verdicts(folder)))
+        count = own if own.total() or not foreign.total() else foreign
+        return min(count, key=lambda name: (-count[name], name), default=None)
+
+    def task(self, task_id: str) -> FoundTask:
+        """The trajectory of that id."""
+        return FoundTask(self._found[task_id], task_id, self._judge_id)
+
+    def tasks(self) -> Iterator[TaskStore]:
+        """Every trajectory, in name order."""
+        return (self.task(name) for name in self._found)
+
+    def read_run(self) -> dict[str, Any]:
+        """What stands in for `run.json`."""
+        return {"task_ids": list(self._found), "judge_id": self._judge_id, "participants": {self.run_id: ""}}
+
+
+def _decided(verdicts: Mapping[str, Verdict | None]) -> dict[str, int]:
+    """1 for each verdict that says success or failure, 0 for the others."""
+    return {name: int(verdict is not None and verdict.outcome != "unscored") for name, verdict in verdicts.items()}
+
+
+def resolve_store(argument: str, output_dir: Path, tasks: Path | None = None) -> RunStore:
+    """A run by id, by its folder or `latest`, or any other folder with trajectories in it. Raises `ConfigError`.
+
+    `tasks` is a file with the texts of a foreign folder's tasks, see `give_tasks`.
+    """
+    path = Path(argument)
+    # Joined with an absolute path, the folder of runs would be that path.
+    is_id = argument in ("", "latest") or (RUN_ID.fullmatch(argument) and (output_dir / "runs" / argument).is_dir())
+    if is_id or not path.is_dir() or any((path / name).exists() for name in ("run.json", "results.json")):
+        if tasks is not None:
+            raise ConfigError(f"{argument}: --tasks is for folders of other tools", remedy="a run knows its tasks")
+        return resolve_run(argument, output_dir)
+    store = FolderStore(path, output_dir)
+    if tasks is not None:
+        give_tasks([task.folder for task in store.tasks()], tasks)
+    return store
+
+
+def verdicts_beside(store: TaskStore) -> dict[str, Verdict]:
+    """Every verdict on a trajectory by judge id: ours that are valid for it, and those of other evaluators.
+
+    Raises `TrajectoryError` where the trajectory cannot be read.
+    """
+    trajectory = load_trajectory(store.folder)
+    ids = [path.stem for path in sorted((store.folder / "verdicts").glob("*.json"))]
+    own = {judge_id: verdict_on_file(store, judge_id, trajectory) for judge_id in ids}
+    return {**{name: verdict for name, verdict in own.items() if verdict}, **foreign_verdicts(store.folder)}
+
+
+def problems_of(store: TaskStore) -> Iterator[str]:
+    """What does not match in a trajectory of no run: a file that cannot be read, a verdict on something else."""
+    try:
+        trajectory = load_trajectory(store.folder)
+    except TrajectoryError as error:
+        yield f"{store.name}: {error.message}"
+        return
+    for path in sorted((store.folder / "verdicts").glob("*.json")):
+        if store.read_verdict(path.stem) is None:
+            yield f"{store.name}/verdicts/{path.name}: not a verdict"
+        elif verdict_on_file(store, path.stem, trajectory) is None:
+            yield f"{store.name}/verdicts/{path.name}: judged another trajectory than the one beside it"
+
+
+def give_tasks(folders: Sequence[Path], path: Path) -> None:
+    """Write the tasks of a file as `task.json` into those trajectory folders whose layout has no place for a task.
+
+    A trajectory is known by its folder's name, or by the id in its answer file's name. Those of which the file says
+    nothing are left alone. Raises `ConfigError`.
+    """
+    try:
+        content = read_file(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--tasks {path}: {reason_of(error)}", remedy="give the data set's file") from None
+    rows = dataset_records(content, f"--tasks {path}")
+    tasks = {row["task_id"]: row for row in map(_task_row, rows) if isinstance(row.get("task_id"), str)}
+    folders = [folder for folder in folders if not (folder / "result.json").exists()]
+    known = [(folder, tasks.get(folder.resolve().name) or tasks.get(task_id_of(folder))) for folder in folders]
+    if not any(task for _, task in known):
+        raise ConfigError(
+            f"--tasks {path}: none of its {len(tasks)} tasks is one of the {len(folders)} trajectories without a text",
+            remedy="task ids must be the names of the trajectories' folders",
+        )
+    for folder, task in known:
+        if task:
+            write_json(folder / TASK_FILE, {**task, "task_id": usable_id(str(task["task_id"]))})
+
+
+def _task_row(row: object) -> dict[str, Any]:
+    if not isinstance(row, Mapping):
+        return {}
+    found = {key: next((row[name] for name in names if name in row), None) for key, names in _KEYS.items()}
+    if isinstance(found["task_id"], int):
+        found["task_id"] = str(found["task_id"])
+    return {key: value for key, value in found.items() if value is not None}

@@ -1,0 +1,157 @@
+"""Judge methods against ground truth: verdicts on the same attempts, and where they differ.
+
+Ground truth is a verdict that no model gave: of a task's checks, or of WebArena-Verified's own evaluator. A task of
+MiniWoB++ is one with a `probe` among its checks.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from judge.judges.rescoring import WHY_ZERO
+from judge.results.agreement import Pair, facts_of, pair_of, read_verdict
+from judge.trajectory.files import read_result
+from shared.errors import ConfigError, TrajectoryError
+from shared.models import Record, Verdict, VerdictOutcome
+from shared.text import clip
+
+GroundTruth = Literal["checks", "webarena_verified", "miniwob"]
+# Methods whose verdicts are ground truth, the most trusted first.
+TRUTH_METHODS = ("checks", "webarena_verified")
+_MAX_FAILED = 5
+_MAX_TEXT_CHARS = 2_000
+_SCORE_OFFLINE = "wabe score {run} --model offline"
+_REMEDIES: Mapping[GroundTruth, str] = MappingProxyType(
+    {
+        "checks": _SCORE_OFFLINE,
+        "miniwob": _SCORE_OFFLINE,
+        "webarena_verified": "wabe score {run} --method webarena_verified --config sites.json",
+    }
+)
+
+
+class FailedCheck(Record):
+    """A check that did not pass, with what was expected and what was found instead."""
+
+    description: str
+    expected: str = ""
+    found: str = ""
+
+
+class Difference(Record):
+    """An attempt on which a judge method differs from ground truth, with the reason of each."""
+
+    task_id: str
+    truth_id: str
+    truth: VerdictOutcome
+    truth_reason: str
+    failed: tuple[FailedCheck, ...]
+    judge_id: str
+    judge: VerdictOutcome
+    reason: str
+
+
+class Measured(Record):
+    """A judge method's verdicts as pairs with ground truth, and the attempts on which the two differ."""
+
+    pairs: tuple[Pair, ...]
+    differences: tuple[Difference, ...]
+
+
+def measure(results: Path, truth: GroundTruth, *, run: str, method: str | None = None) -> dict[str, Measured]:
+    """By judge id, each judge's verdicts against ground truth. Raises `ConfigError` where no attempt has both.
+
+    An attempt whose end settled its score, such as one over its budget, says nothing about a judge and is left out.
+    """
+    pairs: dict[str, list[Pair]] = {}
+    differences: dict[str, list[Difference]] = {}
+    has_truth = False
+    for folder, result, verdicts in _tasks(results):
+        own = "checks" if truth == "miniwob" else truth
+        truth_id = newest(verdicts, own)
+        if truth_id is None or (truth == "miniwob" and not _has_probe(result)):
+            continue
+        has_truth = True
+        known, settled = verdicts[truth_id], result.get("stop_reason") in WHY_ZERO
+        for judge_id, verdict in verdicts.items():
+            if method_of(judge_id) == own or method not in (None, judge_id, method_of(judge_id)):
+                continue
+            label = "" if known.outcome == "unscored" else known.outcome
+            pair = pair_of(label, verdict.outcome, facts_of(folder), str(folder))
+            pairs.setdefault(judge_id, []).append(pair.model_copy(update={"excluded": "settled"}) if settled else pair)
+            found = None if settled else difference(folder.name, truth_id, known, judge_id, verdict)
+            differences.setdefault(judge_id, []).extend([found] if found else [])
+    if not any(pair.excluded is None for listed in pairs.values() for pair in listed):
+        what = f"no attempt has ground truth of {truth}" if not has_truth else "no attempt with ground truth was judged"
+        scoring = _REMEDIES[truth] if not has_truth else f"wabe score {{run}} --method {method or 'webjudge'}"
+        raise ConfigError(f"{run}: {what}, so there is nothing to compare", remedy=f"run {scoring.format(run=run)}")
+    return {
+        judge_id: Measured(pairs=tuple(pairs[judge_id]), differences=tuple(differences[judge_id]))
+        for judge_id in sorted(pairs)
+    }
+
+
+def differences_of(task_id: str, verdicts: Mapping[str, Verdict]) -> tuple[Difference, ...]:
+    """Where the other verdicts on an attempt differ from the most trusted ground truth among them."""
+    truth_id = next(filter(None, (newest(verdicts, method) for method in TRUTH_METHODS)), None)
+    if truth_id is None:
+        return ()
+    others = ((judge_id, each) for judge_id, each in verdicts.items() if method_of(judge_id) != method_of(truth_id))
+    found = (difference(task_id, truth_id, verdicts[truth_id], judge_id, each) for judge_id, each in others)
+    return tuple(filter(None, found))
+
+
+def difference(task_id: str, truth_id: str, truth: Verdict, judge_id: str, judge: Verdict) -> Difference | None:
+    """How two verdicts on one attempt differ; `None` where they agree, or one of them decides nothing."""
+    is_same_attempt = truth.trajectory_sha256 == judge.trajectory_sha256
+    if not is_same_attempt or "unscored" in (truth.outcome, judge.outcome) or truth.outcome == judge.outcome:
+        return None
+    return Difference(
+        task_id=task_id,
+        truth_id=truth_id,
+        truth=truth.outcome,
+        truth_reason=clip(truth.reason, _MAX_TEXT_CHARS),
+        failed=tuple(_failed(truth))[:_MAX_FAILED],
+        judge_id=judge_id,
+        judge=judge.outcome,
+        reason=clip(judge.reason, _MAX_TEXT_CHARS),
+    )
+
+
+def method_of(judge_id: str) -> str:
+    """The method in a judge's id, `<method>-<digest>`."""
+    return judge_id.rpartition("-")[0]
+
+
+def newest(verdicts: Mapping[str, Verdict], method: str) -> str | None:
+    """The id of the last verdict of a method; `verdicts` are in the order in which they were written."""
+    return next((judge_id for judge_id in reversed(list(verdicts)) if method_of(judge_id) == method), None)
+
+
+def _failed(verdict: Verdict) -> Iterator[FailedCheck]:
+    checks = verdict.evidence.get("checks")
+    for item in checks if isinstance(checks, list) else ():
+        if isinstance(item, Mapping) and item.get("passed") is False:
+            texts = {key: clip(str(item.get(key) or ""), _MAX_TEXT_CHARS) for key in FailedCheck.model_fields}
+            yield FailedCheck(**texts)
+
+
+def _has_probe(result: Mapping[str, Any]) -> bool:
+    checks = result.get("checks")
+    return isinstance(checks, list) and any(
+        isinstance(each, Mapping) and each.get("kind") == "probe" for each in checks
+    )
+
+
+def _tasks(results: Path) -> Iterator[tuple[Path, Mapping[str, Any], dict[str, Verdict]]]:
+    """Each task's folder, its result, and its verdicts on that very attempt, the oldest first."""
+    for folder in sorted(path for path in results.iterdir() if path.is_dir()):
+        try:
+            result = read_result(folder)
+        except TrajectoryError:
+            continue
+        paths = sorted((folder / "verdicts").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        read = {path.stem: read_verdict(path) for path in paths}
+        current = result.get("trajectory_sha256")
+        yield folder, result, {name: each for name, each in read.items() if each.trajectory_sha256 == current}

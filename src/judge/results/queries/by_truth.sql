@@ -1,0 +1,44 @@
+-- One row a participant and truth, over all its submissions: what decided the tasks (checks, webarena_verified, a judge
+-- model; unknown in older files). Unscored and aborted tasks are not in the success rate; they are in "Success Rate of
+-- All", and a row with more than 5 % of them is not complete and ranks below the others. "Shared State" counts the tasks
+-- on a site that was not brought back to its first state.
+-- Older files have no verdicts, only `success` or `passed`. Where those do not make up the file's own success rate they
+-- say that an episode was ended and not that the task was done: such a file's tasks are left out.
+-- Read as JSON, so that a page with none but older files gives rows and no error.
+WITH entries AS (
+  SELECT ROW_NUMBER() OVER () AS number, to_json(t.participants) AS ids, to_json(unnest) AS result
+  FROM results t, UNNEST(t.results)
+),
+tasks AS (
+  SELECT number, ids, result, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries
+),
+told AS (
+  SELECT number, COALESCE(
+           ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
+         ) AS id,
+         CAST(result ->> '/detail/success_rate' AS DOUBLE) AS rate,
+         COALESCE(task ->> 'decided_by', 'unknown') AS truth, task ->> 'verdict' AS verdict,
+         COALESCE(list_contains(CAST(task -> 'flags' AS VARCHAR[]), 'shared_state'), FALSE) AS is_shared,
+         COALESCE(task ->> 'success', task ->> 'passed', 'false') = 'true' AS success
+  FROM tasks
+),
+weighed AS (
+  SELECT *, COUNT(verdict) OVER file AS verdicts, 100 * AVG(CAST(success AS INTEGER)) OVER file AS own_rate,
+         COALESCE(verdict, '') NOT IN ('unscored', 'aborted') AS is_scored
+  FROM told WINDOW file AS (PARTITION BY number)
+),
+counted AS (
+  SELECT id, truth, COUNT(*) FILTER (WHERE is_scored AND success) AS successes,
+         COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS total,
+         COUNT(*) FILTER (WHERE is_shared) AS shared
+  FROM weighed
+  WHERE verdicts > 0 OR ABS(own_rate - COALESCE(rate, own_rate)) < 0.1
+  GROUP BY id, truth
+)
+SELECT id, truth AS "Decided By", ROUND(100.0 * successes / NULLIF(scored, 0), 1) AS "Success Rate",
+       successes AS "Successes", scored AS "Scored", total AS "# Tasks",
+       ROUND(100.0 * successes / total, 1) AS "Success Rate of All", 20 * (total - scored) <= total AS "Complete",
+       shared AS "Shared State"
+FROM counted
+ORDER BY array_position(['checks', 'webarena_verified', 'judge', 'unknown'], truth), 20 * (total - scored) > total,
+         "Success Rate" DESC, id;

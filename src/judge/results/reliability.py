@@ -1,0 +1,88 @@
+"""How reliable judges are: how often one contradicts itself when it is asked again, and how far several agree."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from judge.results.agreement import Interval, Pair, rates
+from shared.models import Record
+
+# Outcomes by trajectory; what is neither success nor failure is not compared.
+Outcomes = Mapping[str, str]
+
+
+class Flip(Record):
+    """A trajectory on which a judge contradicted itself."""
+
+    trajectory: str
+    successes: int
+    failures: int
+
+
+class SelfAgreement(Record):
+    """A judge against itself, over the trajectories with at least two decided verdicts.
+
+    `agreement` is the chance that two verdicts on the same trajectory are the same, `variance` that of a verdict
+    (1 or 0) on one trajectory, both averaged over trajectories; `None` where there is nothing to compare.
+    """
+
+    repeats: int
+    n: int
+    agreement: float | None
+    variance: float | None
+    flips: tuple[Flip, ...]
+
+
+class JudgePair(Record):
+    """Two judges on the trajectories that both decided; `kappa` is `None` where it is not defined."""
+
+    first: str
+    second: str
+    n: int
+    agreement: float | None
+    kappa: float | None
+    kappa_interval_95: Interval | None
+
+
+def self_agreement(repeats: Sequence[Outcomes]) -> SelfAgreement:
+    """How far the same judge's repeated verdicts agree."""
+    variances, flips = [], []
+    for trajectory in sorted({*itertools.chain.from_iterable(repeats)}):
+        found = [outcomes.get(trajectory) for outcomes in repeats]
+        successes, failures = found.count("success"), found.count("failure")
+        n = successes + failures
+        if n < 2:
+            continue
+        # Of a sample, so that few repeats do not make a judge look steadier than it is.
+        variances.append(successes * failures / (n * (n - 1)))
+        if successes and failures:
+            flips.append(Flip(trajectory=trajectory, successes=successes, failures=failures))
+    variance = fmean(variances) if variances else None
+    return SelfAgreement(
+        repeats=len(repeats),
+        n=len(variances),
+        agreement=None if variance is None else 1 - 2 * variance,
+        variance=variance,
+        flips=tuple(flips),
+    )
+
+
+def compare_judges(judges: Mapping[str, Outcomes]) -> tuple[JudgePair, ...]:
+    """Each pair of judges."""
+    compared = []
+    for (first, ones), (second, others) in itertools.combinations(judges.items(), 2):
+        decided = [
+            (ones[each], others[each]) for each in ones if {ones[each], others.get(each)} <= {"success", "failure"}
+        ]
+        found = rates([Pair(human=one == "success", judge=other == "success") for one, other in decided])
+        compared.append(
+            JudgePair(
+                first=first,
+                second=second,
+                n=found.n,
+                agreement=found.accuracy,
+                kappa=found.kappa,
+                kappa_interval_95=found.intervals_95["kappa"],
+            )
+        )
+    return tuple(compared)

@@ -1,0 +1,121 @@
+"""Asks a participant for the next action on each recorded page, over A2A and in the judge's own protocol.
+
+Every step is a conversation of its own (teacher forcing): the participant sees the task, the true actions so far and
+the page, and nothing of its own earlier choices. It sees neither boxes nor any action from this step on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Protocol
+from uuid import uuid4
+
+from judge.browser.tools import Complaint, check_action
+from judge.config import RunConfig
+from judge.results.steps.metrics import Choice, StepScore, score_step
+from judge.results.steps.reference import TOOLS, Page, Reference, operation_of
+from shared.errors import ParticipantError
+from shared.images import media_type
+from shared.models import Observation, Record
+from shared.models import Page as ShownPage
+from shared.protocol import parse_reply, render_observation
+from shared.snapshot import cut_snapshot, parse_snapshot, without_boxes
+from shared.text import clip, escape_line, without_surrogates
+
+_MAX_REPLY_CHARS = 10_000
+_MAX_ACTION_CHARS = 500
+_log = logging.getLogger(__name__)
+
+
+class Participant(Protocol):
+    """The connection to a participant; raises `ParticipantError` if no reply comes."""
+
+    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str: ...
+
+
+class Answered(Record):
+    """One step with the participant's reply, its choice and the scores."""
+
+    reference: Reference
+    reply: str
+    choice: Choice
+    score: StepScore
+
+
+async def ask_all(
+    pages: Iterable[Page],
+    participant: Participant,
+    *,
+    max_parallel: int,
+    done: Callable[[Answered, bytes | None], None],
+) -> None:
+    """Ask about every page, at most `max_parallel` at once, and call `done` for each with its screenshot.
+
+    A participant that fails at a step scores 0 there. Raises what reading the pages raises.
+    """
+    todo = iter(pages)
+    chars = RunConfig().max_snapshot_chars
+
+    async def work() -> None:
+        # Workers share one iterator, so that memory holds only the pages that are being asked about.
+        for reference, image in todo:
+            reply, choice = await _ask(participant, reference, image, chars)
+            answered = Answered(reference=reference, reply=reply, choice=choice, score=score_step(reference, choice))
+            done(answered, image)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(max_parallel):
+                group.create_task(work())
+    except ExceptionGroup as errors:
+        # What the first worker met; the others were cancelled for it.
+        raise errors.exceptions[0] from None
+
+
+async def _ask(participant: Participant, reference: Reference, image: bytes | None, chars: int) -> tuple[str, Choice]:
+    kind = media_type(image) if image is not None else None
+    text = render_observation(observation_of(reference, chars))
+    try:
+        reply = await participant.send(
+            text, image=image if kind else None, media_type=kind or "image/jpeg", context_id=uuid4().hex
+        )
+    except ParticipantError as error:
+        return "", Choice(complaint=f"participant: {error.message}")
+    reply = without_surrogates(reply)
+    return clip(reply, _MAX_REPLY_CHARS), choice_of(reply, reference)
+
+
+def observation_of(reference: Reference, max_snapshot_chars: int) -> Observation:
+    """What the participant receives. The history is part of the instruction, a line for each action."""
+    lines = [escape_line(clip(line, _MAX_ACTION_CHARS)) for line in reference.history]
+    so_far = "\n\nThe task is under way. Actions so far:\n" + "\n".join(
+        f"{n}. {line}" for n, line in enumerate(lines, 1)
+    )
+    return Observation(
+        page=ShownPage(
+            url=reference.url,
+            title=reference.title,
+            snapshot=cut_snapshot(without_boxes(reference.snapshot), max_snapshot_chars),
+        ),
+        tools=TOOLS,
+        instruction=reference.task + (so_far if lines else ""),
+        website=reference.website,
+    )
+
+
+def choice_of(reply: str, reference: Reference) -> Choice:
+    """What a reply chooses. Like in a live run, a text that breaks this code is an unreadable reply."""
+    try:
+        read = parse_reply(reply)
+        if read.action is None:
+            return Choice(complaint=read.complaint or "unreadable")
+        checked = check_action(read.action, TOOLS, parse_snapshot(reference.snapshot))
+        if isinstance(checked, Complaint):
+            return Choice(complaint=checked.text)
+        found = operation_of(checked)
+    except MemoryError:  # not the text's fault
+        raise
+    except Exception as error:  # noqa: BLE001
+        _log.exception("a reply cannot be read")
+        return Choice(complaint=f"the reply cannot be read ({type(error).__name__})")
+    return Choice(element=found[0], operation=found[1]) if found else Choice(complaint="names no element")

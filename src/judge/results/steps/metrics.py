@@ -1,0 +1,94 @@
+"""The step metrics of Mind2Web (Deng et al., 2023), and the two of Braintrust's web-agent cookbook. Pure.
+
+For one step: element accuracy (the chosen element is among the accepted ones), operation F1 (over the sets of tokens of
+`OP VALUE`) and step success (both are 1). A step whose data accept no element scores 0 in all three, as published. Each
+is averaged over all steps (micro) and over the tasks' own averages (macro); a task succeeds if all its steps do. The
+cookbook's: the operation is right; the operation and its value are right.
+"""
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+from judge.results.steps.reference import Operation, Reference
+from shared.models import Record
+
+
+class Choice(Record):
+    """What a participant chose; nothing where its reply could not be used, which `complaint` explains."""
+
+    element: str | None = None
+    operation: Operation | None = None
+    complaint: str = ""
+
+
+class StepScore(Record):
+    """The scores of one step, from 0 to 1."""
+
+    task_id: str
+    element_accuracy: float
+    operation_f1: float
+    step_success: float
+    operation: float
+    operation_and_value: float
+
+
+_AVERAGED = ("element_accuracy", "operation_f1", "step_success")
+
+
+def score_step(reference: Reference, choice: Choice) -> StepScore:
+    """The scores of a choice."""
+    expected, chosen = reference.operation, choice.operation
+    is_usable = bool(reference.accepted)
+    element = float(choice.element in reference.accepted)
+    f1 = operation_f1(expected, chosen) if is_usable else 0.0
+    is_op = chosen is not None and chosen.op == expected.op
+    is_value = expected.op == "CLICK" or (chosen is not None and chosen.value == expected.value)
+    return StepScore(
+        task_id=reference.task_id,
+        element_accuracy=element,
+        operation_f1=f1,
+        step_success=float(element == 1.0 and f1 == 1.0),
+        operation=float(is_op),
+        operation_and_value=float(is_op and is_value),
+    )
+
+
+def operation_f1(expected: Operation, chosen: Operation | None) -> float:
+    """F1 over the sets of tokens."""
+    wanted, found = _tokens(expected), _tokens(chosen)
+    shared = len(wanted & found)
+    return 2 * shared / (len(wanted) + len(found)) if shared else 0.0
+
+
+def _tokens(operation: Operation | None) -> set[str]:
+    if operation is None:
+        return set()
+    return set(f"{operation.op} {operation.value if operation.op != 'CLICK' else ''}".split())
+
+
+def averages(scores: Sequence[StepScore]) -> dict[str, Any]:
+    """All metrics from 0 to 1, with the numbers of steps and tasks; `None` without a step."""
+    tasks: dict[str, list[StepScore]] = {}
+    for score in scores:
+        tasks.setdefault(score.task_id, []).append(score)
+    published = {
+        name: {
+            "micro": _mean(getattr(score, name) for score in scores),
+            "macro": _mean(fmean(getattr(score, name) for score in own) for own in tasks.values()),
+        }
+        for name in _AVERAGED
+    }
+    return {
+        "steps": len(scores),
+        "tasks": len(tasks),
+        **published,
+        "task_success": _mean(float(all(score.step_success for score in own)) for own in tasks.values()),
+        "operation": _mean(score.operation for score in scores),
+        "operation_and_value": _mean(score.operation_and_value for score in scores),
+    }
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    listed = list(values)
+    return fmean(listed) if listed else None

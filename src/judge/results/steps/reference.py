@@ -1,0 +1,199 @@
+"""Recorded steps as references: one page, the true actions before it, and what the next action must be.
+
+`wabe steps make` writes them from successful attempts of our own runs as `steps.jsonl`, one JSON object a line, with
+the screenshots in `images/` beside it. Multimodal-Mind2Web rows are read by `judge.results.steps.mind2web`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from judge.browser.tools import CheckedAction, check_action
+from judge.store import TaskStore
+from judge.trajectory.files import load_trajectory
+from judge.trajectory.foreign import MAX_IMAGE_BYTES, inside
+from judge.trajectory.record import Trajectory, first_mistake
+from shared.errors import ConfigError, TrajectoryError
+from shared.files import MAX_FILE_BYTES, parse_json, read_file, reason_of, write_atomic
+from shared.models import Action, Record, Step, TaskId, ToolSpec
+from shared.snapshot import REF, parse_snapshot
+
+STEPS_FILE = "steps.jsonl"
+Op = Literal["CLICK", "TYPE", "SELECT"]
+_TARGET = {"type": "string", "description": "The ref of the element, which the snapshot gives as [ref=…]"}
+_ELEMENT = {"type": "string", "description": "The element in words"}
+_TEXT = {"type": "string", "description": "The text to type"}
+_SUBMIT = {"type": "boolean", "description": "Press Enter after it"}
+_VALUES = {"type": "array", "items": {"type": "string"}, "description": "The options to select"}
+
+
+def _tool(name: str, description: str, **params: dict[str, Any]) -> ToolSpec:
+    required = ["target", *(key for key in params if key != "submit")]
+    schema = {"type": "object", "properties": {"element": _ELEMENT, "target": _TARGET, **params}, "required": required}
+    return ToolSpec(name=name, description=description, parameters=schema)
+
+
+# Mind2Web's three operations, under the names and with the main parameters that they have in a live run.
+TOOLS = (
+    _tool("browser_click", "Click an element"),
+    _tool("browser_type", "Type text into an element", text=_TEXT, submit=_SUBMIT),
+    _tool("browser_select_option", "Select an option in a dropdown", values=_VALUES),
+)
+
+
+class Operation(Record):
+    """What is done to an element. A click has no value."""
+
+    op: Op
+    value: str = ""
+
+
+class Reference(Record):
+    """One step. `accepted` are the refs that may be chosen; none means that the data names no usable element.
+
+    `snapshot` may hold boxes, which no participant sees; `history` are the true actions before it, one line each.
+    `screenshot` is a path relative to the file of references.
+    """
+
+    task_id: TaskId
+    task: str
+    website: str = ""
+    index: int = Field(ge=0)
+    history: tuple[str, ...] = ()
+    url: str = ""
+    title: str = ""
+    snapshot: str
+    screenshot: str | None = None
+    accepted: tuple[str, ...]
+    operation: Operation
+
+
+Page = tuple[Reference, bytes | None]
+
+
+def operation_of(checked: CheckedAction) -> tuple[str, Operation] | None:
+    """The element and the operation of an action that has both; `None` for any other."""
+    params = checked.params
+    match checked.tool:
+        case "browser_click":
+            return params["target"], Operation(op="CLICK")
+        case "browser_type":
+            return params["target"], Operation(op="TYPE", value=params["text"])
+        case "browser_select_option":
+            return params["target"], Operation(op="SELECT", value=", ".join(params["values"]))
+    return None
+
+
+def references_of(trajectory: Trajectory) -> Iterator[tuple[Reference, Path | None]]:
+    """The steps of one of our attempts that click, type or select, each with the path of its screenshot."""
+    history: list[str] = []
+    for step in trajectory.steps:
+        snapshot, chosen = _snapshot(trajectory, step), None
+        if step.action and step.outcome and step.outcome.ok and snapshot is not None:
+            chosen = _chosen(step.action, snapshot)
+        if chosen is not None and snapshot is not None:
+            task = trajectory.task
+            reference = Reference(
+                task_id=task.task_id,
+                task=task.task,
+                website=task.website,
+                index=step.index,
+                history=tuple(history),
+                url=step.url,
+                title=step.title,
+                snapshot=snapshot,
+                accepted=(chosen[0],),
+                operation=chosen[1],
+            )
+            yield reference, trajectory.folder / step.screenshot if step.screenshot else None
+        if step.outcome and step.outcome.line:
+            history.append(step.outcome.line)
+
+
+def _snapshot(trajectory: Trajectory, step: Step) -> str | None:
+    if step.snapshot is None:
+        return None
+    path = inside(trajectory.folder, step.snapshot)
+    try:
+        return read_file(path).decode("utf-8", "replace")
+    except (OSError, ValueError) as error:
+        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
+
+
+def _chosen(action: Action, snapshot: str) -> tuple[str, Operation] | None:
+    checked = check_action(action, TOOLS, parse_snapshot(snapshot))
+    return operation_of(checked) if isinstance(checked, CheckedAction) else None
+
+
+def make_references(tasks: Iterable[TaskStore], folder: Path) -> Iterator[tuple[str, int, str]]:
+    """Write the references of all successful attempts; yields each task's id, its steps, and why there are none.
+
+    Raises `ConfigError` when the folder cannot be written to.
+    """
+    lines = []
+    for store in tasks:
+        count, why = 0, ""
+        try:
+            trajectory = load_trajectory(store.folder)
+            outcome = trajectory.attempt.outcome if trajectory.attempt else "unscored"
+            if outcome != "success":
+                why = f"its outcome is {outcome}"
+            for reference, image in references_of(trajectory) if outcome == "success" else ():
+                name = None
+                if image is not None:
+                    name = f"images/{reference.task_id}_{reference.index:03d}{image.suffix}"
+                    write_atomic(folder / name, read_file(image, max_bytes=MAX_IMAGE_BYTES))
+                made = reference.model_copy(update={"screenshot": name})
+                lines.append(json.dumps(made.model_dump(mode="json")))
+                count += 1
+        except (TrajectoryError, ValueError) as error:
+            why = str(error)
+        yield store.name, count, why or ("" if count else "no step of it clicks, types or selects")
+    if lines:
+        write_atomic(folder / STEPS_FILE, "".join(f"{line}\n" for line in lines).encode())
+
+
+def read_references(path: Path) -> Iterator[Page]:
+    """The references of a `steps.jsonl`, each with its screenshot. Raises `ConfigError` naming the line."""
+    for number, value in json_rows(path):
+        try:
+            reference = Reference.model_validate(value)
+        except ValidationError as error:
+            raise ConfigError(f"{path}: line {number}: {first_mistake(error)}", remedy="see wabe steps make") from None
+        if wrong := [ref for ref in reference.accepted if REF.fullmatch(ref) is None]:
+            raise ConfigError(
+                f"{path}: line {number}: {wrong[0][:40]!r} is not an element reference", remedy="such as e12"
+            )
+        yield reference, None if reference.screenshot is None else image_beside(path, reference.screenshot)
+
+
+def json_rows(path: Path) -> Iterator[tuple[int, Any]]:
+    """The values of a file of JSON lines with their line numbers, one line in memory at a time."""
+    try:
+        with path.open("rb") as stream:
+            for number in range(1, 10_000_000):
+                line = stream.readline(MAX_FILE_BYTES + 1)
+                if not line:
+                    return
+                if len(line) > MAX_FILE_BYTES:
+                    raise ConfigError(f"{path}: line {number}: larger than {MAX_FILE_BYTES} bytes", remedy="shorten it")
+                if not line.strip():
+                    continue
+                try:
+                    yield number, parse_json(line.decode())
+                except ValueError as error:
+                    why = f"line {number}: {reason_of(error)}"
+                    raise ConfigError(f"{path}: {why}", remedy="give one JSON object a line") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}", remedy="give a file of recorded steps") from None
+
+
+def image_beside(path: Path, name: str) -> bytes:
+    """An image that a file names, from the file's folder. Raises `ConfigError`."""
+    try:
+        return read_file(inside(path.parent, name, source=path), max_bytes=MAX_IMAGE_BYTES)
+    except (TrajectoryError, OSError, ValueError) as error:
+        raise ConfigError(str(error), remedy="keep the screenshots beside the file") from None

@@ -1,0 +1,195 @@
+"""What the layouts of other tools have in common: which of their files are read, their task, and their digest.
+
+Such a folder was filled by somebody else, mostly by the agent that is being judged. Its files are data: bounded, and
+read only where they lie in the folder itself.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from judge.trajectory.record import Attempt, Trajectory, first_mistake
+from shared.errors import TrajectoryError
+from shared.files import MAX_FILE_BYTES, read_json, reason_of, sha256_file, sha256_json
+from shared.models import Action, Outcome, Step, Task, TokenUsage
+from shared.text import one_line
+
+V2_SCHEMA = "online-mind2web-v2"
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
+MAX_IMAGE_BYTES = 20_000_000
+# More than any agent takes; bounds the work on a file that somebody else wrote.
+MAX_FOREIGN_STEPS = 1_000
+# The task's text, for layouts that have no place for it: `wabe score DIR --tasks FILE` writes it.
+TASK_FILE = "task.json"
+_NOT_IN_AN_ID = re.compile("[^A-Za-z0-9_-]+")
+M = TypeVar("M", bound=BaseModel)
+
+
+def inside(folder: Path, relative: str, *, source: Path | None = None, max_bytes: int = MAX_IMAGE_BYTES) -> Path:
+    """A file of the trajectory that `source` (default: its `result.json`) names.
+
+    Raises `TrajectoryError` for one outside its folder, or a result could name any file of the host, for one that is
+    not there, and for one that is too large.
+    """
+    source, target = source or folder / "result.json", folder / relative
+    is_outside = Path(relative).is_absolute() or ".." in Path(relative).parts
+    try:
+        if not is_outside and not target.is_file():
+            raise TrajectoryError(f"{folder / relative[:200]}: no such file")
+        # A link inside the folder may lead out of it.
+        if is_outside or not Path(os.path.realpath(target)).is_relative_to(os.path.realpath(folder)):
+            raise TrajectoryError(f"{source}: {relative[:100]!r} points outside its folder")
+        if target.stat().st_size > max_bytes:
+            raise TrajectoryError(f"{target}: larger than {max_bytes} bytes")
+    except OSError as error:
+        raise TrajectoryError(f"{source}: {relative[:100]!r}: {error.strerror or error}") from None
+    return target
+
+
+def usable_id(name: str) -> str:
+    """A task id made of a foreign one."""
+    return _NOT_IN_AN_ID.sub("_", name)[:128] or "_"
+
+
+def validated(model: type[M], folder: Path, value: Any, *, name: str = "result.json") -> M:
+    """The value of the folder's file `name` as a model. Raises `TrajectoryError`."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise TrajectoryError(f"{folder / name}: {first_mistake(error)}") from None
+
+
+def read_object(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> dict[str, Any]:
+    """The object in a JSON file of the folder. Raises `TrajectoryError`."""
+    path = inside(folder, name, source=folder / name, max_bytes=max_bytes)
+    try:
+        value = read_json(path, max_bytes=max_bytes)
+    except (OSError, ValueError) as error:
+        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
+    if not isinstance(value, dict):
+        raise TrajectoryError(f"{path}: expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+def plain(value: object, limit: int = 400) -> str:
+    """Foreign text as part of an action line: in one line, bounded, without its brackets."""
+    text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
+    return " ".join(one_line(text, limit).replace("<", "‹").replace(">", "›").split())
+
+
+def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Task:
+    """The task, from what a foreign file says and the folder's `task.json`, which counts.
+
+    Raises `TrajectoryError` where nothing tells its text.
+    """
+    known = {**known, **(read_object(folder, TASK_FILE) if (folder / TASK_FILE).exists() else {})}
+    task, level, length, points = (
+        known.get(key) for key in ("task", "level", "reference_length", "scenario_key_points")
+    )
+    if not isinstance(task, str) or not task.strip():
+        raise TrajectoryError(
+            f"{source}: key 'task' is missing or not a text", remedy="--tasks FILE supplies the tasks' texts"
+        )
+    task_id = known.get("task_id")
+    fields = {
+        "task_id": task_id if isinstance(task_id, str) else folder.name,
+        "website": str(known.get("website") or ""),
+        "task": task,
+        # What other tools write under these keys may mean something else.
+        "level": level if level in ("easy", "medium", "hard") else None,
+        "reference_length": length if isinstance(length, int) and length >= 1 else None,
+        "key_points": tuple(points) if isinstance(points, list) else (),
+    }
+    return validated(Task, folder, fields, name=source.name)
+
+
+def from_document(folder: Path, result: Mapping[str, Any], **fields: Any) -> Trajectory:
+    """A trajectory of flat lists: one whose actions, thoughts and screenshots do not name each other."""
+    task = foreign_task(folder, result, source=folder / "result.json")
+    given = result.get("input_image_paths")
+    inputs = tuple(name for name in given if isinstance(name, str)) if isinstance(given, list) else ()
+    trajectory = Trajectory(folder=folder, task=task, is_foreign=True, input_images=inputs, **fields)
+    return with_digest(trajectory.model_copy(update={"attempt": _by_place(trajectory)}))
+
+
+def from_attempt(
+    folder: Path, attempt: Attempt, screenshots: Sequence[Path], actions: Sequence[str], *, is_aborted: bool = False
+) -> Trajectory:
+    """A trajectory of steps. `actions` are what judges read of them, in the words of the tool that recorded them."""
+    return with_digest(
+        Trajectory(
+            folder=folder,
+            task=attempt.task,
+            action_history=tuple(actions),
+            thoughts=tuple(attempt.thoughts),
+            screenshots=tuple(screenshots),
+            steps=attempt.steps,
+            final_answer=attempt.final_answer,
+            stop_reason=attempt.stop_reason,
+            error=attempt.error,
+            is_aborted=is_aborted,
+            attempt=attempt,
+            is_foreign=True,
+        )
+    )
+
+
+def with_digest(trajectory: Trajectory) -> Trajectory:
+    """The trajectory with a digest of everything that judges see of it. Raises `TrajectoryError`."""
+    shown = trajectory.model_dump(mode="json", include={"task", "action_history", "thoughts", "final_answer"})
+    if trajectory.stop_reason is not None:
+        shown |= {"stop_reason": trajectory.stop_reason, "error": trajectory.error}
+    try:
+        images = [sha256_file(path) for path in trajectory.screenshots]
+        own = {name: _sha256_inside(trajectory.folder, name) for name in trajectory.input_images}
+    except OSError as error:
+        raise TrajectoryError(f"{trajectory.folder}: {error}") from None
+    evidence = {**shown, "screenshots": images, **({"input_images": own} if own else {})}
+    return trajectory.model_copy(update={"sha256": sha256_json(evidence)})
+
+
+def _sha256_inside(folder: Path, name: str) -> str | None:
+    """The digest of one of the task's own images; `None` for one that no judge will be shown."""
+    try:
+        return sha256_file(inside(folder, name))
+    except TrajectoryError:
+        return None
+
+
+def usage_of(components: Mapping[str, Any]) -> TokenUsage:
+    """The sum over `{component: {"prompt_tokens": n, "completion_tokens": n}}`."""
+    listed = [value for value in components.values() if isinstance(value, Mapping)]
+    counts = {key: [value.get(key) for value in listed] for key in ("prompt_tokens", "completion_tokens")}
+    sums = {key: sum(n for n in found if type(n) is int and n > 0) for key, found in counts.items()}
+    return TokenUsage(input=sums["prompt_tokens"], output=sums["completion_tokens"])
+
+
+def _by_place(trajectory: Trajectory) -> Attempt:
+    """The attempt with the n-th screenshot, action and thought as its n-th step."""
+    lines, thoughts = trajectory.action_history, trajectory.thoughts
+    shots = [path.relative_to(trajectory.folder).as_posix() for path in trajectory.screenshots]
+    steps = [
+        Step(
+            index=place,
+            url="",
+            title="",
+            screenshot=shots[place] if place < len(shots) else None,
+            action=Action(tool="unknown", thought=thoughts[place]) if place < len(thoughts) else None,
+            outcome=Outcome(ok=True, line=lines[place]) if place < len(lines) else None,
+        )
+        for place in range(max(len(lines), len(shots)))
+    ]
+    return Attempt(
+        task=trajectory.task,
+        steps=tuple(steps),
+        stop_reason="finished",
+        max_steps=max(1, len(steps)),
+        final_answer=trajectory.final_answer,
+        started_at=0.0,
+        ended_at=0.0,
+        self_recorded=True,
+    )

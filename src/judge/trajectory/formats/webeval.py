@@ -1,0 +1,397 @@
+"""webeval's trajectory folders (the evaluation framework of Fara): read as trajectories, and written from ours.
+
+Source: `webeval/README.md`, `webeval/trajectory.py` and `fara_agent.py` of microsoft/fara. A folder holds
+`web_surfer.log` (one JSON object a line), `<task_id>_final_answer.json`, the screenshots that it lists, `times.json`,
+`core.log` and `scores/*.json`.
+
+The log has two dialects: events with `action` and `arguments`, or only messages `Thought #1: …` and `Action #1:
+executing tool … with arguments {…}`. The tool's own loader reads the first in two modes, one of which keeps only events
+of the source `WebSurfer`; what we write suits both. Screenshots are numbered from 0, with one more file than there are
+actions, or from 1: the answer file's list counts, not the names. An answer `<no_answer>` of a run that was not aborted
+means over the step budget.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from judge.trajectory.foreign import (
+    MAX_FOREIGN_STEPS,
+    foreign_task,
+    from_attempt,
+    inside,
+    plain,
+    read_object,
+    usable_id,
+    usage_of,
+    validated,
+)
+from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
+from shared.errors import TrajectoryError
+from shared.files import MAX_FILE_BYTES, parse_json, read_file, reason_of
+from shared.models import Action, JudgeInfo, Outcome, Record, Step, StopReason, Verdict
+from shared.text import clip, one_line, split_line, without_surrogates
+
+NO_ANSWER = "<no_answer>"
+_ANSWER = "_answer.json"
+_LOG = "web_surfer.log"
+_SOURCE = "WebSurfer"
+_MAX_TEXT_CHARS = 20_000
+_MAX_SCORES = 50
+_MAX_SCORE_BYTES = 4_000_000
+_ERROR = "[ERROR]"
+# Keys of `arguments` that are not the tool's parameters; a parameter of that name gets an underscore.
+_NOT_PARAMS = ("action", "thoughts")
+_ENDING = "terminate"
+
+
+class _Answer(BaseModel):
+    """What is read of an answer file."""
+
+    final_answer: str | None = NO_ANSWER
+    screenshots: tuple[str, ...] = Field(default=(), max_length=MAX_FOREIGN_STEPS)
+    is_aborted: bool = False
+    token_usage: dict[str, Any] | None = None
+
+
+class _Event(BaseModel):
+    """One event of the log: an action, or a step of ours whose action was not carried out."""
+
+    tool: str
+    text: str
+    line: str | None
+    params: dict[str, Any]
+    thought: str = ""
+    url: str = ""
+    screenshot: str | None = None
+    is_action: bool = True
+    message: str = ""
+
+
+class Export(Record):
+    """One task's folder. `texts` are its files but for the images, which `screenshots` copies: (recorded, name)."""
+
+    texts: dict[str, str]
+    screenshots: tuple[tuple[str, str], ...]
+
+
+def answer_files(folder: Path) -> list[Path]:
+    """The answer files in a folder; one that has any is a trajectory of this layout."""
+    found = sorted(folder.glob(f"*{_ANSWER}"))
+    # Data sets have files of such names as well.
+    return found if any(path.name.endswith(f"_final{_ANSWER}") for path in found) or (folder / _LOG).exists() else []
+
+
+def task_id_of(folder: Path) -> str:
+    """The task's id that the answer file's name tells, as it is written there."""
+    found = answer_files(folder)
+    return found[0].name.removesuffix(_ANSWER).removesuffix("_final") if found else folder.name
+
+
+def load(folder: Path) -> Trajectory:
+    """Read a task's folder. Raises `TrajectoryError`, which names the file and what is wrong with it."""
+    paths = answer_files(folder)
+    if len(paths) != 1:
+        raise TrajectoryError(f"{folder}: {len(paths)} answer files (*{_ANSWER}), expected one")
+    answer = validated(_Answer, folder, read_object(folder, paths[0].name), name=paths[0].name)
+    known = {"task_id": usable_id(task_id_of(folder)), **_task_data(folder)}
+    task = foreign_task(folder, known, source=paths[0])
+    # Absolute paths are of the machine that recorded them.
+    names = [PurePosixPath(name).name if PurePosixPath(name).is_absolute() else name for name in answer.screenshots]
+    screenshots = [inside(folder, name, source=paths[0]) for name in names]
+    events = _events(folder)
+    said = None if answer.final_answer in (NO_ANSWER, None, "") else answer.final_answer
+    started, ended = _times(folder)
+    stop_reason = _stop_reason(answer)
+    attempt = Attempt(
+        task=task,
+        steps=_steps(events, names),
+        stop_reason=stop_reason,
+        max_steps=max(1, len(events)),
+        final_answer=said,
+        error=None if stop_reason == "finished" else _last_error(folder),
+        started_at=started,
+        ended_at=max(started, ended),
+        self_recorded=True,
+        participant_usage=usage_of(answer.token_usage) if answer.token_usage else None,
+    )
+    actions = [event.text for event in events if event.is_action]
+    return from_attempt(folder, attempt, screenshots, actions, is_aborted=answer.is_aborted)
+
+
+def verdicts(folder: Path) -> dict[str, Verdict]:
+    """The scores that webeval's evaluators left, as verdicts by id; unscored where a file cannot be read."""
+    return {
+        f"webeval-{usable_id(path.stem)}": _verdict(folder, path)
+        for path in sorted((folder / "scores").glob("*.json"))[:_MAX_SCORES]
+    }
+
+
+def _verdict(folder: Path, path: Path) -> Verdict:
+    unknown = dict.fromkeys(("model", "prompt_set", "prompt_version", "prompt_checksum", "package_version"), "unknown")
+    info = JudgeInfo(method=f"webeval {path.stem}"[:200], threshold=0, code_checksum="unknown", **unknown)
+    try:
+        value = read_object(folder, f"scores/{path.name}", max_bytes=_MAX_SCORE_BYTES)
+    except TrajectoryError as error:
+        return Verdict(outcome="unscored", reason=str(error), judge=info)
+    score, said = (value.get(key) for key in ("score", "gpt_response_text"))
+    text = clip(said if isinstance(said, str) else json.dumps(said), _MAX_TEXT_CHARS)
+    if score in (0, 1):
+        return Verdict(outcome="success" if score == 1 else "failure", reason=text, judge=info)
+    # A share of a rubric is no verdict without the threshold that its benchmark uses.
+    return Verdict(outcome="unscored", reason=f"score {score!r:.40}, neither 0 nor 1: {text}", judge=info)
+
+
+def _task_data(folder: Path) -> dict[str, Any]:
+    """The task's text where the rubric verifier has left it."""
+    name = "task_data.json"
+    return {"task": read_object(folder, name).get("task_summary")} if (folder / name).exists() else {}
+
+
+def _times(folder: Path) -> tuple[float, float]:
+    """Start and end in seconds since 1970; zeros where they are unknown."""
+    value = read_object(folder, "times.json") if (folder / "times.json").exists() else {}
+    start, end = (value.get(key) for key in ("start_time", "end_time"))
+    is_known = all(isinstance(moment, int | float) and 0 <= moment < 1e11 for moment in (start, end))
+    return (float(start or 0), float(end or 0)) if is_known else (0.0, 0.0)
+
+
+def _stop_reason(answer: _Answer) -> StopReason:
+    if answer.is_aborted:
+        return "environment_fault"
+    return "max_steps" if answer.final_answer in (NO_ANSWER, None) else "finished"
+
+
+def _last_error(folder: Path) -> str | None:
+    """The last error of `core.log`, where tracebacks and other lines follow an error's first line."""
+    try:
+        path = inside(folder, "core.log", max_bytes=MAX_FILE_BYTES)
+        lines = read_file(path).decode("utf-8", "replace").splitlines()
+    except (OSError, ValueError, TrajectoryError):
+        return None
+    found = next((line for line in reversed(lines) if _ERROR in line), None)
+    return found and one_line(found.partition(_ERROR)[2].partition(" - ")[2] or found, 2000)
+
+
+def _events(folder: Path) -> list[_Event]:
+    found = list(_log(inside(folder, _LOG, source=folder / _LOG, max_bytes=MAX_FILE_BYTES)))
+    if any(event.get("action") is not None for event in found):
+        # Other sources only comment on what the browser's agent did.
+        acting = [event for event in found if event.get("action") is not None or "tool" in event]
+        of_surfer = [event for event in acting if event.get("source") == _SOURCE]
+        events = [_structured(event) for event in of_surfer or acting]
+    else:
+        spoken = [_spoken(str(event.get("message") or "")) for event in found]
+        events = [event for event in spoken if event is not None] or [_structured(e) for e in found if "tool" in e]
+    if len(events) > MAX_FOREIGN_STEPS:
+        raise TrajectoryError(f"{folder / _LOG}: {len(events)} actions, more than {MAX_FOREIGN_STEPS}")
+    return events
+
+
+def _log(path: Path) -> Iterator[dict[str, Any]]:
+    """The log's objects. A torn last line (a kill while writing) is left out."""
+    try:
+        lines = read_file(path).decode("utf-8", "replace").split("\n")
+    except (OSError, ValueError) as error:
+        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_json(line)
+        except ValueError as error:
+            if number == len(lines):
+                return
+            raise TrajectoryError(f"{path}: line {number}: {reason_of(error)}") from None
+        if not isinstance(value, dict):
+            raise TrajectoryError(f"{path}: line {number}: expected a JSON object, found {type(value).__name__}")
+        yield value
+
+
+def _structured(event: Mapping[str, Any]) -> _Event:
+    """An event with `action` and `arguments`, or one that we wrote for an action that was not carried out."""
+    given = event.get("arguments")
+    arguments = dict(given) if isinstance(given, dict) else {}
+    if event.get("action") is not None:
+        # Where a function call wraps the action, `arguments` names it.
+        arguments.setdefault("action", str(event["action"]))
+    message = str(event.get("message") or "")
+    made = _event(arguments, message if split_line(message) else None)
+    texts = {key: value for key in ("url", "tool", "screenshot") if isinstance(value := event.get(key), str)}
+    is_action = event.get("action") is not None
+    return made.model_copy(update={**texts, "is_action": is_action, "message": "" if is_action else message})
+
+
+def _spoken(message: str) -> _Event | None:
+    """An action of the dialect of messages; `None` for any other message."""
+    thought, mark, rest = message.partition("\nAction #")
+    thought, text = thought.partition("Thought #")[2], rest.partition("with arguments")[2]
+    if not mark or not thought:
+        return None
+    try:
+        arguments = parse_json(text[text.index("{") : text.rindex("}") + 1])
+    except ValueError:
+        # Its own loader drops such an action; it was carried out all the same.
+        arguments = {
+            "action": rest.partition("executing tool '")[2].partition("'")[0] or "unknown",
+            "text": text.strip(),
+        }
+    return _event(arguments | {"thoughts": thought.partition(":")[2].strip()}, None)
+
+
+def _event(arguments: Mapping[str, Any], line: str | None) -> _Event:
+    """An action by its arguments. Its text is our action line, or what webeval hands to its evaluators."""
+    tool, thought = str(arguments.get("action", "unknown")), arguments.get("thoughts")
+    rest = {key: value for key, value in arguments.items() if key != "thoughts"}
+    return _Event(
+        tool=tool,
+        text=line or json.dumps(rest),
+        line=line or _line(tool, arguments) or one_line(json.dumps(rest, ensure_ascii=False), 500),
+        params={_param(key): value for key, value in rest.items() if key != "action"},
+        thought=thought if isinstance(thought, str) else "",
+    )
+
+
+def _param(key: str) -> str:
+    return key[:-1] if key[:-1] in _NOT_PARAMS and key.endswith("_") else key
+
+
+def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
+    """A known action as one of our action lines."""
+
+    def said(*keys: str) -> str:
+        return plain(next((arguments[key] for key in keys if key in arguments), ""))
+
+    match arguments.get("coordinate"):
+        case [int() | float() as x, int() | float() as y] if max(abs(x), abs(y)) < 1e6:
+            point = f" ({x:.0f}, {y:.0f})"
+        case _:
+            point = ""
+    match tool:
+        case "left_click" | "click":
+            return f"<page> -> CLICK{point}"
+        case "mouse_move" | "hover":
+            return f"<page> -> HOVER{point}"
+        case "type" | "input_text":
+            return f"<page> -> TYPE{point}: {said('text', 'text_value')}"
+        case "key" | "keypress":
+            return f"<page> -> PRESS: {said('keys')}"
+        case "scroll":
+            return f"<page> -> SCROLL: {said('pixels')}"
+        case "visit_url":
+            return f"<navigation> -> GOTO: {said('url')}"
+        case "history_back":
+            return "<navigation> -> BACK"
+        case "wait" | "sleep":
+            return f"<page> -> WAIT: {said('time', 'duration')} s"
+        case "terminate" | "stop" | "stop_execution" | "stop_and_answer_question":
+            return "<page> -> FINISH"
+    return None
+
+
+def _steps(events: list[_Event], names: list[str]) -> tuple[Step, ...]:
+    """A step for each event, with the screenshot that it names or else the one in its place; then the others."""
+    named = {event.screenshot for event in events} & set(names)
+    free = [] if named else names
+    rest = [name for name in names if name not in named] if named else names[len(events) :]
+    steps = [
+        Step(
+            index=place,
+            url=event.url,
+            title="",
+            screenshot=event.screenshot if event.screenshot in named else free[place] if place < len(free) else None,
+            # A reply that could not be read named no tool.
+            action=Action(tool=event.tool, params=event.params, thought=event.thought) if event.tool else None,
+            outcome=Outcome(ok=event.is_action, message=event.message, line=event.line if event.is_action else None),
+        )
+        for place, event in enumerate(events)
+    ]
+    steps += [Step(index=place, url="", title="", screenshot=name) for place, name in enumerate(rest, len(steps))]
+    return tuple(steps)
+
+
+def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict]) -> Export:
+    """The folder of one trajectory, with `verdicts` by judge id as its scores. Raises `TrajectoryError`.
+
+    The tool's loader refuses unknown keys in the answer file, and takes any in the log. A step whose action was not
+    carried out becomes an event without `action`, which both of its modes leave out.
+    """
+    attempt = trajectory.attempt
+    if attempt is None:
+        raise TrajectoryError(f"{trajectory.folder}: no attempt is recorded")
+    pages = [page for page in attempt.observations if page.screenshot]
+    screenshots = [
+        (str(page.screenshot), f"screenshot{place}{PurePosixPath(str(page.screenshot)).suffix.lower()}")
+        for place, page in enumerate(pages)
+    ]
+    names = dict(screenshots)
+    usage = attempt.participant_usage
+    answer = {
+        "final_answer": (attempt.final_answer or "") if attempt.stop_reason in JUDGED_ENDS else NO_ANSWER,
+        "env_state_json": NO_ANSWER,
+        "env_state_raw": NO_ANSWER,
+        "screenshots": [name for _, name in screenshots],
+        "is_aborted": trajectory.is_aborted,
+        "is_rel_paths": True,
+        "token_usage": {"agent": {"prompt_tokens": usage.input, "completion_tokens": usage.output}} if usage else {},
+    }
+    times = {
+        "start_time": attempt.started_at,
+        "end_time": attempt.ended_at,
+        "duration": attempt.ended_at - attempt.started_at,
+    }
+    texts = {
+        _LOG: "".join(f"{json.dumps(event)}\n" for event in _written(attempt, names)),
+        f"{trajectory.task.task_id}_final{_ANSWER}": json.dumps(answer, indent=2),
+        "times.json": json.dumps(times),
+        "core.log": _core_log(attempt),
+    }
+    for judge_id, verdict in verdicts.items():
+        if verdict.outcome != "unscored":
+            score = {"score": float(verdict.outcome == "success"), "gpt_response_text": verdict.reason}
+            texts[f"scores/{judge_id}.json"] = json.dumps(score)
+    return Export(
+        texts={name: without_surrogates(text) for name, text in texts.items()}, screenshots=tuple(screenshots)
+    )
+
+
+def _written(attempt: Attempt, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The log's events. Times are those that the steps' durations add up to."""
+    now = attempt.started_at
+    for step in attempt.steps:
+        now += step.timings.observe_s + step.timings.reply_s
+        action, outcome = step.action, step.outcome
+        action = action or Action(tool="")
+        line = outcome.line if outcome and outcome.ok else None
+        is_end = line is not None and line.endswith(("-> FINISH", "-> CLOSE"))
+        tool = _ENDING if is_end else action.tool
+        params = {f"{key}_" if key in _NOT_PARAMS else key: value for key, value in action.params.items()}
+        yield {
+            "timestamp": datetime.fromtimestamp(now, UTC).isoformat(),
+            "type": "OtherEvent" if line is None else "WebSurferEvent",
+            "source": _SOURCE,
+            "message": line or (outcome.message if outcome else step.feedback or ""),
+            "url": step.url,
+            **({} if line is None else {"action": tool}),
+            "arguments": {**params, "action": tool, "thoughts": action.thought},
+            # Beyond the layout's own keys: what its reader cannot tell from the order of the events.
+            "tool": action.tool,
+            **({"screenshot": names[step.screenshot]} if step.screenshot else {}),
+        }
+        now += step.timings.act_s
+
+
+def _core_log(attempt: Attempt) -> str:
+    task_id = attempt.task.task_id
+    start, end = (
+        f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S},{int(moment * 1000) % 1000:03d}"
+        for moment in (attempt.started_at, attempt.ended_at)
+    )
+    cause = one_line(attempt.cause or "", 2000) if attempt.stop_reason not in JUDGED_ENDS else ""
+    error = [f"{end} {_ERROR} wabe - {cause}"] if cause else []
+    lines = [f"{start} [INFO] wabe - [Execution {task_id}] Start", *error]
+    return "\n".join([*lines, f"{end} [INFO] wabe - [Execution {task_id}] Completed", ""])

@@ -1,0 +1,94 @@
+"""Real tasks of WebArena-Verified from import to submission: one run with correct and wrong attempts."""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+from helpers.interop.environments import environment
+from helpers.paths import ROOT
+
+pytestmark = pytest.mark.e2e
+
+# The other tasks are played correctly. `benchmarks/webarena_verified.py` plays all of them in every way.
+WRONG = {0: "a_pattern", 157: "url", 448: "method", 511: "cookie", 640: "status"}
+RIGHT = (22, 44, 389, 399)
+
+
+class Played(NamedTuple):
+    bench: Any
+    verdicts: Mapping[int, Mapping[str, Any]]
+    exported: str
+
+
+@pytest.fixture(scope="module")
+def demonstration() -> Iterator[ModuleType]:
+    folder = ROOT / "benchmarks"
+    spec = importlib.util.spec_from_file_location("webarena_demonstration", folder / "webarena_verified.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+        yield module
+
+
+@pytest.fixture(scope="module")
+def played(demonstration: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    folder: Path = tmp_path_factory.mktemp("webarena")
+    python = str(environment("webarena"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WABE_WEBARENA_PYTHON", python)
+        # The commands find their own tools beside the interpreter.
+        patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        bench = demonstration.Bench(folder, python, [*RIGHT, *WRONG])
+        attempts = {
+            number: case.wrong[WRONG[number]] if number in WRONG else case.right for number, case in bench.cases.items()
+        }
+        verdicts = bench.play("round0", attempts)
+        export = ("export", "latest", "--format", "webarena-verified", "--output-dir", "round0")
+        yield Played(bench, verdicts, demonstration.wabe(*export, folder=folder))
+
+
+@pytest.mark.parametrize("number", RIGHT)
+def test_a_correct_attempt_succeeds(played: Played, number: int) -> None:
+    assert played.verdicts[number]["outcome"] == "success", played.verdicts[number]["reason"]
+
+
+@pytest.mark.parametrize("number", WRONG)
+def test_a_near_miss_fails(played: Played, number: int) -> None:
+    assert played.verdicts[number]["outcome"] == "failure", played.verdicts[number]["reason"]
+
+
+def test_the_verdict_names_the_versions_and_what_was_expected(played: Played) -> None:
+    made = played.verdicts[399]
+    assert "webarena-verified 1.2.3" in made["judge"]["note"]
+    result = made["evidence"]["webarena_verified"]
+    assert len(result["webarena_verified_data_checksum"]) == 64
+    assert "edit_biography" in result["evaluators_results"][1]["actual"]
+    assert [point.split(":")[0] for point in made["key_points"]] == ["answer", "request"]
+
+
+def test_successes_failures_and_errors_are_counted_by_site(played: Played) -> None:
+    assert played.bench.summary["sites"] == {
+        "gitlab": {"total": 3, "success": 2, "failure": 1, "error": 0},
+        "reddit": {"total": 2, "success": 1, "failure": 1, "error": 0},
+        "shopping": {"total": 2, "success": 1, "failure": 1, "error": 0},
+        "shopping_admin": {"total": 2, "success": 0, "failure": 2, "error": 0},
+    }
+
+
+def test_the_benchmarks_own_command_accepts_the_submission(played: Played) -> None:
+    assert "9 of 9 tasks written" in played.exported
+    assert "9 of 9 submissions are valid" in played.exported
+
+
+def test_neither_password_nor_session_is_in_any_file_of_the_run(played: Played) -> None:
+    assert played.bench.leaks() == []

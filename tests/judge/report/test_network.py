@@ -1,0 +1,101 @@
+"""An attempt's requests in its report."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from helpers.results import A_TRACE, a_finished_run, a_result, a_step
+from helpers.trajectory.recordings import SHOP, RecordedRequest
+from judge.report.build import write_report
+from judge.store import RunStore
+from judge.trajectory.network import write_har
+from judge.trajectory.redaction import Redaction
+from shared.models import Task
+
+HOSTILE = "/x?<script>alert(1)</script>\u202e"
+
+
+def report(folder: Path, *entries: tuple[int, RecordedRequest], dropped: int = 0) -> tuple[Path, str]:
+    """The report's folder, and the page of its only task, whose trace holds requests of steps."""
+    task = Task(task_id="t1", website=f"{SHOP}/", task="Find it.")
+    store = a_finished_run(folder, a_result("t1", task=task, network=A_TRACE))
+    har = [one.har_entry(step) for step, one in entries]
+    write_har(store.task("t1").folder, har, Redaction(salt=b"").entry, dropped=dropped, versions={})
+    return written(store, folder)
+
+
+def written(store: RunStore, folder: Path) -> tuple[Path, str]:
+    root = write_report(store, folder / "report").parent
+    return root, (root / "tasks" / "t1.html").read_text()
+
+
+def rows(page: str) -> list[list[str]]:
+    found = re.findall(r"<tr(?: class=\"t-failure\")?>((?:<td.*?</td>)+)</tr>", page)
+    return [
+        [re.sub(r"<.*?>", "", cell).replace("\xa0", " ") for cell in re.findall(r"<td.*?</td>", row)] for row in found
+    ]
+
+
+def test_requests_are_listed_with_the_step_that_caused_them(tmp_path: Path) -> None:
+    _, page = report(
+        tmp_path,
+        (0, RecordedRequest(method="GET", path="/")),
+        (1, RecordedRequest(path="/api/cart?a=1", status=422)),
+        (2, RecordedRequest(path="https://pay.test/pay", status=0)),
+    )
+    one, two = page.index('id="step-1"'), page.index('id="step-2"')
+    network = page.index('id="network"')
+    assert rows(page[one:two]) == [["POST", "/api/cart?a=1", "422", "fetch", "5 ms"]]
+    assert rows(page[two:network]) == [["POST", "https://pay.test/pay", "no answer", "fetch", "5 ms"]]
+    assert rows(page[network:]) == [["GET", "/", "200", "fetch", "5 ms"]]
+
+
+def test_the_file_is_linked_and_lies_in_the_report(tmp_path: Path) -> None:
+    root, page = report(tmp_path, (1, RecordedRequest()))
+    (target,) = re.findall(r'href="([^"]*network\.har)"', page)
+    original = tmp_path / "runs" / "run-1" / "results" / "t1" / "network.har"
+    assert (root / "tasks" / target).read_bytes() == original.read_bytes()
+
+
+def test_what_pages_request_is_escaped(tmp_path: Path) -> None:
+    _, page = report(tmp_path, (1, RecordedRequest(path=HOSTILE, method="<b>")))
+    assert "<script>alert" not in page
+    assert "\u202e" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_many_requests_of_a_step_are_counted(tmp_path: Path) -> None:
+    _, page = report(tmp_path, *[(1, RecordedRequest())] * 250, dropped=9)
+    assert len(rows(page)) == 200
+    assert "50 more are in network.har" in page
+    assert "250 requests after this action" in page
+    assert "at least 9 more requests were not recorded" in page
+
+
+@pytest.mark.parametrize("damage", ["missing", "not HAR", "link"])
+def test_a_trace_that_cannot_be_read_is_said(tmp_path: Path, damage: str) -> None:
+    store = a_finished_run(tmp_path, a_result("t1", network=A_TRACE))
+    path = store.task("t1").folder / "network.har"
+    path.unlink()
+    if damage == "not HAR":
+        path.write_text("{}")
+    elif damage == "link":
+        path.symlink_to(tmp_path / "elsewhere.har")
+    _, page = written(store, tmp_path)
+    assert "No requests were recorded." in page
+    assert "network.har: " in page
+    assert 'href="../images' not in page
+
+
+def test_a_lost_trace_is_said_with_the_reason(tmp_path: Path) -> None:
+    why = "the browser was killed or crashed: its network trace is lost"
+    result = a_result("t1", "environment_fault", steps=(a_step(0),), error=why, blame="browser", network_missing=why)
+    _, page = written(a_finished_run(tmp_path, result), tmp_path)
+    assert "No requests were recorded." in page
+    assert page.count(why) >= 2
+
+
+def test_a_run_of_an_older_version_has_no_such_section(tmp_path: Path) -> None:
+    _, page = written(a_finished_run(tmp_path, a_result("t1")), tmp_path)
+    assert 'id="network"' not in page

@@ -1,0 +1,54 @@
+"""How far a judge agrees with itself, and judges with each other."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.results.reliability import Flip, compare_judges, self_agreement
+
+OUTCOMES = st.sampled_from(["success", "failure", "unscored", "aborted", "broken"])
+BY_TASK = st.dictionaries(st.sampled_from("abcdef"), OUTCOMES)
+
+
+def test_flips_variance_and_self_agreement_are_as_calculated_by_hand() -> None:
+    found = self_agreement(
+        [
+            {"a": "success", "b": "failure", "c": "success"},
+            {"a": "success", "b": "success", "c": "unscored"},
+            {"a": "success", "b": "failure", "c": "broken"},
+        ]
+    )
+    # "a": 3 of 3 pairs of verdicts agree; "b": 1 of 3; "c" has one decided verdict and is not compared.
+    assert (found.repeats, found.n) == (3, 2)
+    assert found.agreement == pytest.approx((1 + 1 / 3) / 2)
+    # The sample variance of 0, 1, 0 is 1/3.
+    assert found.variance == pytest.approx((0 + 1 / 3) / 2)
+    assert found.flips == (Flip(trajectory="b", successes=1, failures=2),)
+
+
+def test_with_nothing_to_compare_there_is_no_agreement() -> None:
+    found = self_agreement([{"a": "success"}, {"a": "unscored"}])
+    assert (found.n, found.agreement, found.variance) == (0, None, None)
+
+
+def test_each_pair_of_judges_is_compared_on_what_both_decided() -> None:
+    pairs = compare_judges(
+        {
+            "x": {"a": "success", "b": "failure", "c": "success", "d": "success"},
+            "y": {"a": "success", "b": "failure", "c": "failure", "d": "unscored"},
+            "z": {},
+        }
+    )
+    assert [(pair.first, pair.second, pair.n) for pair in pairs] == [("x", "y", 3), ("x", "z", 0), ("y", "z", 0)]
+    # Observed 2/3; expected by chance 2/3 * 1/3 + 1/3 * 2/3 = 4/9; kappa (6/9 - 4/9) / (5/9) = 0.4.
+    assert pairs[0].agreement == pytest.approx(2 / 3)
+    assert pairs[0].kappa == pytest.approx(0.4)
+    assert pairs[1].kappa is None
+
+
+@given(st.lists(BY_TASK, min_size=1, max_size=6))
+def test_self_agreement_is_a_share_and_1_without_flips(repeats: list[dict[str, str]]) -> None:
+    found = self_agreement(repeats)
+    if found.agreement is not None:
+        assert -1e-9 <= found.agreement <= 1
+        assert (found.agreement == 1) == (not found.flips)

@@ -1,0 +1,92 @@
+"""A scenario's sites are started again when the judge asks for it, and nobody else can ask for more."""
+
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from helpers.ports import free_port
+from judge.config import RunConfig
+from judge.episode.reset import SiteTurns, reset_site
+from judge.runner.launch import Member, launched
+from judge.runner.restarts import restarts_of
+from judge.scenario.models import SiteEntry
+from judge.sites import NetworkPolicy
+from shared.errors import SiteFault
+from shared.models import Task
+
+# It counts its visitors as long as it runs, and ends for good once it is told to.
+COUNTER = """
+import http.server, pathlib, sys
+here = pathlib.Path(__file__)
+if (here.parent / "broken").exists(): sys.exit(3)
+class Handler(http.server.BaseHTTPRequestHandler):
+    seen = 0
+    def do_GET(self):
+        if self.path == "/visit": Handler.seen += 1
+        self.send_response(200); self.end_headers(); self.wfile.write(str(Handler.seen).encode())
+    def log_message(self, *_): pass
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def a_site(folder: Path, **keys: object) -> SiteEntry:
+    (folder / "site.py").write_text(COUNTER)
+    port = free_port()
+    command = f"{sys.executable} {folder / 'site.py'} {port}"
+    return SiteEntry.model_validate({"name": "shop", "endpoint": f"http://127.0.0.1:{port}", "cmd": command, **keys})
+
+
+def starting(site: SiteEntry, folder: Path):  # type: ignore[no-untyped-def]
+    member = Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False)
+    return launched([member], scenario_dir=folder, environ={}, logs=folder / "logs")
+
+
+@pytest.mark.slow
+async def test_a_site_is_in_its_first_state_after_a_restart(tmp_path: Path) -> None:
+    site = a_site(tmp_path, restart=True)
+    async with (
+        starting(site, tmp_path) as children,
+        restarts_of([site], children) as restarts,
+        httpx.AsyncClient(trust_env=False) as client,
+    ):
+        assert list(restarts) == [site.endpoint]
+        assert (await client.get(f"{site.endpoint}/visit")).text == "1"
+        # As the judge does it: with a policy by which no browser reaches the runner.
+        sites = SiteTurns(RunConfig(site_restarts=restarts), lambda task: NetworkPolicy.for_websites([task.website]))
+        task = Task(task_id="t", website=site.endpoint, task="x")
+        async with sites.turn(task, is_first=False) as turn:
+            assert ((await client.get(site.endpoint)).text, turn.shares_state) == ("0", False)
+        assert children[0].crash() is None
+        refused = [await client.get(restarts[site.endpoint]), await client.post(f"{restarts[site.endpoint]}7")]
+        assert [answer.status_code for answer in refused] == [404, 404]
+
+
+@pytest.mark.slow
+async def test_a_site_that_does_not_start_again_is_a_fault_of_the_site(tmp_path: Path) -> None:
+    site = a_site(tmp_path, restart=True)
+    async with starting(site, tmp_path) as children, restarts_of([site], children) as restarts:
+        (tmp_path / "broken").touch()
+        address = restarts[site.endpoint]
+        with pytest.raises(SiteFault, match="could not be reset: it answered 500"):
+            await reset_site(address, NetworkPolicy.for_websites([address]))
+        assert "shop ended during the run with exit code 3" in str(children[0].crash())
+
+
+async def test_sites_without_restart_have_no_address(tmp_path: Path) -> None:
+    async with restarts_of([a_site(tmp_path)], []) as restarts:
+        assert restarts == {}
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"restart": True, "cmd": None}, "needs a cmd"),
+        ({"restart": True, "static": True}, "more than one of static, reset_url and restart"),
+        ({"reset_url": "http://127.0.0.1:1/reset", "static": True}, "more than one of static, reset_url and restart"),
+    ],
+)
+def test_a_site_has_one_way_back_to_its_first_state(tmp_path: Path, keys: dict[str, object], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        a_site(tmp_path, **keys)
