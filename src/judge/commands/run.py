@@ -34,6 +34,13 @@ def run(
     max_parallel: Annotated[int | None, typer.Option(min=1, max=64, help="How many tasks run at once.")] = None,
     judge_model: Annotated[str | None, typer.Option(help="gemini:NAME, openai:NAME, or offline: checks only.")] = None,
     participant_model: Annotated[str | None, typer.Option(help="Model for the participant.")] = None,
+    shards: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|N",
+            help="Run one shard of N; which one, an engine's variables say (Kubernetes, Slurm, WABE_SHARD).",
+        ),
+    ] = None,
 ) -> None:
     """Run an assessment: start the agents of a scenario, drive them, judge, write results, stop everything."""
     if level is not None and level not in ("easy", "medium", "hard"):
@@ -54,6 +61,7 @@ def run(
         max_parallel=max_parallel,
         judge_model=judge_model,
         participant_model=participant_model,
+        shards=shards,
     )
     raise typer.Exit(run_interruptible(run_scenario(options, settings, Console())))
 
