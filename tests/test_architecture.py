@@ -34,6 +34,7 @@ SDK_PACKAGES = {
     "duckdb": "judge/results/",
     "PIL": "judge/judges/",
     "re2": "shared/patterns.py",
+    "fsspec": "judge/runner/",
     "opentelemetry": "judge/server/",
 }
 

@@ -134,7 +134,9 @@ class RunConfig(Table):
 
     off_site: Literal["flag", "fail", "allow"] = "flag"
     scenario: OneLine | None = None
-    run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")
+    run_id: str | None = Field(
+        default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?$"
+    )
     # By website, how a task's site gets back to its first state: "static", or an address of its own to POST to.
     site_resets: dict[Url, Url | Literal["static"]] = Field(default_factory=dict, max_length=100)
     # By website, where the runner restarts the site on a POST. Only the user who started the judge may set it.

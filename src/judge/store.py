@@ -1,7 +1,7 @@
 """The run folder: its layout, who may write it, and how large a record in it may become.
 
 Layout (contract): `runs/<run_id>/results/<task_id>/{result.json, trajectory/, snapshots/, steps.jsonl, verdicts/}`,
-and `final/` where a final look was recorded.
+and `final/` where a final look was recorded. A shard is a run of its own in `runs/<run_id>/shards/003-of-020/`.
 Every step is flushed before the next begins; everything else is written atomically.
 
 What is written must stay readable, so everything that a participant, a page or a judge model wrote passes `bounded`
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 RUN_SCHEMA = "wabe-run-2"
 # Runs of these versions are read only: they can be shown, scored and verified, and are never resumed or rewritten.
 OLDER_RUN_SCHEMAS = ("wabe-run-1",)
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?")
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 # JSON allows these characters inside a string, but many readers of lines end a line at them.
 _LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
@@ -171,7 +171,7 @@ class TaskStore:
 
 
 class RunStore:
-    """One run's folder under `<output_dir>/runs/<run_id>`."""
+    """One run's folder under `<output_dir>/runs/<run_id>`. The id of a shard is `<run_id>/shards/003-of-020`."""
 
     def __init__(self, output_dir: Path, run_id: str) -> None:
         if not RUN_ID.fullmatch(run_id):
@@ -214,16 +214,24 @@ class RunStore:
                     for parent in reversed(made[:-1]):
                         parent.rmdir()
 
+    def shards(self) -> "list[RunStore]":
+        """The shards that have begun, in the order of their numbers."""
+        folder = self.folder / "shards"
+        names = sorted(f"{self.run_id}/shards/{path.name}" for path in folder.iterdir()) if folder.is_dir() else []
+        stores = [RunStore(self.output_dir, name) for name in names if RUN_ID.fullmatch(name)]
+        return [store for store in stores if store.has_begun]
+
     @property
     def has_begun(self) -> bool:
         """Whether a run was recorded here; a folder with logs only is one that never started."""
         return any((self.folder / name).exists() for name in ("run.json", "results", "results.json"))
 
     def create(self) -> None:
-        """Make the folders and point `<output_dir>/results` at this run."""
+        """Make the folders and point `<output_dir>/results` at this run, unless it is a shard: that is no whole run."""
         try:
             self.results.mkdir(parents=True, exist_ok=True)
-            _link_latest(self.output_dir, self.results)
+            if "/" not in self.run_id:
+                _link_latest(self.output_dir, self.results)
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -284,11 +292,11 @@ def output_folder(option: Path | None, settings: Settings) -> Path:
 
 
 def runs_in(output_dir: Path) -> list[RunStore]:
-    """Every run that was begun under `output_dir`, in name order: ids begin with their time."""
+    """Every run, whole or in shards, that was begun under `output_dir`, in name order: ids begin with their time."""
     folder = output_dir / "runs"
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     stores = [RunStore(output_dir, name) for name in names if RUN_ID.fullmatch(name)]
-    return [store for store in stores if store.has_begun]
+    return [store for store in stores if store.has_begun or store.shards()]
 
 
 def newest_run(output_dir: Path) -> RunStore | None:
@@ -304,8 +312,30 @@ def newest_run(output_dir: Path) -> RunStore | None:
     return found[-1] if found else None
 
 
+def run_of(folder: Path) -> RunStore | None:
+    """The run or shard whose folder this is, by its place; `None` when it is no run's."""
+    path = folder.resolve()
+    whole = path.parent.parent if path.parent.name == "shards" else path
+    run_id = path.relative_to(whole.parent).as_posix()
+    if whole.parent.name != "runs" or not RUN_ID.fullmatch(run_id):
+        return None
+    return RunStore(whole.parent.parent, run_id)
+
+
 def resolve_run(argument: str, output_dir: Path) -> RunStore:
-    """A run by id, by its folder, or `latest`. Raises `ConfigError` when there is none, or a newer version wrote it."""
+    """A run by id, by its folder, or `latest`.
+
+    Raises `ConfigError` when there is none, a newer version wrote it, or its shards were not merged.
+    """
+    store = find_run(argument, output_dir)
+    if not store.has_begun and store.shards():
+        raise ConfigError(f"run {store.run_id} is in shards", remedy=f"merge them: wabe merge {argument}")
+    store.read_run()
+    return store
+
+
+def find_run(argument: str, output_dir: Path) -> RunStore:
+    """A run as `resolve_run` finds it, whether its shards were merged or not. Raises `ConfigError` for none."""
     path = Path(argument)
     if argument in ("", "latest"):
         newest = newest_run(output_dir)
@@ -314,11 +344,10 @@ def resolve_run(argument: str, output_dir: Path) -> RunStore:
         store = newest
     elif (output_dir / "runs" / argument).is_dir() and RUN_ID.fullmatch(argument):
         store = RunStore(output_dir, argument)
-    elif path.is_dir() and path.resolve().parent.name == "runs":
-        store = RunStore(path.resolve().parent.parent, path.resolve().name)
+    elif path.is_dir() and (found := run_of(path)) is not None:
+        store = found
     else:
         raise ConfigError(f"no run {argument!r} under {output_dir / 'runs'}", remedy="give a run id or a run's folder")
-    store.read_run()
     return store
 
 

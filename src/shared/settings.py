@@ -30,6 +30,7 @@ class Settings(Record):
     scenarios: str | None = Field(None, validation_alias="WABE_SCENARIOS")
     auth_token: SecretStr | None = Field(None, validation_alias="WABE_AUTH_TOKEN")
     output_dir: str | None = Field(None, validation_alias="WABE_OUTPUT_DIR")
+    object_store: str | None = Field(None, validation_alias="WABE_STORE")
     webarena_python: str | None = Field(None, validation_alias="WABE_WEBARENA_PYTHON")
     home: str | None = Field(None, validation_alias="HOME")
     path: str = Field("", validation_alias="PATH")

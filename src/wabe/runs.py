@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judge.store import RunStore
+from judge.store import run_of
 from judge.trajectory.files import read_result
 from shared.errors import ConfigError
 
@@ -26,9 +26,9 @@ def load_run(folder: Path | str) -> Run:
     folder is not a run, `TrajectoryError` for a damaged result.
     """
     path = Path(folder).resolve()
-    store = RunStore(path.parent.parent, path.name)
-    info = store.read_run() if path.parent.name == "runs" else None
-    if info is None:
+    store = run_of(path)
+    info = store.read_run() if store else None
+    if store is None or info is None:
         raise ConfigError(f"{folder} is not a run", remedy="give a folder .output/runs/<run_id> with a run.json")
     tasks, steps = [], []
     for task in store.tasks():
@@ -37,7 +37,7 @@ def load_run(folder: Path | str) -> Run:
         result = read_result(task.folder)
         tasks.append(_task_row(result))
         steps += [_step_row(result["task_id"], step) for step in result.get("steps") or ()]
-    return Run(run_id=path.name, info=info, tasks=tasks, steps=steps)
+    return Run(run_id=store.run_id, info=info, tasks=tasks, steps=steps)
 
 
 def _task_row(result: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from judge.config import RunConfig
 from judge.results.identity import identity_in
 from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance
 from judge.results.submission import Submission, TaskSummary, build_submission
+from judge.scenario.models import Launch, Shard
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.network import write_har
@@ -107,12 +108,20 @@ def write_verdict_on(task: TaskStore, judge_id: str, verdict: Verdict) -> None:
     task.write_verdict(judge_id, verdict.model_copy(update={"trajectory_sha256": load_trajectory(task.folder).sha256}))
 
 
-def a_finished_run(folder: Path, *results: Attempt, judge_id: str = "webjudge-1") -> RunStore:
-    """A run on disk as an assessment leaves it: `run-1` under `folder`, with steps, verdicts and a submission."""
-    config, store = RunConfig(judge_model="offline"), RunStore(folder, "run-1")
+def a_finished_run(
+    folder: Path,
+    *results: Attempt,
+    judge_id: str = "webjudge-1",
+    run_id: str = "run-1",
+    shard: Shard | None = None,
+    config: RunConfig | None = None,
+) -> RunStore:
+    """A run or shard on disk as an assessment leaves it under `folder`, with steps, verdicts and a submission."""
+    config, store = config or RunConfig(judge_model="offline"), RunStore(folder, run_id)
+    launch = Launch(scenario_name="s", scenario_path="/s", scenario_sha256="00", shard=shard) if shard else None
     store.create()
     tasks = [result.task for result in results]
-    begin_run(store, config=config, tasks=tasks, role="white_agent", url="http://x/", judge_id=judge_id)
+    begin_run(store, config=config, tasks=tasks, role="white_agent", url="http://x/", judge_id=judge_id, launch=launch)
     for result in results:
         write_attempt(store.task(result.task.task_id), result)
         if result.verdict:
@@ -120,7 +129,7 @@ def a_finished_run(folder: Path, *results: Attempt, judge_id: str = "webjudge-1"
     done = tuple(map(TaskSummary.of, results))
     judge = judge_of(done)
     end_run(store, "completed", done, judge)
-    made_with = provenance(config=config, tasks=tasks, judge=judge, environment=environment_of(done), run_id="run-1")
+    made_with = provenance(config=config, tasks=tasks, judge=judge, environment=environment_of(done), run_id=run_id)
     made_with["identity"] = identity_in(store.read_run() or {})
     store.write_submission(
         build_submission(role="white_agent", participant_ids={}, results=done, judge=judge, provenance=made_with)

@@ -1,4 +1,4 @@
-"""`wabe merge`: the shards of an assessment as one submission."""
+"""`wabe merge`: the shards of an assessment as one submission, or as one run."""
 
 import json
 from pathlib import Path
@@ -6,31 +6,59 @@ from typing import Annotated
 
 import typer
 
+from judge.commands import OutputDir
 from judge.results.merge import merge as merge_submissions
+from judge.results.shards import merge_shards
 from judge.results.submission import incomplete_note, read_submissions
+from judge.runner.uploads import fetch_shards
+from judge.store import RUN_ID, RunStore, find_run, output_folder
 from shared.errors import ConfigError
 from shared.files import write_json
+from shared.settings import Settings
 
 
 def merge(
-    files: Annotated[list[Path], typer.Argument(help="Submission files (results.json).", metavar="FILE…")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Submission files (results.json), or one run that was played in shards.", metavar="FILE…|RUN"
+        ),
+    ],
     output: Annotated[
-        Path | None, typer.Option(help="Where to write the submission; printed when not given.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            help="Where to write the submission; printed when not given, unless a run keeps it.", metavar="FILE"
+        ),
     ] = None,
+    output_dir: OutputDir = None,
 ) -> None:
-    """Merge shards of one assessment into one submission; all counts are recomputed from the tasks."""
-    found = [(submission, str(path)) for path in files for submission in read_submissions(path)]
-    merged = merge_submissions([submission for submission, _ in found], [name for _, name in found])
-    if output is None:
+    """Merge shards of one assessment: submission files into one, all counts recomputed from the tasks; or the shards of
+    a run into a run like any other."""
+    paths = [Path(name) for name in files]
+    kept = output
+    if len(files) == 1 and not paths[0].is_file() and paths[0].suffix != ".json":
+        settings = Settings.from_environ()
+        folder = output_folder(output_dir, settings)
+        if settings.object_store and RUN_ID.fullmatch(files[0]):
+            fetch_shards(settings.object_store, RunStore(folder, files[0]))
+        run = find_run(files[0], folder)
+        merged, what = merge_shards(run), f"{len(run.shards())} shards"
+        kept = run.folder
+    else:
+        found = [(submission, str(path)) for path in paths for submission in read_submissions(path)]
+        merged = merge_submissions([submission for submission, _ in found], [name for _, name in found])
+        what = f"{len(files)} files"
+    if output is not None:
+        try:
+            write_json(output, merged)
+        except OSError as error:
+            raise ConfigError(f"{output}: {error.strerror or error}", remedy="choose another --output") from None
+    if kept is None:
         typer.echo(json.dumps(merged, indent=2, allow_nan=False))
         return
-    try:
-        write_json(output, merged)
-    except OSError as error:
-        raise ConfigError(f"{output}: {error.strerror or error}", remedy="choose another --output") from None
     detail = merged["results"][0]["detail"]
     note = incomplete_note(detail)
     typer.echo(
-        f"{output}: {detail['total_tasks']} tasks of {len(files)} files, {detail['scored_tasks']} scored, "
+        f"{kept}: {detail['total_tasks']} tasks of {what}, {detail['scored_tasks']} scored, "
         f"success rate {detail['success_rate']} %, of all tasks {detail['success_rate_of_all']} %{note and f', {note}'}"
     )

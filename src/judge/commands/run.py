@@ -64,6 +64,13 @@ def run(
         typer.Option(metavar="PERCENT", help="Exit with 1 if the success rate of all tasks is below this."),
     ] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
+    shards: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|N",
+            help="Run one shard of N; which one, an engine's variables say (Kubernetes, Slurm, WABE_SHARD).",
+        ),
+    ] = None,
 ) -> None:
     """Run an assessment: start the agents of a scenario, drive them, judge, write results, stop everything."""
     from rich.console import Console
@@ -101,6 +108,7 @@ def run(
         display=display,
         fail_under=fail_under,
         junit=junit,
+        shards=shards,
     )
     raise typer.Exit(run_interruptible(runner.run(options, settings, console)))
 

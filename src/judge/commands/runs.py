@@ -87,6 +87,8 @@ def _cells(run: _Run) -> tuple[str, ...]:
 
 def _listed(store: RunStore) -> _Run:
     damaged = _Run(store.run_id, None, None, "damaged", None)
+    if not store.has_begun:
+        return damaged._replace(state=f"{len(store.shards())} shards, not merged")
     try:
         record = _Record.model_validate(store.read_run())
         results = store.folder / "results.json"

@@ -22,7 +22,7 @@ from judge.results.rejudged import adopt, take_over
 from judge.results.statistics import exact
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.scenario.webarena import read_addresses
-from judge.store import RunStore, output_folder, resolve_run
+from judge.store import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
@@ -318,8 +318,8 @@ def _lock_run(context: typer.Context, run: RunStore | None) -> None:
 def _run_around(folder: Path) -> RunStore | None:
     """The run that contains a folder of trajectories."""
     for parent in folder.resolve().parents:
-        if parent.parent.name == "runs" and (parent / "run.json").is_file():
-            return RunStore(parent.parent.parent, parent.name)
+        if (parent / "run.json").is_file() and (run := run_of(parent)) is not None:
+            return run
     return None
 
 

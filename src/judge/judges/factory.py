@@ -64,23 +64,32 @@ def open_judge(
     wrap: Callable[[Model], Model] = lambda model: model,
     spending: Spending | None = None,
     others: Sequence[Budget] = (),
+    shards: int = 1,
     repeat: int = 1,
 ) -> Judge:
     """The judge of `config`. Replies are cached under `cache_dir`, or in memory when that is `None`.
 
     `wrap` is put around the provider's model, inside caches and limits (tracing). `spending` is what the run has
-    used so far; every call adds to it, and to the budgets `others` that several judges share. A `repeat` above 1
-    is asked everything anew, whatever the cache holds of the others.
-    Raises `ConfigError` for an unknown model, a missing key or SDK, a broken prompt set, or a budget in dollars for a
-    model without a known price.
+    used so far; every call adds to it, and to the budgets `others` that several judges share. The judge of one of
+    several `shards` uses its share of the rate limits and budgets. A `repeat` above 1 is asked everything anew,
+    whatever the cache holds of the others.
+    Raises `ConfigError` for an unknown model, a missing key or SDK, a broken prompt set, a budget in dollars for a
+    model without a known price, or more shards than requests per minute.
     """
     check_judge_model(config, settings)
     version, checksum = importlib.metadata.version("wabe"), code_checksum()
     checks = ChecksJudge(config, package_version=version, code_checksum=checksum)
     if config.judge_model == OFFLINE:
         return checks
+    if shards > (config.judge_requests_per_minute or shards):
+        # The first requests of all shards would already be too many.
+        raise ConfigError(
+            f"config.judge_requests_per_minute: {config.judge_requests_per_minute} is less than one for each of "
+            f"{shards} shards",
+            remedy="use fewer shards, or raise it",
+        )
     prompts = load_prompts(config.prompts)
-    rates = RateLimits(config.judge_requests_per_minute, config.judge_tokens_per_minute)
+    rates = RateLimits(config.judge_requests_per_minute, config.judge_tokens_per_minute, shards=shards)
     model = open_model(
         config.judge_model,
         settings,
@@ -99,6 +108,7 @@ def open_judge(
         others=others,
         rates=rates,
         concurrency=config.judge_max_concurrency,
+        shards=shards,
     )
     namespace = _namespace(prompts.checksum, config, settings) + (f" repeat {repeat}" if repeat > 1 else "")
     parts = JudgeParts(

@@ -52,7 +52,7 @@ def make_report(stores: list[RunStore], output: Path | None = None) -> Path:
     """
     if len(stores) == 1:
         return write_report(stores[0], output or stores[0].derived / "report")
-    names = "--".join(store.run_id for store in stores)
+    names = "--".join(store.run_id.replace("/", "-") for store in stores)
     return write_comparison(stores, output or stores[0].output_dir / "comparisons" / names[:180])
 
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from judge.config import RunConfig
 from judge.results.identity import identity_of_launch, resumed
 from judge.results.submission import TaskSummary, decided
-from judge.scenario.models import Launch
+from judge.scenario.models import Launch, Shard
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
 from judge.trajectory.files import read_attempt
 from shared.errors import ConfigError, TrajectoryError
@@ -64,17 +64,31 @@ def compared_parts(
     """
     launched = launch.model_dump(mode="json", include={"participants", "sites"}) if launch else {}
     processes = launched.get("participants", {})
-    return {
+    # A port that was chosen when the process was started is another one each time.
+    declared = {role: process.pop("endpoint") for role, process in processes.items()}
+    for process in launched.get("sites", {}).values():
+        del process["endpoint"]
+    parts = {
         "participants": {
-            role: {"url": url, "agentbeats_id": config.participant_ids.get(role, ""), **processes.get(role, {})}
+            role: {
+                "url": declared.get(role) or url,
+                "agentbeats_id": config.participant_ids.get(role, ""),
+                **processes.get(role, {}),
+            }
             for role, url in participants.items()
         },
         "sites": launched.get("sites", {}),
         # What logs a browser in is in no dump: a session may be renewed between two runs.
-        "tasks": {task.task_id: sha256_of(_without_unset(task, "start_urls", "keep_fields")) for task in tasks},
+        "tasks": task_digests(tasks),
         "config": {key: value for key, value in config.recorded().items() if key not in _NOT_COMPARED},
         "judge": judge_id,
     }
+    return parts | ({"shard": launch.shard.model_dump()} if launch and launch.shard else {})
+
+
+def task_digests(tasks: Sequence[Task]) -> dict[str, str]:
+    """SHA-256 of each task, by its id."""
+    return {task.task_id: sha256_of(_without_unset(task, "start_urls", "keep_fields")) for task in tasks}
 
 
 def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: Collection[str] = ()) -> None:
@@ -335,9 +349,19 @@ def package_versions() -> dict[str, str]:
 
 
 def provenance(
-    *, config: RunConfig, tasks: Sequence[Task], judge: JudgeInfo | None, environment: Mapping[str, str], run_id: str
+    *,
+    config: RunConfig,
+    tasks: Sequence[Task],
+    judge: JudgeInfo | None,
+    environment: Mapping[str, str],
+    run_id: str,
+    shard: Shard | None = None,
 ) -> dict[str, Any]:
-    """The `provenance` block of a submission: enough to see whether two results are comparable."""
+    """The `provenance` block of a submission: enough to see whether two results are comparable.
+
+    `shard` is the part of the run, if it is not the one that `config` names.
+    """
+    part = shard or Shard(index=config.shard_index, of=config.num_shards)
     return {
         "run_id": run_id,
         "packages": package_versions(),
@@ -348,5 +372,5 @@ def provenance(
         "config_checksum": settings_checksum(config.recorded()),
         "judge_code_checksum": judge.code_checksum if judge else None,
         "prompt_checksum": judge.prompt_checksum if judge else None,
-        "shard": {"index": config.shard_index, "of": config.num_shards},
+        "shard": {"index": part.index, "of": part.of},
     }

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,22 +17,34 @@ from rich.console import Console
 
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
+from judge.events import Sink
 from judge.report.build import make_report, open_page
-from judge.results.run_record import compared_parts, newest_unfinished, require_same_request, withdraw_unplayed
+from judge.results.run_record import (
+    compared_parts,
+    newest_unfinished,
+    require_same_request,
+    sha256_of,
+    task_digests,
+    withdraw_unplayed,
+)
 from judge.results.submission import counts_of
-from judge.runner.boundary import EXIT_LOST, Interrupted
+from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.junit import write_junit
 from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
 from judge.runner.restarts import restarts_of
 from judge.runner.revision import git_revision
+from judge.runner.shards import on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display, Progress, print_json, print_summary
+from judge.runner.uploads import ObjectStore, Uploads
 from judge.scenario.logins import with_logins
-from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, resolved
+from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
-from judge.scenario.toml import load_scenario, select, shard
+from judge.scenario.shards import balanced_shards
+from judge.scenario.toml import load_scenario, select
+from judge.scenario.toml import shard as slice_of
 from judge.server.limits import settings_of_the_host
-from judge.store import RunStore, new_run_id, resolve_run
+from judge.store import RunStore, find_run, new_run_id, resolve_run
 from shared.errors import ConfigError, WabeError
 from shared.files import write_json
 from shared.models import Level, Record, Task
@@ -40,6 +52,7 @@ from shared.settings import Settings
 from shared.validation import problems_of
 
 DEFAULT_OUTPUT_DIR = Path(".output")
+_JUDGE_ENDS_S = 60
 
 
 class RunOptions(Record):
@@ -63,11 +76,12 @@ class RunOptions(Record):
     display: Display | None = None
     fail_under: float | None = None
     junit: Path | None = None
+    shards: str | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run before it starts: `request` is the text that the judge receives.
+    """A run before it starts: `request` is the text that the judge receives, empty for a shard without tasks.
 
     `store` is `None` when the judge was started elsewhere and keeps its runs itself. `notes` are for the user.
     `tasks` are those that will be run, as far as they are known here.
@@ -79,11 +93,14 @@ class Plan:
     store: RunStore | None
     notes: tuple[str, ...] = ()
     tasks: tuple[Task, ...] = ()
+    resumes: bool = False
+    shard: Shard | None = None
 
 
 def make_plan(options: RunOptions, settings: Settings) -> Plan:
     """The scenario with the options applied. Raises `ConfigError`, also if a run cannot be resumed with them."""
-    scenario = load_scenario(options.scenario)
+    declared = load_scenario(options.scenario)
+    scenario = declared if options.shards is None else on_free_ports(declared)
     members = members_of(scenario, settings)
     # In containers the judge runs beside this runner, trusts it, and writes to the same folder.
     is_ours = scenario.green_agent.cmd is not None or settings.trust_config
@@ -94,6 +111,8 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
             if options.serve_only
             else "give [green_agent] a cmd; a judge that is already running keeps its runs where it is",
         )
+    if options.shards is not None:
+        _require_shardable(declared, options, is_ours=is_ours)
     config, notes = _config(scenario, options, settings, is_ours=is_ours)
     if scenario.green_agent.cmd is not None and not options.serve_only:
         try:
@@ -108,21 +127,70 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     if options.serve_only or not is_ours:
         request = request_text(scenario, tasks=tasks, config=config)
         return Plan(scenario, members, request, store=None, notes=notes, tasks=tasks)
-    launch = _launch(scenario, members, options, settings)
-    store = RunStore(options.output_dir, new_run_id()) if options.resume is None else _run_to_resume(options, launch)
+    launch = _launch(declared, members, options, settings)
+    if options.shards is not None:
+        launch, tasks = _one_shard(launch, tasks, config, options.shards, settings)
+    store, resumes = _store_of(launch, options, settings)
     config = config.model_copy(update={"run_id": store.run_id})
+    if launch.shard and not tasks:
+        return Plan(scenario, members, "", store, notes, shard=launch.shard)
     request = request_text(scenario, tasks=tasks, config=config, launch=launch)
-    if options.resume is not None:
+    if resumes:
         # Read as the judge will read it, so that both compare the same parts.
         parsed = parse_request(request, lambda _: ())
         # What only the judge knows is compared by the judge.
         unknown = ["judge"]
         unknown += [] if tasks else ["tasks"]
         unknown += [] if "judge_model" in parsed.config.model_fields_set else ["config.judge_model"]
-        mine = shard(parsed.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
+        mine = slice_of(parsed.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
         parts = compared_parts(parsed.participants, parsed.config, mine, launch=parsed.launch)
         require_same_request(store, parts, unknown=unknown)
-    return Plan(scenario, members, request, store, notes, tasks=tasks)
+    return Plan(scenario, members, request, store, notes, tasks, resumes, launch.shard)
+
+
+def _require_shardable(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:
+    for is_problem, problem, remedy in (
+        (
+            options.serve_only or not is_ours,
+            "needs a judge that is started here and receives a request",
+            "give [green_agent] a cmd, and leave --serve-only out",
+        ),
+        (not scenario.tasks, "needs the tasks in the scenario", "list them as [[tasks]]"),
+        (
+            {"shard_index", "num_shards"} & scenario.config.model_fields_set,
+            "divides the tasks itself",
+            "remove shard_index and num_shards from [config]",
+        ),
+        (options.resume == "latest", "needs --resume to name the run", "give its id, or leave --resume out"),
+    ):
+        if is_problem:
+            raise ConfigError(f"{options.scenario}: --shards {problem}", remedy=remedy)
+
+
+def _one_shard(
+    launch: Launch, tasks: tuple[Task, ...], config: RunConfig, option: str, settings: Settings
+) -> tuple[Launch, tuple[Task, ...]]:
+    """The launch of one shard, and its tasks."""
+    tasks = tasks[: config.num_instances]
+    shard = shard_of(option, settings.environ)
+    shard = shard.model_copy(update={"tasks_sha256": sha256_of(task_digests(tasks))})
+    mine = balanced_shards(tasks, shard.of, max_steps=config.max_steps)[shard.index]
+    return launch.model_copy(update={"shard": shard}), mine
+
+
+def _store_of(launch: Launch, options: RunOptions, settings: Settings) -> tuple[RunStore, bool]:
+    """The run's folder, and whether the run is resumed: a shard is as soon as it has begun."""
+    if launch.shard is None:
+        if options.resume is None:
+            return RunStore(options.output_dir, new_run_id()), False
+        return _run_to_resume(options, launch), True
+    whole = find_run(options.resume, options.output_dir) if options.resume else None
+    run_id = whole.run_id if whole else run_id_of(settings.environ)
+    store = RunStore(whole.output_dir if whole else options.output_dir, f"{run_id}/shards/{launch.shard.name}")
+    if settings.object_store and not store.has_begun:
+        # An earlier process of this shard may have played on another machine.
+        ObjectStore(settings.object_store).fetch(store.run_id, store.folder)
+    return store, store.has_begun
 
 
 def _config(
@@ -179,6 +247,7 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
         return LaunchedProcess(
             # Digests only, because commands and variables may hold secrets.
             cmd_sha256=_sha256(entry.cmd),
+            endpoint=entry.endpoint if options.shards is not None else None,
             env_sha256=_sha256(json.dumps(entry.env, sort_keys=True)) if entry.env else None,
             model=Settings.from_environ({**settings.environ, **chosen, **env[entry.role]}).participant_model,
         )
@@ -214,12 +283,20 @@ def _run_to_resume(options: RunOptions, launch: Launch) -> RunStore:
 async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     """Run the scenario. Returns the exit code; raises `Interrupted` with the command that resumes the run."""
     plan = make_plan(options, settings)
+    if plan.shard is not None:
+        if not plan.request:
+            console.out(f"Shard {plan.shard.name} has no tasks.", highlight=False)
+            return EXIT_DONE
+        await _until_released(plan.store)
     crashes: list[str] = []
+    uploads = None
+    if plan.shard is not None and plan.store is not None and settings.object_store:
+        uploads = Uploads(ObjectStore(settings.object_store), plan.store)
     progress = Progress(console, options.display, task_ids=[task.task_id for task in plan.tasks])
-    with _logs_folder(plan, options, crashes) as logs:
+    with _logs_folder(plan, options, crashes) as logs, uploads.finished() if uploads else nullcontext():
         try:
             with progress:
-                outcome = await _play(plan, options, settings, console, logs, crashes, progress)
+                outcome = await _play(plan, options, settings, console, logs, crashes, progress, uploads)
             return _conclude(outcome, plan, options, console, progress)
         except asyncio.CancelledError:
             can_resume = plan.store is not None and plan.store.has_begun
@@ -232,6 +309,14 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
                 _tell_problem(console, crash)
 
 
+async def _until_released(store: RunStore | None) -> None:
+    """Wait until the judge of a shard that was killed has ended: an engine restarts the shard at once."""
+    for _ in range(_JUDGE_ENDS_S):
+        if store is None or not store.is_being_judged:
+            return
+        await asyncio.sleep(1)
+
+
 @contextmanager
 def _logs_folder(plan: Plan, options: RunOptions, crashes: list[str]) -> Iterator[Path]:
     """The folder for the agents' logs while the body runs: in the run's folder, which is then locked, if there is one.
@@ -239,7 +324,7 @@ def _logs_folder(plan: Plan, options: RunOptions, crashes: list[str]) -> Iterato
     Otherwise the logs are temporary, and kept only if there were `crashes`, because those messages name them.
     """
     if plan.store is not None:
-        if options.resume is not None:
+        if plan.resumes:
             # A judge may have outlived the runner that started it and still be writing there.
             with plan.store.held("judge"):
                 pass
@@ -264,6 +349,7 @@ async def _play(
     logs: Path,
     crashes: list[str],
     progress: Progress,
+    uploads: Uploads | None,
 ) -> RunOutcome:
     """Start the members and follow the assessment. `crashes` receives a line for each child that ended by itself."""
     where = f"Run {plan.store.run_id}, logs" if plan.store else "Logs"
@@ -285,10 +371,11 @@ async def _play(
             # Until a signal cancels it.
             await asyncio.Event().wait()
         try:
+            emit: Sink = FirstTasks(progress)
             return await request_assessment(
                 plan.members[-1].endpoint,
                 _with(plan.request, restarts),
-                FirstTasks(progress),
+                uploads.sink(emit) if uploads else emit,
                 auth_token=settings.auth_token,
             )
         finally:
@@ -404,6 +491,10 @@ def resume_command(options: RunOptions, store: RunStore) -> str:
     # A run of another output folder can only be named by its path.
     is_here = store.output_dir.resolve() == options.output_dir.resolve()
     words = [*(options.command or ("agentbeats-run", str(options.scenario)))]
+    run_id, _, shard = store.run_id.partition("/shards/")
+    if shard:
+        index, of = shard.split("-of-")
+        words = [f"WABE_SHARD={int(index)}", *words, "--shards", str(int(of))]
     if is_here and options.output_dir != DEFAULT_OUTPUT_DIR:
         words += ["--output-dir", str(options.output_dir)]
     for name, value in (
@@ -418,4 +509,4 @@ def resume_command(options: RunOptions, store: RunStore) -> str:
         ("--junit", options.junit),
     ):
         words += [name, str(value)] if value else []
-    return shlex.join([*words, "--resume", store.run_id if is_here else str(store.folder)])
+    return shlex.join([*words, "--resume", run_id if is_here else str(store.output_dir / "runs" / run_id)])

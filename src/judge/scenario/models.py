@@ -287,19 +287,38 @@ class Scenario(ScenarioFile):
 class LaunchedProcess(Record):
     """What was started under a name, without a secret: `cmd` and `env` as SHA-256 of the text in the scenario file.
 
-    There a secret is a `${NAME}`, so a key may change between two runs, but not which key is used.
+    There a secret is a `${NAME}`, so a key may change between two runs, but not which key is used. `endpoint` is that
+    of the scenario file, if the process listens on another port of its host.
     """
 
     cmd_sha256: str | None = Field(default=None, max_length=64)
     env_sha256: str | None = Field(default=None, max_length=64)
     image: str | None = Field(default=None, max_length=500)
     model: str | None = Field(default=None, max_length=500)
+    endpoint: Url | None = None
+
+
+class Shard(Record):
+    """A part of a run that is played by a process of its own: number `index` (from 0) of `of`.
+
+    `tasks_sha256` is of all tasks of the run, so that every shard names the whole that it belongs to.
+    """
+
+    index: int = Field(ge=0)
+    of: int = Field(ge=1)
+    tasks_sha256: str = Field(default="", max_length=64)
+
+    @property
+    def name(self) -> str:
+        """The name of its folder, such as `003-of-020`."""
+        return f"{self.index:03d}-of-{self.of:03d}"
 
 
 class Launch(Record):
     """What `agentbeats-run` adds to its request, for the run's record: the scenario file and the processes started.
 
     `name` is the user's own for the run, `revision` the git commit of the scenario's folder.
+    `shard` is set if the request has the tasks of one shard only.
     """
 
     scenario_name: str = Field(max_length=300)
@@ -309,6 +328,7 @@ class Launch(Record):
     revision: str | None = Field(default=None, max_length=200)
     participants: dict[str, LaunchedProcess] = Field(default_factory=dict, max_length=100)
     sites: dict[str, LaunchedProcess] = Field(default_factory=dict, max_length=100)
+    shard: Shard | None = None
 
 
 class RequestBody(Table):
@@ -332,3 +352,10 @@ class AssessmentRequest(Record):
     tasks: tuple[Task, ...]
     launch: Launch | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def shard(self) -> Shard:
+        """The part of a run that it is, whoever has divided the run: the platform, or the runner."""
+        if self.launch and self.launch.shard:
+            return self.launch.shard
+        return Shard(index=self.config.shard_index, of=self.config.num_shards)

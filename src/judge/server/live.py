@@ -247,9 +247,9 @@ def live_routes(hub: LiveHub, output_dir: Path, *, is_open: bool = False) -> lis
         for path, endpoint in (
             ("/", pages.front),
             ("/events", pages.events),
-            ("/live/{run_id}/shot/{task_id}", pages.newest_screenshot),
-            ("/live/{run_id}/tasks/{task_id}.html", pages.task),
-            ("/live/{run_id}/images/{task_id}/{name}", pages.image),
+            ("/live/{run_id:path}/shot/{task_id}", pages.newest_screenshot),
+            ("/live/{run_id:path}/tasks/{task_id}.html", pages.task),
+            ("/live/{run_id:path}/images/{task_id}/{name}", pages.image),
         )
     ]
 

@@ -157,6 +157,7 @@ class JudgeService:
                 wrap=self.wrap_model,
                 spending=spending,
                 others=(self._budget,),
+                shards=request.shard.of,
             )
             stack.push_async_callback(judge.aclose)
             # With checks, another judge than the run's may decide a task; `wabe score` and `verify` need to know which.
@@ -293,6 +294,7 @@ def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummar
             judge=judge,
             environment=environment_of(results),
             run_id=store.run_id,
+            shard=request.shard,
         ),
     )
 

@@ -33,13 +33,18 @@ class RateLimits:
 
     Requests are limited in every sliding window of 60 s. So are estimated tokens while requests are small; a request
     larger than a twelfth of the limit is sent once all its tokens have been waited for, so that a window may hold one
-    such request more than the limit.
+    such request more than the limit. One of several `shards` uses its share of the limits.
     """
 
-    def __init__(self, requests_per_minute: int | None = None, tokens_per_minute: int | None = None) -> None:
-        self._requests = _smooth(requests_per_minute, burst=1.0) if requests_per_minute else None
+    def __init__(
+        self, requests_per_minute: int | None = None, tokens_per_minute: int | None = None, *, shards: int = 1
+    ) -> None:
+        # Whole requests: parts of one, which a window may round up, would add up over the shards.
+        self._requests = _smooth(max(requests_per_minute // shards, 1), burst=1.0) if requests_per_minute else None
+        tokens = (tokens_per_minute or 0) / shards
+        # Of all shards: a request is not cheaper because only some of the limit is here.
         self._tokens_per_minute = float(tokens_per_minute or 0)
-        self._tokens = _smooth(tokens_per_minute, burst=tokens_per_minute / 12) if tokens_per_minute else None
+        self._tokens = _smooth(tokens, burst=tokens / 12) if tokens else None
         self._turn = asyncio.Lock()
         self._estimated = 1.0
         self._used = 1.0
@@ -107,6 +112,7 @@ class Budget:
     """Tokens and dollars that one or several models may spend. `None`: no limit.
 
     `spending` is what was spent so far; it is added to. `remedies` say how to raise the limits on dollars and tokens.
+    One of several `shards` uses its share of both.
     """
 
     def __init__(
@@ -119,9 +125,11 @@ class Budget:
             "raise max_judge_cost_usd and score again",
             "raise max_judge_tokens and score again",
         ),
+        shards: int = 1,
     ) -> None:
-        self._max_cost_usd = max_cost_usd
-        self._max_tokens = max_tokens
+        self._max_cost_usd = None if max_cost_usd is None else max_cost_usd / shards
+        self._max_tokens = None if max_tokens is None else max_tokens // shards
+        self._of_all = f", this shard's part of {shards}," if shards > 1 else ""
         self.spending = spending or Spending()
         self._remedies = remedies
         self._held: list[tuple[int, float]] = []
@@ -130,9 +138,13 @@ class Budget:
     def check(self) -> None:
         """Raises `ModelBudgetSpent` once a limit is reached."""
         if self._max_tokens is not None and self.spending.tokens >= self._max_tokens:
-            raise ModelBudgetSpent(f"the token budget of {self._max_tokens} is spent", remedy=self._remedies[1])
+            raise ModelBudgetSpent(
+                f"the token budget of {self._max_tokens}{self._of_all} is spent", remedy=self._remedies[1]
+            )
         if self._max_cost_usd is not None and (self.spending.cost_usd or 0.0) >= self._max_cost_usd:
-            raise ModelBudgetSpent(f"the budget of {self._max_cost_usd:g} USD is spent", remedy=self._remedies[0])
+            raise ModelBudgetSpent(
+                f"the budget of {self._max_cost_usd:g} USD{self._of_all} is spent", remedy=self._remedies[0]
+            )
 
     @asynccontextmanager
     async def held(self, tokens: int, cost_usd: float) -> AsyncIterator[None]:
@@ -169,7 +181,8 @@ class Budget:
 class MeteredModel:
     """Keeps limits and budgets, counts tokens and dollars, and puts the price on each completion.
 
-    It has a budget of its own, counted in `spending`, and may share `others`. At most `concurrency` calls run at once.
+    It has a budget of its own, counted in `spending`, of which one of several `shards` uses its share; it may share
+    `others`. At most `concurrency` calls run at once.
     A call whose usage is unknown is counted by estimate and its cost stays unknown: where the endpoint does not report
     it, or the call was cut off after it was sent, which the provider bills all the same.
     """
@@ -185,6 +198,7 @@ class MeteredModel:
         others: Sequence[Budget] = (),
         rates: RateLimits | None = None,
         concurrency: int = 1_000,
+        shards: int = 1,
     ) -> None:
         self.name = model.name
         self._model = model
@@ -192,7 +206,7 @@ class MeteredModel:
         self.spending = spending or Spending()
         if price is None:
             self.spending.cost_usd = None
-        own = Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens, spending=self.spending)
+        own = Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens, spending=self.spending, shards=shards)
         # The shared ones first: when one of them is spent, raising the client's own limit would not help.
         self._budgets = (*others, own)
         self._rates = rates or RateLimits()

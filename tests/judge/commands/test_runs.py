@@ -123,6 +123,12 @@ def test_a_damaged_folder_is_listed_as_damaged(tmp_path: Path, name: str, conten
     assert {run_id: row["state"] for run_id, row in rows(tmp_path).items()} == {"r2": "finished", "r1": "damaged"}
 
 
+def test_a_run_in_shards_is_listed_before_they_are_merged(tmp_path: Path) -> None:
+    for index in range(2):
+        a_run(tmp_path, f"r1/shards/00{index}-of-003", state="running")
+    assert rows(tmp_path)["r1"]["state"] == "2 shards, not merged"
+
+
 def test_a_folder_without_its_record_is_damaged(tmp_path: Path) -> None:
     (a_run(tmp_path, "r1").folder / "run.json").unlink()
     assert rows(tmp_path)["r1"]["state"] == "damaged"

@@ -65,6 +65,13 @@ def test_a_budget_in_dollars_needs_a_known_price() -> None:
         open_judge(RunConfig(judge_model="openai:local", max_judge_cost_usd=1.0), KEYS, cache_dir=None)
 
 
+async def test_every_shard_needs_a_request_per_minute() -> None:
+    config = RunConfig(judge_model="openai:m", judge_requests_per_minute=20)
+    await open_judge(config, KEYS, cache_dir=None, shards=20).aclose()
+    with pytest.raises(ConfigError, match="judge_requests_per_minute: 20 is less than one for each of 21 shards"):
+        open_judge(config, KEYS, cache_dir=None, shards=21)
+
+
 def test_the_code_checksum_is_the_same_every_time() -> None:
     assert code_checksum() == code_checksum()
     assert len(code_checksum()) == 64

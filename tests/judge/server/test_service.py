@@ -55,6 +55,28 @@ def tasks(count: int) -> list[dict[str, str]]:
     return [{"task_id": f"t{n}", "website": "https://shop.test/", "task": "Look."} for n in range(count)]
 
 
+LAUNCH = {"scenario_name": "s", "scenario_path": "/s", "scenario_sha256": "00", "shard": {"index": 0, "of": 3}}
+
+
+@pytest.mark.parametrize(
+    "request_of_a_shard",
+    [{"config": {"num_shards": 3}}, {"launch": LAUNCH}],
+    ids=["divided by the platform", "divided by the runner"],
+)
+async def test_a_shard_has_its_share_of_the_judge_models_limits(
+    tmp_path: Path, request_of_a_shard: dict[str, Any]
+) -> None:
+    known = Settings(browser_path=sys.executable, trust_config=True)
+    limits = {"judge_model": "openai:m", "judge_base_url": "http://127.0.0.1:9/v1", "judge_requests_per_minute": 2}
+    config = {"tasks": tasks(3), **limits, **request_of_a_shard.get("config", {})}
+    text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, **request_of_a_shard, "config": config})
+    ends = RecordedEnds()
+    await JudgeService(known, tmp_path).execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    ((state, said),) = ends.said
+    assert state == "rejected"
+    assert "2 is less than one for each of 3 shards" in said
+
+
 @pytest.mark.parametrize(
     "config",
     [

@@ -77,6 +77,32 @@ def test_tokens_per_minute_are_kept_as_estimated() -> None:
     assert busiest_minute(times) * estimate_tokens(request) <= 60_000
 
 
+@pytest.mark.parametrize("shards", [4, 7])
+def test_shards_together_keep_the_limit_and_use_nearly_all_of_it(shards: int) -> None:
+    clock, times = FakeClock(), []
+
+    async def shard() -> None:
+        limits = RateLimits(300, shards=shards)
+        for _ in range(900 // shards):
+            await limits.request_slot()
+            times.append(clock.now)
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(shard() for _ in range(shards)))
+
+    clock.run(all_of_them())
+    assert busiest_minute(times) <= 300
+    assert (len(times) - 1) / times[-1] * 60 >= 0.93 * 300
+
+
+def test_a_request_larger_than_a_shards_minute_waits_for_all_its_tokens() -> None:
+    clock = FakeClock()
+    limits = RateLimits(tokens_per_minute=40_000, shards=4)
+    clock.run(limits.token_slots(ModelRequest(system="x" * 80_000, parts=())))
+    # 20,400 tokens at 10,000 a minute, the first few in a burst.
+    assert 115 < clock.now < 130
+
+
 def test_a_request_larger_than_the_bucket_still_gets_through() -> None:
     clock = FakeClock()
     limits = RateLimits(tokens_per_minute=100)
@@ -198,6 +224,17 @@ async def test_no_call_is_made_once_the_budget_is_spent(budget: dict[str, Any]) 
     await model.complete(ASK)
     await model.complete(ASK)
     with pytest.raises(ModelBudgetSpent, match="budget"):
+        await model.complete(ASK)
+    assert len(inner.requests) == 2
+
+
+@pytest.mark.parametrize("budget", [{"max_tokens": 4 * 150}, {"max_cost_usd": 4 * 0.00015}])
+async def test_a_shard_spends_its_part_of_the_budget_and_says_so(budget: dict[str, Any]) -> None:
+    inner = ScriptedModel(lambda _: "x")
+    model = MeteredModel(inner, Price(input=1.0, cached=0.1, output=1.0), shards=4, **budget)
+    await model.complete(ASK)
+    await model.complete(ASK)
+    with pytest.raises(ModelBudgetSpent, match="this shard's part of 4, is spent"):
         await model.complete(ASK)
     assert len(inner.requests) == 2
 

@@ -1,0 +1,224 @@
+"""Makes one run of the shards of a run."""
+
+import contextlib
+import functools
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from judge.results.identity import identity_in, resumed
+from judge.results.run_record import (
+    environment_of,
+    judge_id_of,
+    judge_of,
+    outcomes_of,
+    sha256_of,
+    spending_before,
+    task_digests,
+    task_set_checksum,
+)
+from judge.results.submission import Submission, TaskSummary, build_submission, decided
+from judge.store import RunStore
+from judge.trajectory.files import read_attempt, read_result
+from shared.errors import ConfigError, TrajectoryError
+from shared.files import read_json
+from shared.llm.limits import Spending
+
+# Of a request, what differs between the shards of a run.
+_OWN = ("tasks", "shard")
+_RESTART = "start this shard again: it resumes"
+
+
+def merge_shards(run: RunStore) -> Submission:
+    """Write the whole run beside its shards, from all of them, and return its submission.
+
+    Task folders are hard links to the shards' files where the file system has them, else copies. Verdicts that were
+    made since an earlier merge are kept with the trajectory that they judged. Raises `ConfigError` unless the shards
+    belong to one request, are finished, and have each of its tasks once.
+    """
+    shards = run.shards()
+    if not shards:
+        raise ConfigError(f"run {run.run_id} has no shards", remedy="give a run that was started with --shards")
+    with run.held("judge"):
+        records = _records(shards)
+        request = _whole_request(run, records)
+        # All of them before anything is written.
+        summaries = [summary for pair in zip(shards, records, strict=True) for summary in _summaries(*pair)]
+        provenances = [_provenance(shard) for shard in shards]
+        if strays := {task.folder.name for task in run.tasks()} - request["tasks"].keys():
+            raise ConfigError(f"{run.results / min(strays)}: no task of the shards", remedy="move it elsewhere")
+        for shard, record in zip(shards, records, strict=True):
+            for task_id in record["request"]["tasks"]:
+                _take_over(shard.task(task_id).folder, run.task(task_id).folder)
+        run.create()
+        whole = _whole_record(run, shards, records, request, summaries)
+        submission = _submission(run, whole, summaries, provenances)
+        run.write_submission(submission)
+        run.write_run(whole)
+    return submission
+
+
+def _records(shards: Sequence[RunStore]) -> list[dict[str, Any]]:
+    """Each shard's `run.json`. Raises `ConfigError`, which names all shards that are not finished."""
+    records = [_record(shard) for shard in shards]
+    unfinished = [
+        f"{shard.folder.name} ({'running' if shard.is_being_judged else record.get('state')})"
+        for shard, record in zip(shards, records, strict=True)
+        if shard.is_being_judged or record.get("state") != "completed"
+    ]
+    if unfinished:
+        raise ConfigError(
+            f"{len(unfinished)} of {len(shards)} shards are not finished: {', '.join(unfinished)}",
+            remedy="wait for those that run, and start the others again: they resume",
+        )
+    return records
+
+
+def _record(shard: RunStore) -> dict[str, Any]:
+    record = shard.read_run()
+    request = record.get("request") if record else None
+    if record is None or not isinstance(request, dict) or not isinstance(request.get("shard"), dict):
+        raise ConfigError(f"{shard.folder / 'run.json'}: missing, damaged, or of no shard", remedy=_RESTART)
+    if sha256_of(request) != record.get("request_sha256"):
+        raise ConfigError(f"{shard.folder / 'run.json'}: request does not match request_sha256", remedy=_RESTART)
+    if f"{request['shard']['index']:03d}-of-{request['shard']['of']:03d}" != shard.folder.name:
+        raise ConfigError(f"{shard.folder}: holds another shard, {request['shard']}", remedy="rename it back")
+    return record
+
+
+def _whole_request(run: RunStore, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The request that the shards have divided. Raises `ConfigError` if there is none that all of them belong to."""
+    first = records[0]["request"]
+    shared = {key: value for key, value in first.items() if key not in _OWN}
+    whole = first["shard"]
+    tasks: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    for record in records:
+        request, name = record["request"], str(record["run_id"]).rpartition("/")[2]
+        differing = [key for key, value in shared.items() if request.get(key) != value]
+        differing += ["number of shards"] if request["shard"]["of"] != whole["of"] else []
+        differing += ["tasks"] if request["shard"]["tasks_sha256"] != whole["tasks_sha256"] else []
+        if differing:
+            raise ConfigError(
+                f"shard {name} belongs to another request: other {', '.join(differing)}",
+                remedy="play all shards with one scenario and the same options",
+            )
+        for task_id, digest in request["tasks"].items():
+            if task_id in tasks:
+                raise ConfigError(f"task {task_id} is in two shards: {owners[task_id]} and {name}", remedy="remove one")
+            tasks[task_id], owners[task_id] = digest, name
+    if sha256_of(tasks) != whole["tasks_sha256"]:
+        present = {record["request"]["shard"]["index"] for record in records}
+        missing = ", ".join(f"{index:03d}" for index in range(whole["of"]) if index not in present)
+        raise ConfigError(
+            f"run {run.run_id} has {len(records)} of {whole['of']} shards, missing: {missing or 'tasks of some'}",
+            remedy="start what is missing; only a shard without tasks leaves no folder",
+        )
+    return {**shared, "tasks": tasks}
+
+
+def _summaries(shard: RunStore, record: Mapping[str, Any]) -> list[TaskSummary]:
+    asked = record["request"]["tasks"]
+    try:
+        found = [
+            TaskSummary.of(read_attempt(shard.task(task_id).folder), judge_id_of(record, task_id)) for task_id in asked
+        ]
+    except TrajectoryError as error:
+        raise ConfigError(f"shard {shard.folder.name}: {error.message}", remedy=_RESTART) from None
+    for task_id, summary in zip(asked, found, strict=True):
+        if task_digests([summary.task]) != {task_id: asked[task_id]}:
+            raise ConfigError(f"{shard.task(task_id).folder}: records another task than the request", remedy=_RESTART)
+    return found
+
+
+def _provenance(shard: RunStore) -> Mapping[str, Any]:
+    try:
+        return dict(read_json(shard.folder / "results.json")["results"][0]["detail"]["provenance"])
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        raise ConfigError(f"{shard.folder / 'results.json'}: missing or damaged", remedy=_RESTART) from None
+
+
+def _take_over(source: Path, target: Path) -> None:
+    """Put a task's folder into the whole run, over what an earlier merge has put there."""
+    if target.exists() and _trajectory_of(target) != _trajectory_of(source):
+        shutil.rmtree(target)
+    shutil.copytree(source, target, copy_function=_link, dirs_exist_ok=True)
+
+
+def _trajectory_of(folder: Path) -> object:
+    with contextlib.suppress(TrajectoryError):
+        return read_result(folder).get("trajectory_sha256")
+    return None
+
+
+def _link(source: str, target: str) -> None:
+    Path(target).unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        # Another file system, or one without links.
+        shutil.copy2(source, target)
+
+
+def _submission(
+    run: RunStore,
+    record: Mapping[str, Any],
+    summaries: Sequence[TaskSummary],
+    provenances: Sequence[Mapping[str, Any]],
+) -> Submission:
+    role, judge = next(iter(record["participants"])), judge_of(summaries)
+    shared = {key: value for key, value in provenances[0].items() if all(p.get(key) == value for p in provenances)}
+    return build_submission(
+        role=role,
+        participant_ids={role: record["config"]["participant_ids"].get(role, "")},
+        results=summaries,
+        judge=judge,
+        provenance={
+            **shared,
+            "run_id": run.run_id,
+            "identity": identity_in(record),
+            "environment": environment_of(summaries),
+            "config_checksum": record["config_checksum"],
+            "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
+            "judge_code_checksum": judge.code_checksum if judge else None,
+            "prompt_checksum": judge.prompt_checksum if judge else None,
+            "shard": {"index": 0, "of": 1},
+            "shards": list(provenances),
+        },
+    )
+
+
+def _whole_record(
+    run: RunStore,
+    shards: Sequence[RunStore],
+    records: Sequence[Mapping[str, Any]],
+    request: Mapping[str, Any],
+    summaries: Sequence[TaskSummary],
+) -> dict[str, Any]:
+    """The whole run's `run.json`."""
+    judge, spent = judge_of(summaries), Spending()
+    for spending in map(spending_before, shards):
+        spent.usage += spending.usage
+        known = spent.cost_usd is not None and spending.cost_usd is not None
+        spent.cost_usd = (spent.cost_usd or 0.0) + (spending.cost_usd or 0.0) if known else None
+    return {
+        **records[0],
+        "run_id": run.run_id,
+        "identity": functools.reduce(resumed, (record.get("identity") or {} for record in records)),
+        "started_at": min(record["started_at"] for record in records),
+        "resumed_at": None,
+        "ended_at": max(record["ended_at"] for record in records),
+        "request": dict(request),
+        "request_sha256": sha256_of(request),
+        "config": {**records[0]["config"], "run_id": run.run_id},
+        "task_ids": [summary.task.task_id for summary in summaries],
+        "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
+        "judge_ids": {task_id: judge for record in records for task_id, judge in record["judge_ids"].items()},
+        "judge_usage": {"token_usage": spent.usage.model_dump(), "cost_usd": spent.cost_usd},
+        "outcomes": outcomes_of(summaries),
+        "decided_by": decided(summary.entry for summary in summaries),
+        "environment": environment_of(summaries),
+        "judge": judge.model_dump(mode="json") if judge else None,
+    }

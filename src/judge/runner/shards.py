@@ -1,0 +1,105 @@
+"""Which part of a run this process plays, and what it needs to share a machine with the others.
+
+Engines that run one program many times tell each copy its number: Kubernetes' Indexed Jobs, Slurm's job arrays, and
+whatever sets `WABE_SHARD` and `WABE_SHARDS`.
+"""
+
+import re
+import socket
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from judge.scenario.models import AgentEntry, Scenario, Shard
+from shared.errors import ConfigError
+
+MAX_SHARDS = 9999
+_SLURM = "SLURM_ARRAY_TASK_ID"
+# Ours first, because whoever sets it means it.
+_INDEXES = ("WABE_SHARD", "JOB_COMPLETION_INDEX", _SLURM)
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+A = TypeVar("A", bound=AgentEntry)
+
+
+def shard_of(option: str, environ: Mapping[str, str]) -> Shard:
+    """The shard that `--shards` and the engine's variables name. Raises `ConfigError`.
+
+    The number of shards is the option's, else that of `WABE_SHARDS`, else the length of the Slurm array. Slurm's number
+    counts from the array's first one if the array itself is divided, so that it may begin anywhere. Otherwise it counts
+    from 0, and an array of some numbers restarts these shards.
+    """
+    variable = next((name for name in _INDEXES if environ.get(name)), None)
+    if variable is None:
+        raise ConfigError(
+            "--shards: nothing says which shard this is",
+            remedy=f"set WABE_SHARD (from 0), or start it by an engine that sets {_INDEXES[1]} or {_SLURM}",
+        )
+    index = _number(variable, environ[variable])
+    if option != "auto":
+        of = _number("--shards", option)
+    elif environ.get("WABE_SHARDS"):
+        of = _number("WABE_SHARDS", environ["WABE_SHARDS"])
+    elif variable == _SLURM and environ.get("SLURM_ARRAY_TASK_COUNT"):
+        of = _number("SLURM_ARRAY_TASK_COUNT", environ["SLURM_ARRAY_TASK_COUNT"])
+        index -= _number("SLURM_ARRAY_TASK_MIN", environ.get("SLURM_ARRAY_TASK_MIN") or "0")
+    else:
+        raise ConfigError(
+            f"--shards auto: {variable} is set, but not how many shards there are",
+            remedy="set WABE_SHARDS, or give --shards N",
+        )
+    if not 1 <= of <= MAX_SHARDS:
+        raise ConfigError(f"--shards: {of} shards", remedy=f"give 1 to {MAX_SHARDS}")
+    if not 0 <= index < of:
+        raise ConfigError(
+            f"{variable} is {environ[variable]}, which is none of {of} shards",
+            remedy="number them without gaps; set WABE_SHARDS to restart some of them",
+        )
+    return Shard(index=index, of=of)
+
+
+def _number(name: str, text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise ConfigError(f"{name}: {text[:40]!a} is no number", remedy="give a whole number, from 0")
+    return int(text)
+
+
+def run_id_of(environ: Mapping[str, str]) -> str:
+    """The id of the run that all shards belong to. Raises `ConfigError`."""
+    if run_id := environ.get("WABE_RUN_ID"):
+        return run_id
+    if job := environ.get("SLURM_ARRAY_JOB_ID"):
+        return f"slurm-{job}"
+    raise ConfigError(
+        "--shards: nothing says which run the shards belong to", remedy="set WABE_RUN_ID to the same id for all of them"
+    )
+
+
+def on_free_ports(scenario: Scenario) -> Scenario:
+    """The scenario with each agent that is started here on a port of its own, so that shards can share a machine.
+
+    The port must stand in the agent's `cmd`; otherwise it stays as it is. Sites keep theirs, since tasks name it.
+    """
+    with ExitStack() as held:
+        return scenario.model_copy(
+            update={
+                "green_agent": _moved(scenario.green_agent, held),
+                "participants": tuple(_moved(agent, held) for agent in scenario.participants),
+            }
+        )
+
+
+def _moved(agent: A, held: ExitStack) -> A:
+    parts = urlsplit(agent.endpoint or "")
+    if agent.cmd is None or parts.hostname not in _LOOPBACK:
+        return agent
+    # Held until all agents have a port, so that no two get the same.
+    probe = held.enter_context(socket.socket())
+    probe.bind(("127.0.0.1", 0))
+    port = probe.getsockname()[1]
+    cmd, found = re.subn(rf"(?<![\w.-]){parts.port}(?![\w.-])", str(port), agent.cmd)
+    if not found:
+        return agent
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return agent.model_copy(update={"cmd": cmd, "endpoint": parts._replace(netloc=f"{host}:{port}").geturl()})

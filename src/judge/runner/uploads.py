@@ -1,0 +1,153 @@
+"""Shards whose machines share no file system: each writes locally and puts finished attempts into an object store.
+
+The store has the same layout as the output folder. A shard that starts on another machine fetches what is there first.
+"""
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from judge.events import Event, RunStarted, Sink, TaskDone
+from judge.store import RunStore
+from shared.errors import ConfigError, WabeError
+
+_log = logging.getLogger(__name__)
+_RECORDS = ("run.json", "results.json")
+
+
+class ObjectStore:
+    """The object store at `url`, such as `s3://bucket/folder`. Raises `ConfigError` if there is no package for it."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise ConfigError("WABE_STORE needs fsspec", remedy="pip install 'wabe[objects]'") from None
+        self._url = url
+        with self._asked():
+            self._files, root = url_to_fs(url)
+            self._root = str(root).rstrip("/")
+
+    def fetch(self, run_id: str, folder: Path) -> None:
+        """Copy what the store has of a run or shard to `folder`, which takes the place of what was there."""
+        root = f"{self._root}/runs/{run_id}"
+        fresh = folder.with_name(f"{folder.name}.fetched")
+        shutil.rmtree(fresh, ignore_errors=True)
+        with self._asked():
+            self._files.invalidate_cache()
+            names = [str(name) for name in self._files.find(root)]
+            for name in names:
+                target = fresh / name.rpartition(f"runs/{run_id}/")[2]
+                if ".." in target.parts:
+                    raise ConfigError(f"WABE_STORE: {name[:200]!a} leads out of its folder", remedy="remove it")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._files.get_file(name, str(target))
+        if names:
+            # Whole or not at all, so that a fetch that is cut off is begun again.
+            shutil.rmtree(folder, ignore_errors=True)
+            fresh.rename(folder)
+
+    def put(self, source: Path, name: str) -> None:
+        """Put a file, or a folder in the place of what has its name, `result.json` last."""
+        target = f"{self._root}/runs/{name}"
+        files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
+        with self._asked():
+            if source.is_dir() and self._files.exists(target):
+                self._files.rm(target, recursive=True)
+            for path in sorted(files, key=lambda path: (path.name == "result.json", path)):
+                whole = f"{target}/{path.relative_to(source).as_posix()}" if path != source else target
+                self._files.makedirs(whole.rpartition("/")[0], exist_ok=True)
+                self._files.put_file(str(path), whole)
+
+    def read(self, name: str) -> bytes | None:
+        """A file, or `None` if there is none."""
+        path = f"{self._root}/runs/{name}"
+        with self._asked():
+            self._files.invalidate_cache()
+            return bytes(self._files.cat_file(path)) if self._files.exists(path) else None
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        try:
+            yield
+        except WabeError:
+            raise
+        # Each store's package raises errors of its own, and a missing one is named by fsspec.
+        except Exception as error:  # noqa: BLE001
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            raise ConfigError(f"WABE_STORE {self._url}: {reason}", remedy="check the address and its keys") from None
+
+
+class Uploads:
+    """Puts a shard's attempts into the store as they end, in a thread of its own, and its records at the end."""
+
+    def __init__(self, objects: ObjectStore, store: RunStore) -> None:
+        self._objects = objects
+        self._store = store
+        self._thread = ThreadPoolExecutor(1)
+
+    def sink(self, emit: Sink) -> Sink:
+        """Passes events on, and puts what they say is done."""
+
+        def take(event: Event) -> None:
+            match event:
+                case RunStarted():
+                    self._later(self._records)
+                case TaskDone():
+                    self._later(self._task, event.task_id)
+            emit(event)
+
+        return take
+
+    @contextmanager
+    def finished(self) -> Iterator[None]:
+        """When the body ends, put what is missing. Raises `ConfigError` if that fails and nothing else has."""
+        try:
+            yield
+        except BaseException:
+            self._finish_or_log()
+            raise
+        self._finish()
+
+    def _finish(self) -> None:
+        self._thread.shutdown()
+        for task in self._store.tasks():
+            here = task.folder / "result.json"
+            # It changes whenever the attempt does.
+            data = here.read_bytes() if here.is_file() else None
+            if data != self._objects.read(f"{self._store.run_id}/results/{task.folder.name}/result.json"):
+                self._task(task.folder.name)
+        self._records()
+
+    def _finish_or_log(self) -> None:
+        try:
+            self._finish()
+        except WabeError as error:
+            _log.error("%s", error)
+
+    def _later(self, work: Callable[..., None], *arguments: Any) -> None:
+        self._thread.submit(self._logged, work, *arguments)
+
+    def _logged(self, work: Callable[..., None], *arguments: Any) -> None:
+        try:
+            work(*arguments)
+        except (WabeError, OSError) as error:
+            # Tried again at the end.
+            _log.warning("%s", error)
+
+    def _task(self, task_id: str) -> None:
+        self._objects.put(self._store.task(task_id).folder, f"{self._store.run_id}/results/{task_id}")
+
+    def _records(self) -> None:
+        for name in _RECORDS:
+            if (self._store.folder / name).is_file():
+                self._objects.put(self._store.folder / name, f"{self._store.run_id}/{name}")
+
+
+def fetch_shards(url: str, run: RunStore) -> None:
+    """Bring the shards of a run here from the object store at `url`. Raises `ConfigError`."""
+    ObjectStore(url).fetch(f"{run.run_id}/shards", run.folder / "shards")
