@@ -24,6 +24,8 @@ from shared.a2a.connections import (
 from shared.a2a.serving import listen, serve_app
 from shared.logs import BoundedHandler
 
+pytestmark = pytest.mark.slow
+
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF_HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2000001\r\n"
 HALF_POST = HALF_HEAD + b"\r\n{"

@@ -20,6 +20,8 @@ from judge.judges.webjudge import WebJudge
 from judge.runner.boundary import run_command
 from judge.store import RunStore
 
+pytestmark = pytest.mark.slow
+
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 Record = Callable[[str, object], None]
 Leave = Callable[..., tuple[int, str]]

@@ -141,6 +141,7 @@ async def test_an_attempt_whose_first_message_was_missed_is_refused() -> None:
             await judge.send(message(), context_id="episode")
 
 
+@pytest.mark.slow
 async def test_only_the_newest_attempts_are_remembered() -> None:
     async with playing(Notes()) as judge:
         for number in range(MAX_ATTEMPTS + 1):

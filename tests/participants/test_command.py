@@ -18,6 +18,8 @@ from participants.command import list_participants, load, register
 from shared.errors import ConfigError
 from shared.models import Action, Page
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Checks need these to be validated and evaluated, which participants never do: `shared` imports them late.
 OF_THE_JUDGE = {"jsonschema", "re2"}

@@ -40,6 +40,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         wabe.trajectory  # noqa: B018
 
 
+@pytest.mark.slow
 def test_a_participant_imports_nothing_of_the_judge() -> None:
     program = "import sys; from wabe import Action, Observation, serve; sys.exit('judge' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

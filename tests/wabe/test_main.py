@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 BIN = Path(sys.executable).parent
 SRC = Path(__file__).resolve().parents[2] / "src"
 

@@ -91,6 +91,7 @@ def test_mcnemar_gives_the_binomial_probability_of_so_lopsided_a_split(gained: i
     assert mcnemar_exact(gained, lost) == pytest.approx(p, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_mcnemar_stays_exact_for_thousands_of_tasks() -> None:
     assert mcnemar_exact(3000, 3000) == 1.0
     assert 0 < mcnemar_exact(3200, 2800) < 1e-6
