@@ -37,7 +37,7 @@ REPLY = '<json>{"thought": "Next.", "tool": "browser_click", "params": {"target"
 
 
 def serve(port: int) -> None:
-    """The participant's process: an agent of ours, and beside it a route that knows no protocol."""
+    """The participant's process: a WABE participant, and beside it a plain HTTP route."""
 
     async def answer(_: Turn) -> str:
         return REPLY

@@ -3,7 +3,7 @@
 Measured: the streaming judge (every screenshot sent as it comes, the participant thinking for L between steps), and
 `wabe score` on one finished trajectory with 15 screenshots, as a function and as the whole command. Targets: 1.1 L and
 3.2 L. The command also has a start-up (and an end) that does not depend on L, most of it the import of the model SDK:
-it may take 3 times as long as `import openai` alone, and the L is told from which on the whole command keeps 3.2 L.
+it may take 3 times as long as `import openai` alone, and it prints from which L on the command stays within 3.2 L.
 Exit code 1 when a target is missed.
 
     python benchmarks/judge_latency.py [L in seconds, default 8] [rounds, default 3]

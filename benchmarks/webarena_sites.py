@@ -127,7 +127,7 @@ def _shopping_sent(request: Request, rows: Mapping[str, Any]) -> Answer | None:
             name = parse_qs(request.body)["name"][0]
             return to("/wishlist/", message_cookie("success", f"{name} has been added to your Wish List."))
         case "POST", "/newsletter/subscriber/new/":
-            # As Magento does for what is no address.
+            # As Magento does for an unknown path.
             return to("/") if "%40" in request.body else Answer("Please enter a valid email address.", 400)
     return None
 

@@ -227,7 +227,7 @@ class RunStore:
         return any((self.folder / name).exists() for name in ("run.json", "results", "results.json"))
 
     def create(self) -> None:
-        """Make the folders and point `<output_dir>/results` at this run, unless it is a shard: that is no whole run."""
+        """Make the folders and point `<output_dir>/results` at this run, unless it is a shard."""
         try:
             self.results.mkdir(parents=True, exist_ok=True)
             if "/" not in self.run_id:
@@ -313,7 +313,7 @@ def newest_run(output_dir: Path) -> RunStore | None:
 
 
 def run_of(folder: Path) -> RunStore | None:
-    """The run or shard whose folder this is, by its place; `None` when it is no run's."""
+    """The run or shard whose folder this is, by its place; `None` when it does not belong to a run."""
     path = folder.resolve()
     whole = path.parent.parent if path.parent.name == "shards" else path
     run_id = path.relative_to(whole.parent).as_posix()

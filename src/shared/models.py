@@ -174,7 +174,7 @@ class Navigation(Record):
 
 
 class ProbeValue(Record):
-    """What the judge read in the page for one expression, or why there is no value."""
+    """What the judge read in the page for one expression, or why it could not be read."""
 
     value: bool | int | float | str | None = None
     error: str | None = None

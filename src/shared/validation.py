@@ -103,7 +103,7 @@ def _is_echo(detail: ErrorDetails) -> bool:
 
 
 def _problem(detail: ErrorDetails, examples: Mapping[str, str]) -> Problem:
-    # Tags of unions are written in angle brackets; they are no part of the place.
+    # Tags of unions are written in angle brackets; they do not belong to the place.
     path = tuple(part for part in detail["loc"] if not str(part).startswith("<"))
     value, context = detail["input"], detail.get("ctx") or {}
     cause = context.get("error")

@@ -1,6 +1,6 @@
 """Points of the screenshot: which element lies under one, and what has the focus. Pure.
 
-Participants that act by coordinates name nothing. What they acted on is told by the boxes of the judge's own snapshot,
+Participants that act by coordinates name nothing. The boxes of the judge's own snapshot show what they acted on,
 and by the boxes of what the browser itself finds at the point: boxes alone do not tell what covers what.
 """
 

@@ -1,7 +1,7 @@
 """A recording as evidence for checks: what the judge itself saw and did on the task's own site, and nothing else.
 
 A participant writes its replies, thoughts and answer; of these only the answer is evidence, and only for checks of the
-answer. It cannot add a page: pages of another origin are no evidence, whatever they show.
+answer. It cannot add a page: pages of another origin do not count as evidence, whatever they show.
 """
 
 from collections.abc import Iterable, Iterator

@@ -2,7 +2,7 @@
 
 Standard input and output carry one JSON object a line. The first one in is `{"environments": {"shopping": {"urls":
 […], "active_url_idx": 0}}}`, answered by the package's version and checksums; every later one has an `op`. It imports
-nothing of ours, because that environment has other versions of the libraries that we use.
+none of the judge's modules, because that environment has other versions of the libraries that we use.
 """
 
 import json

@@ -33,7 +33,7 @@ class WebArenaJudge(Judge):
             model=OFFLINE,
             prompt_set="none",
             prompt_version=about.version,
-            # There are no prompts; the code that evaluates takes their place, as it does for checks.
+            # No prompts: the evaluator's code is digested instead, as it is for checks.
             prompt_checksum=code,
             # Of screenshots, which it does not look at.
             threshold=1,

@@ -21,7 +21,7 @@ NOTE = (
     r"|[ \t]+(?:on|from|out of|in)\b[^:=\n\d]{0,40}(?=[:=])"
     r"|[ \t]+(?:of|for) (?:the|this) (?:image|screenshot|snapshot|task)\b)?"
 )
-# A letter of a script in which there is no label of ours: the reply is in another language.
+# A letter of a script that none of our labels is written in: the reply is in another language.
 FOREIGN = r"[^\W\x00-\u036f]"
 SPAN = r"[^.!?\n\d]"
 HEDGE = re.compile(

@@ -71,7 +71,7 @@ _LIST_MARK = re.compile(r"\s*(?:[-*+•·](?!\*)|\d{1,2}[.)])\s")
 def parse_status(text: str) -> Status | None:
     """The verdict that an outcome reply states, or `None`. "unsuccessful" and "not successful" are failures.
 
-    Statuses of list items are no verdict when they disagree or when a status stands outside the list.
+    Statuses of list items do not count when they disagree or when a status stands outside the list.
     """
     text = plain_text(text)
     labelled = [*_found(_LINE_STATUS, text), *_found(_JSON_STATUS, text), *_inline(text)]

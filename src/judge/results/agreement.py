@@ -208,7 +208,7 @@ def read_labels(path: Path, column: str = _HUMAN) -> dict[str, tuple[str, dict[s
     """Labels by task id, each with its groups: a CSV `task_id,human[,group…]`, or JSON.
 
     JSON is `{task_id: label}` or a list of objects with `task_id`, `human` and groups. `column` is another name for
-    `human`: Online-Mind2Web's own file has one for each agent (`Operator_human_label`); those of others are no groups.
+    `human`: Online-Mind2Web's own file has one for each agent (`Operator_human_label`); others are ignored.
     """
     rows = _json_rows(path, column) if path.suffix.lower() == ".json" else _csv_rows(path, ("task_id", column))
     labels: dict[str, tuple[str, dict[str, str]]] = {}

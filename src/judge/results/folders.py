@@ -1,4 +1,4 @@
-"""Folders of trajectories that are no run of ours, read as if they were one: for reports, checks and exports.
+"""Folders of trajectories that WABE did not record, read as if they were runs: for reports, checks and exports.
 
 A run says in its `run.json` which tasks it has and whose verdicts count. A folder does not: its tasks are the
 trajectories in it, in name order, and the verdicts of the judge that decided most of them count.
@@ -86,7 +86,7 @@ class FolderStore(RunStore):
 
     @cached_property
     def _judge_id(self) -> str | None:
-        """The judge that decided most; other evaluators only where none of ours decided anything."""
+        """The judge that decided most; other evaluators only where no WABE judge decided anything."""
         own, foreign = Counter[str](), Counter[str]()
         for folder in self._found.values():
             stems = [path.stem for path in (folder / "verdicts").glob("*.json")]

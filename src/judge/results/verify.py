@@ -51,7 +51,7 @@ class Findings(Record):
 def verify_run(store: RunStore) -> Findings:
     """Derive everything about a run that can be derived, and compare. Raises `ConfigError` without a `run.json`.
 
-    A folder of trajectories that is no run of ours has no digests but those that verdicts name.
+    A folder of trajectories that WABE did not record has no digests but those that verdicts name.
     """
     if isinstance(store, FolderStore):
         return _folder(store)
@@ -90,7 +90,7 @@ def verify_run(store: RunStore) -> Findings:
 
 def _folder(store: FolderStore) -> Findings:
     tasks = tuple(store.tasks())
-    note = "no run of ours: its trajectories are read, and verdicts compared with them"
+    note = "not recorded by WABE: its trajectories are read, and verdicts compared with them"
     return Findings(tasks=len(tasks), mismatches=tuple(chain(*map(problems_of, tasks))), notes=(note,))
 
 

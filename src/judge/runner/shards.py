@@ -61,7 +61,7 @@ def shard_of(option: str, environ: Mapping[str, str]) -> Shard:
 
 def _number(name: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise ConfigError(f"{name}: {text[:40]!a} is no number", remedy="give a whole number, from 0")
+        raise ConfigError(f"{name}: {text[:40]!a} is not a number", remedy="give a whole number, from 0")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""Shards whose machines share no file system: each writes locally and puts finished attempts into an object store.
+"""Shards on machines without a shared file system: each writes locally and puts finished attempts into an object store.
 
 The store has the same layout as the output folder. A shard that starts on another machine fetches what is there first.
 """

@@ -1,4 +1,4 @@
-"""Folders of trajectories that are no run of ours: reports, checks and exports take what `wabe score` takes."""
+"""Folders of trajectories that WABE did not record: reports, checks and exports take what `wabe score` takes."""
 
 import asyncio
 import json

@@ -61,9 +61,9 @@ def test_an_engine_says_which_shard_this_is(option: str, environ: dict[str, str]
         ("auto", {**SLURM, "SLURM_ARRAY_TASK_ID": "4"}, "none of 4 shards"),
         ("0", {"WABE_SHARD": "0"}, "0 shards .*1 to 9999"),
         ("10000", {"WABE_SHARD": "0"}, "10000 shards"),
-        ("many", {"WABE_SHARD": "0"}, "--shards: 'many' is no number"),
-        ("-1", {"WABE_SHARD": "0"}, "--shards: '-1' is no number"),
-        ("2", {"WABE_SHARD": "1.5"}, r"WABE_SHARD: '1\.5' is no number"),
+        ("many", {"WABE_SHARD": "0"}, "--shards: 'many' is not a number"),
+        ("-1", {"WABE_SHARD": "0"}, "--shards: '-1' is not a number"),
+        ("2", {"WABE_SHARD": "1.5"}, r"WABE_SHARD: '1\.5' is not a number"),
     ],
 )
 def test_a_shard_that_cannot_be_told_is_one_clear_error(option: str, environ: dict[str, str], complaint: str) -> None:

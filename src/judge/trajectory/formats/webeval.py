@@ -59,7 +59,7 @@ class _Answer(BaseModel):
 
 
 class _Event(BaseModel):
-    """One event of the log: an action, or a step of ours whose action was not carried out."""
+    """One event of the log: an action, or one of our steps whose action was not carried out."""
 
     tool: str
     text: str
@@ -142,7 +142,7 @@ def _verdict(folder: Path, path: Path) -> Verdict:
     text = clip(said if isinstance(said, str) else json.dumps(said), _MAX_TEXT_CHARS)
     if score in (0, 1):
         return Verdict(outcome="success" if score == 1 else "failure", reason=text, judge=info)
-    # A share of a rubric is no verdict without the threshold that its benchmark uses.
+    # A rubric's share only becomes a verdict with the threshold that its benchmark uses.
     return Verdict(outcome="unscored", reason=f"score {score!r:.40}, neither 0 nor 1: {text}", judge=info)
 
 
