@@ -42,7 +42,7 @@ def test_the_validate_script_ends_with_2_on_a_bad_file(tmp_path: Path) -> None:
     bad.write_text("[x\n")
     done = run("validate_scenario.py", scenario(tmp_path), str(bad))
     assert done.returncode == 2
-    assert "valid, 1 tasks" in done.stdout
+    assert "valid, 1 task\n" in done.stdout
     assert done.stderr.startswith(f"{bad}: line 1, column 3: not TOML")
 
 

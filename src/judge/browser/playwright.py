@@ -90,6 +90,7 @@ class McpServer:
         self._server_watch = processes.Watch(())
         self._groups: frozenset[int] = frozenset()
         self._unanswered = 0
+        self._is_gone = False
         self._downloads: list[str] = []
         self._own_files: frozenset[Path] = frozenset()
 
@@ -154,6 +155,8 @@ class McpServer:
             hangs = f"the page hangs: {what} gave no answer within {limit_s:g} s"
             raise self.fail(hangs if self._watch.alive() else _RELAUNCHED) from None
         except (MCPError, ValidationError, OSError, RuntimeError) as error:
+            # Its connection closes a moment before its process has ended.
+            self._is_gone = True
             raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
         self._unanswered -= 1
         return result
@@ -204,7 +207,7 @@ class McpServer:
     def runs(self) -> bool:
         """Whether the server and the browser that it started with still run, answering or not."""
         is_served = self._task is not None and not self._task.done() and self._server_watch.alive()
-        return is_served and self._watch.alive()
+        return is_served and not self._is_gone and self._watch.alive()
 
     def fail(self, message: str) -> BrowserFault:
         """The fault to raise: the first one."""

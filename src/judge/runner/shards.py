@@ -4,10 +4,11 @@ Engines that run one program many times tell each copy its number: Kubernetes' I
 whatever sets `WABE_SHARD` and `WABE_SHARDS`.
 """
 
+import random
 import re
 import socket
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ _SLURM = "SLURM_ARRAY_TASK_ID"
 # Ours first, because whoever sets it means it.
 _INDEXES = ("WABE_SHARD", "JOB_COMPLETION_INDEX", _SLURM)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_PORTS = range(16_000, 32_000)
 
 A = TypeVar("A", bound=AgentEntry)
 
@@ -90,14 +92,23 @@ def on_free_ports(scenario: Scenario) -> Scenario:
         )
 
 
+def _free_port(held: ExitStack) -> int:
+    """A port below those that the system gives to connections: the agent binds it only seconds from now."""
+    draw = random.SystemRandom()
+    for port in draw.sample(_PORTS, 100):
+        probe = held.enter_context(socket.socket())
+        with suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ConfigError(f"no free port among {_PORTS.start} to {_PORTS.stop - 1}", remedy="end other programs")
+
+
 def _moved(agent: A, held: ExitStack) -> A:
     parts = urlsplit(agent.endpoint or "")
     if agent.cmd is None or parts.hostname not in _LOOPBACK:
         return agent
     # Held until all agents have a port, so that no two get the same.
-    probe = held.enter_context(socket.socket())
-    probe.bind(("127.0.0.1", 0))
-    port = probe.getsockname()[1]
+    port = _free_port(held)
     cmd, found = re.subn(rf"(?<![\w.-]){parts.port}(?![\w.-])", str(port), agent.cmd)
     if not found:
         return agent

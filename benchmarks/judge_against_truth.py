@@ -1,0 +1,46 @@
+"""How a judge method is measured against ground truth, with the commands that a user types.
+
+Plays the demo, which its checks decide; lets `webjudge` judge the same attempts with a model server that finds every
+attempt a success; compares both. Such a judge has a false-positive rate of 100 %, so every attempt that the checks
+failed must be listed as a disagreement. Exit code 1 if the figures are others.
+
+    python benchmarks/judge_against_truth.py
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from model_server import model_server
+
+WABE = Path(sys.executable).with_name("wabe")
+
+
+def wabe(*arguments: str, folder: str, exit_codes: tuple[int, ...] = (0,)) -> str:
+    """Run the command, show it, and return what it printed."""
+    print(f"$ wabe {' '.join(arguments)}", flush=True)
+    command = [str(WABE), *arguments, "--output-dir", folder]
+    environ = {**os.environ, "OPENAI_API_KEY": "none"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+    if done.returncode not in exit_codes:
+        sys.exit(done.stdout + done.stderr)
+    return done.stdout
+
+
+def main() -> int:
+    """Print the comparison. Returns the exit code."""
+    with tempfile.TemporaryDirectory() as folder, model_server(0) as url:
+        wabe("run", "demo", "--display", "none", folder=folder)
+        judge = ("--method", "webjudge", "--model", "openai:says-yes", "--base-url", f"{url}/v1")
+        print(wabe("score", "latest", *judge, folder=folder))
+        print(wabe("agreement", "latest", "--truth", "checks", folder=folder))
+        found = json.loads(wabe("agreement", "latest", "--truth", "checks", "--json", folder=folder))
+    print(json.dumps(found, indent=2)[:3000])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
