@@ -38,8 +38,10 @@ def main() -> int:
         print(wabe("score", "latest", *judge, folder=folder))
         print(wabe("agreement", "latest", "--truth", "checks", folder=folder))
         found = json.loads(wabe("agreement", "latest", "--truth", "checks", "--json", folder=folder))
-    print(json.dumps(found, indent=2)[:3000])
-    return 0
+    pairs = {(each["truth"], each["judge"]) for each in found["disagreements"]}
+    is_as_expected = pairs == {("failure", "success")}
+    print("as expected" if is_as_expected else f"UNEXPECTED: {sorted(pairs)}")
+    return 0 if is_as_expected else 1
 
 
 if __name__ == "__main__":
