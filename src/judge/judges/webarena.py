@@ -17,6 +17,7 @@ from shared.models import JudgeInfo, Verdict
 from shared.settings import Settings
 
 METHOD = "webarena_verified"
+ANSWER_EVALUATOR = "AgentResponseEvaluator"
 
 
 class WebArenaJudge(Judge):
@@ -64,7 +65,7 @@ class WebArenaJudge(Judge):
         if number is None:
             return self._unscored("not a task that was imported from WebArena-Verified")
         try:
-            har = read_trace(trajectory)
+            har, dropped = read_trace(trajectory)
             made = await self._package.evaluate(
                 number, instruction=trajectory.task.task, answer=trajectory.final_answer, har=har
             )
@@ -72,6 +73,9 @@ class WebArenaJudge(Judge):
             return self._unscored(error.message)
         if made.result is None:
             return self._verdict("failure", made.refusal or "", None)
+        if dropped and any(each.evaluator_name != ANSWER_EVALUATOR for each in made.result.evaluators_results):
+            # Nobody may hide a request, or leave the rate, by more of them than are recorded.
+            return self._verdict("failure", f"{dropped} later requests were not recorded", made.result)
         if made.result.status == "success" and made.refusal is None:
             return self._verdict("success", "all evaluators passed", made.result)
         return self._verdict("failure", made.refusal or _reason(made.result), made.result)
@@ -94,18 +98,19 @@ class WebArenaJudge(Judge):
         )
 
 
-def read_trace(trajectory: Trajectory) -> Mapping[str, Any]:
-    """The recorded trace as JSON. Raises `TrajectoryError` if there is none, or if requests are missing from it."""
+def read_trace(trajectory: Trajectory) -> tuple[Mapping[str, Any], int]:
+    """The recorded trace as JSON, and how many requests came after it was full.
+
+    Raises `TrajectoryError` if there is none.
+    """
     if trajectory.network is None:
         why = trajectory.attempt.network_missing if trajectory.attempt else None
         raise TrajectoryError(f"no network trace was recorded{f': {why}' if why else ''}")
     found = read_har(trajectory.network)
-    if found.dropped:
-        raise TrajectoryError("the network trace is incomplete: there were more requests than can be recorded")
     if not found.entries:
         raise TrajectoryError("the network trace holds no request")
     har: dict[str, Any] = read_json(trajectory.network)
-    return har
+    return har, found.dropped
 
 
 def _reason(result: PackageResult) -> str:
@@ -121,5 +126,5 @@ def _messages(result: EvaluatorResult) -> str:
 
 def _key_point(result: EvaluatorResult) -> str:
     """What an evaluator expected."""
-    name = "answer" if result.evaluator_name == "AgentResponseEvaluator" else "request"
+    name = "answer" if result.evaluator_name == ANSWER_EVALUATOR else "request"
     return f"{name}{' that must not be made' if result.should_not_exist else ''}: {result.expected}"

@@ -30,7 +30,10 @@ def export_webarena(folders: Iterable[Path], output: Path) -> Iterator[Exported]
             trajectory = load_trajectory(source)
             if trajectory.is_aborted:
                 raise TrajectoryError(f"aborted: {trajectory.error or trajectory.stop_reason}")
-            trace = evaluator_trace(read_trace(trajectory))
+            har, dropped = read_trace(trajectory)
+            if dropped:
+                raise TrajectoryError(f"the network trace is incomplete: {dropped} requests were not recorded")
+            trace = evaluator_trace(har)
             target = output / str(number)
             shutil.rmtree(target, ignore_errors=True)
             write_atomic(target / "agent_response.json", (trajectory.final_answer or "").encode("utf-8", "replace"))

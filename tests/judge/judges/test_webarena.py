@@ -85,7 +85,6 @@ async def test_an_error_of_the_evaluator_leaves_the_attempt_unscored(tmp_path: P
     [
         ({"task_id": "t-7"}, "not a task that was imported"),
         ({"trace": har()}, "holds no request"),
-        ({"trace": {"log": {"entries": [entry("http://shop.test/")], "_dropped": 3}}}, "incomplete"),
         ({"trace": {"log": 1}}, "not a HAR file"),
     ],
 )
@@ -93,6 +92,17 @@ async def test_what_cannot_be_evaluated_is_unscored(tmp_path: Path, changes: dic
     verdict = await verdict_on(tmp_path, attempt(tmp_path, **changes))
     assert verdict.outcome == "unscored"
     assert reason in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "outcome"), [("NetworkEventEvaluator", "failure"), ("AgentResponseEvaluator", "success")]
+)
+async def test_requests_beyond_those_recorded_neither_pass_a_task_nor_leave_it_unscored(
+    tmp_path: Path, evaluator: str, outcome: str
+) -> None:
+    made = attempt(tmp_path, trace={"log": {"entries": [entry("http://shop.test/")], "_dropped": 3}})
+    verdict = await verdict_on(tmp_path, made, {"result": result("success", evaluator_name=evaluator)})
+    assert verdict.outcome == outcome
 
 
 async def test_an_attempt_without_a_trace_is_unscored(tmp_path: Path) -> None:
