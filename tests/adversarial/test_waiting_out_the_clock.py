@@ -102,6 +102,17 @@ def test_a_fault_stays_the_cause_when_closing_the_browser_takes_to_the_end_of_th
     assert (end.stop_reason, end.blame, end.error) == ("environment_fault", "browser", "the browser was killed")
 
 
+def test_an_attempt_that_ends_too_late_for_its_trace_to_be_written_is_over_its_time(
+    tmp_path: Path, record_property: Told
+) -> None:
+    # The clock of the loop skips to the limit while a thread reads the trace.
+    end = play_episode(
+        tmp_path, ScriptedBrowser(), Action(tool="finish", params={"answer": "42"}), record_network=True, **LIMITS
+    )
+    tell(record_property, end)
+    assert (end.stop_reason, end.blame, end.network) == ("task_timeout", "participant", None)
+
+
 def test_a_step_that_hangs_on_the_site_is_a_fault_however_long_the_participant_thought(
     tmp_path: Path, record_property: Told
 ) -> None:

@@ -56,6 +56,7 @@ _ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
 _RESULT_HEADING = "### Result\n"
 _KEPT_TABS = 8
 NETWORK_LOST = "its network trace is lost"
+_NETWORK_UNWRITTEN = "the attempt's time was up before the network trace was written"
 # An answer that is being read when the attempt ends is waited for, at most a tenth of a second.
 _PENDING_TRIES = 5
 _PENDING_S = 0.02
@@ -263,7 +264,8 @@ class Episode:
             if not limit.expired():
                 raise
             # What happened first is the cause, even if the final look or closing the browser took until the limit.
-            if self._ended is None:
+            # But a verdict may need the trace, and nobody leaves the rate by ending at the last moment.
+            if self._ended is None or (self._ended in JUDGED_ENDS and self._network_missing == _NETWORK_UNWRITTEN):
                 error = self._fault or OutOfTime(
                     f"the attempt did not end within {self._config.attempt_limit_s:g} s (attempt_timeout_s)"
                 )
@@ -332,7 +334,7 @@ class Episode:
         if not self._config.record_network:
             self._network_missing = "record_network is off"
             return
-        self._network_missing = "the attempt's time was up before the network trace was written"
+        self._network_missing = _NETWORK_UNWRITTEN
         traffic = await asyncio.to_thread(browser.traffic)
         for _ in range(_PENDING_TRIES):
             if traffic is None or not traffic.is_pending:
