@@ -45,7 +45,10 @@ IMAGE_USER = 10001
 POLL_S = 0.5
 LOG_LINES = 30
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-PASSED_ON = ("GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+PASSED_ON = (
+    *("ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"),
+    *("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
+)
 RUN_OPTIONS = ("level", "limit", "task", "max_parallel", "judge_model", "participant_model")
 
 

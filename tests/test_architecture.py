@@ -30,6 +30,7 @@ SDK_PACKAGES = {
     "mcp": "judge/browser/",
     "playwright": "judge/browser/",
     "google.genai": "shared/llm/",
+    "anthropic": "shared/llm/",
     "openai": "shared/llm/",
     "duckdb": "judge/results/",
     "PIL": "judge/judges/",

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from participants.base import Decide, ParticipantOptions
 
 # Optional packages by what is imported: their name, and the extra of WABE that installs them.
-_EXTRAS = {"google": ("google-genai", "gemini"), "openai": ("openai", "openai")}
+_EXTRAS = {
+    "anthropic": ("anthropic", "anthropic"),
+    "google": ("google-genai", "gemini"),
+    "openai": ("openai", "openai"),
+}
 
 
 def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
@@ -91,7 +95,7 @@ def participant(
     from participants.base import ParticipantOptions, serve
 
     settings = Settings.from_environ()
-    configure_logging(verbose=verbose, secrets=(settings.google_api_key, settings.openai_api_key, settings.auth_token))
+    configure_logging(verbose=verbose, secrets=settings.secrets)
     create = load(name)
     options = ParticipantOptions(model=model or settings.participant_model, script=script, seed=seed, settings=settings)
     description = descriptions[name.replace("-", "_")]

@@ -1,4 +1,4 @@
-"""Operates the page by screenshots and coordinates: OpenAI's and Gemini's computer-use tools.
+"""Operates the page by screenshots and coordinates: Anthropic's, Gemini's and OpenAI's computer-use tools.
 
 The model sees screenshots only, neither the snapshot nor the list of tools, so the scenario has to offer coordinates
 (`actions = "both"` or `"coordinates"`). One action of the model may take several of the judge's tools: they are sent
@@ -39,7 +39,7 @@ from shared.models import Action, Page, ToolSpec
 from shared.protocol import FINISH, is_result
 from shared.text import clip, escape_line
 
-EXAMPLES = "openai:computer-use-preview or gemini:gemini-2.5-computer-use-preview-10-2025"
+EXAMPLES = "anthropic:claude-sonnet-5-5 or gemini:gemini-2.5-computer-use-preview-10-2025"
 CLICK, MOVE, DRAG = "browser_mouse_click_xy", "browser_mouse_move_xy", "browser_mouse_drag_xy"
 WHEEL, PRESS = "browser_mouse_wheel", "browser_press_key"
 _ENTER = (PRESS, {"key": "Enter"})
@@ -78,11 +78,7 @@ def create(options: ParticipantOptions) -> "ComputerParticipant":
     if name.partition(":")[0] not in PROVIDERS or not name.partition(":")[2]:
         given = f"{name[:100]!r} is not a model of a known provider" if name else "no model given"
         raise ConfigError(f"participant computer_use: {given}", remedy=f"use one such as {EXAMPLES}")
-    provider = provider_of(name, options.settings)
-    if provider.key is None and provider.base_url is None:
-        raise ConfigError(
-            f"participant computer_use: {provider.key_variable} is not set", remedy="set it where the participant runs"
-        )
+    provider_of(name, options.settings).require_key("participant computer_use")
     model = open_computer_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
     return ComputerParticipant(model)
 

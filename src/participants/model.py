@@ -10,9 +10,10 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
-from participants.base import Observation, Reply, per_attempt
-from shared.errors import ConfigError, ModelError, ModelKeyRefused, ModelUnavailable
+from participants.base import Observation, ParticipantOptions, Reply, per_attempt
+from shared.errors import ConfigError, ModelError, ModelKeyRefused, ModelRequestRefused, ModelUnavailable
 from shared.llm.model import ImagePart, Model, ModelRequest
+from shared.llm.opening import PROVIDERS, open_model, provider_of
 from shared.models import Action
 from shared.protocol import FINISH, REPLY_EXAMPLE, parse_reply, render_tools
 from shared.snapshot import cut_snapshot, parse_snapshot
@@ -65,11 +66,22 @@ def model_name(given: str | None, *, provider: str, default: str) -> str:
     if not given:
         return default
     prefix, colon, rest = given.partition(":")
-    if not colon or prefix not in ("gemini", "openai"):
+    if not colon or prefix not in PROVIDERS:
         return given
     if prefix != provider or not rest:
         raise ConfigError(f"{given[:100]!r} is not a {provider} model", remedy=f"use one such as {provider}:{default}")
     return rest
+
+
+def model_participant(options: ParticipantOptions, *, provider: str, default: str) -> "ModelParticipant":
+    """A participant on `options.model`, else on the provider's model `default`.
+
+    Raises `ConfigError` for a model of another provider, without the provider's SDK, and without a key: every task
+    would be scored 0.
+    """
+    name = f"{provider}:{model_name(options.model, provider=provider, default=default)}"
+    provider_of(name, options.settings).require_key(f"participant {provider}")
+    return ModelParticipant(open_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S))
 
 
 class ModelParticipant:
@@ -169,11 +181,13 @@ class ModelAgent:
             try:
                 request = ModelRequest(system=SYSTEM, parts=(state, *image, *note))
                 completion = await self._model.complete(request)
-            except ModelUnavailable:
-                raise  # the adapter has retried already
             except ModelError as caught:
+                # A model may have refused the image, or take none; the snapshot alone is often enough. Whatever else
+                # makes it unavailable lasts: the adapter has retried already.
+                may_be_image = bool(image) and isinstance(caught, ModelRequestRefused)
+                if isinstance(caught, ModelUnavailable) and not may_be_image:
+                    raise
                 log.warning("%s", caught)
-                # A model may have refused the image; the snapshot alone is often enough.
                 error, image = caught, []
                 continue
             reply = parse_reply(completion.text)

@@ -101,6 +101,10 @@ class ModelUnavailable(ModelError):
     """The endpoint could not be reached, timed out, or kept answering with server errors or rate limits."""
 
 
+class ModelRequestRefused(ModelUnavailable):
+    """The endpoint does not take this request, such as one with an image; the same one would fail again."""
+
+
 class ModelKeyRefused(ModelUnavailable):
     """The provider does not accept the key; retrying is useless."""
 

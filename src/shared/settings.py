@@ -21,6 +21,8 @@ class Settings(Record):
     gemini_base_url: str | None = Field(None, validation_alias="GOOGLE_GEMINI_BASE_URL")
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
+    anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")
+    anthropic_base_url: str | None = Field(None, validation_alias="ANTHROPIC_BASE_URL")
     judge_model: str | None = Field(None, validation_alias="WABE_JUDGE_MODEL")
     participant_model: str | None = Field(
         None, validation_alias=AliasChoices("WABE_PARTICIPANT_MODEL", "PARTICIPANT_MODEL")
@@ -51,6 +53,11 @@ class Settings(Record):
         # Nothing but "1" counts: other spellings of true must not open the judge to what a request configures.
         values["trust_config"] = source.get("WABE_TRUST_CONFIG") == "1"
         return cls.model_validate({**values, "environ": source})
+
+    @property
+    def secrets(self) -> tuple[SecretStr | None, ...]:
+        """What must not appear in a log."""
+        return (self.google_api_key, self.openai_api_key, self.anthropic_api_key, self.auth_token)
 
     @property
     def scenarios_folder(self) -> Path:

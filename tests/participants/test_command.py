@@ -73,6 +73,7 @@ def test_participants_load_nothing_of_the_judge_and_its_own_libraries() -> None:
 def test_it_lists_the_participants() -> None:
     done = run("-m", "participants", "--list")
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "anthropic",
         "computer_use",
         "gemini",
         "openai",

@@ -9,6 +9,8 @@ from pydantic import SecretStr
 from helpers.llm.servers import (
     Answer,
     ModelCall,
+    anthropic_answer,
+    anthropic_call,
     computer_call,
     gemini_answer,
     gemini_calls,
@@ -75,7 +77,14 @@ async def play(
     """Send the pages in order; returns the actions in the replies, and what the provider was asked."""
     async with serving(*answers) as server:
         url, key = server.url, SecretStr("k")
-        settings = Settings(openai_api_key=key, openai_base_url=url, google_api_key=key, gemini_base_url=url)
+        settings = Settings(
+            openai_api_key=key,
+            openai_base_url=url,
+            google_api_key=key,
+            gemini_base_url=url,
+            anthropic_api_key=key,
+            anthropic_base_url=url,
+        )
         decide = create(ParticipantOptions(model=model, settings=settings))
         async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
             actions = []
@@ -139,6 +148,29 @@ async def test_several_actions_in_one_reply_are_carried_out_in_order() -> None:
         ("browser_wait_for", {"time": 2}),
         ("finish", {"answer": "It costs €5."}),
     ]
+
+
+async def test_anthropics_actions_are_carried_out_in_order() -> None:
+    calls_made = [
+        anthropic_call("left_click", "t1", coordinate=[4, 5]),
+        anthropic_call("key", "t2", text="ctrl+a"),
+        anthropic_call("type", "t3", text="lamp"),
+        anthropic_call("key", "t4", text="Return"),
+        anthropic_call("scroll", "t5", coordinate=[6, 7], scroll_direction="down", scroll_amount=3),
+        anthropic_call("screenshot", "t6"),
+    ]
+    answers = [anthropic_answer("I search.", *calls_made), anthropic_answer("Found it.")]
+    actions, asked = await play(answers, *[PAGE] * 7, model="anthropic:m-1")
+    assert calls(actions) == [
+        ("browser_mouse_click_xy", {"x": 4, "y": 5}),
+        ("browser_press_key", {"key": "Control+a"}),
+        ("browser_type", {"text": "lamp"}),
+        ("browser_press_key", {"key": "Enter"}),
+        ("browser_mouse_move_xy", {"x": 6, "y": 7}),
+        ("browser_mouse_wheel", {"deltaX": 0, "deltaY": 300}),
+        ("finish", {"answer": "Found it."}),
+    ]
+    assert ([action.thought for action in actions if action][:2], len(asked)) == (["I search.", ""], 2)
 
 
 async def test_tools_that_do_more_at_once_save_steps() -> None:
@@ -295,6 +327,7 @@ def test_keys_are_spelled_as_the_judge_expects(keys: list[str], key: str) -> Non
         ("openai:", Settings(), "not a model of a known provider"),
         ("openai:m", Settings(), "OPENAI_API_KEY is not set"),
         ("gemini:m", Settings(), "GOOGLE_API_KEY is not set"),
+        ("anthropic:m", Settings(), "ANTHROPIC_API_KEY is not set"),
     ],
 )
 def test_a_missing_model_or_key_is_a_users_mistake(model: str | None, settings: Settings, complaint: str) -> None:

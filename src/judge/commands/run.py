@@ -48,7 +48,9 @@ def run(
     ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Run this task only; may be given again.")] = None,
     max_parallel: Annotated[int | None, typer.Option(min=1, max=64, help="How many tasks run at once.")] = None,
-    judge_model: Annotated[str | None, typer.Option(help="gemini:NAME, openai:NAME, or offline: checks only.")] = None,
+    judge_model: Annotated[
+        str | None, typer.Option(help="gemini:NAME, openai:NAME, anthropic:NAME, or offline: checks only.")
+    ] = None,
     participant_model: Annotated[str | None, typer.Option(help="Model for the participant.")] = None,
     name: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Your name for the run, for reports, lists and leaderboard rows.")

@@ -43,7 +43,9 @@ def score(
     addresses: Annotated[
         Path | None, typer.Option("--config", help=f"With {WEBARENA}: the addresses of its sites.", metavar="FILE")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="gemini:MODEL, openai:MODEL, or offline: checks only.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="gemini:MODEL, openai:MODEL, anthropic:MODEL, or offline: checks only.")
+    ] = None,
     prompts: Annotated[str | None, typer.Option(help="A folder with a prompt set of your own.")] = None,
     threshold: Annotated[int | None, typer.Option(help="Use screenshots with at least this score.")] = None,
     max_images: Annotated[int | None, typer.Option(help="Use at most this many screenshots.")] = None,

@@ -37,7 +37,7 @@ def serve(
 ) -> None:
     """Serve the judge over A2A."""
     settings = Settings.from_environ()
-    configure_logging(verbose=verbose, secrets=(settings.google_api_key, settings.openai_api_key, settings.auth_token))
+    configure_logging(verbose=verbose, secrets=settings.secrets)
     serve_judge(
         settings,
         host=host,

@@ -139,7 +139,7 @@ def check_judge(config: RunConfig) -> None:
     elif provider not in PROVIDERS or not name.strip() or not name.isprintable():
         raise ConfigError(
             f"config.judge_model: unknown judge model {config.judge_model[:80]!a}",
-            remedy='use "gemini:MODEL", "openai:MODEL" or "offline"',
+            remedy='use "gemini:MODEL", "openai:MODEL", "anthropic:MODEL" or "offline"',
         )
     elif config.max_judge_cost_usd is not None and find_price(config.judge_model) is None:
         raise ConfigError(

@@ -24,7 +24,7 @@ from shared.llm.limits import Spending
 from shared.models import JudgeInfo, Task, TaskOutcome, TokenUsage
 from shared.text import one_line
 
-_PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "google-genai", "openai", "pydantic")
+_PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")
 # Settings that change no result: where and how widely a run is spread.
 _NO_RESULT = frozenset(
     {"site_restarts", "run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel"}

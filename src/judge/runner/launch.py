@@ -129,7 +129,9 @@ async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path,
     """Start `cmd`, split as a shell would but without one. Raises `ConfigError` when it cannot be started."""
     try:
         # Replaced in the single words, so that a folder may have spaces in its name.
-        argv = [word.replace("{scenario_dir}", str(scenario_dir)) for word in shlex.split(cmd)]
+        bundled = str(Settings.from_environ(env).scenarios_folder)
+        words = shlex.split(cmd)
+        argv = [word.replace("{scenario_dir}", str(scenario_dir)).replace("{scenarios}", bundled) for word in words]
     except ValueError as error:
         raise ConfigError(f"{name}: cmd {cmd[:200]!r} cannot be split: {error}", remedy="check its quotes") from None
     if not argv:

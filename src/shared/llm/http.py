@@ -1,4 +1,4 @@
-"""What the adapters of both model SDKs share: a time limit, retries, billing of lost requests, and error texts."""
+"""What the adapters of the model SDKs share: a time limit, retries, billing of lost requests, and error texts."""
 
 import asyncio
 import contextvars
@@ -23,6 +23,7 @@ from shared.errors import (
     ModelError,
     ModelKeyRefused,
     ModelMalformed,
+    ModelRequestRefused,
     ModelTruncated,
     ModelUnavailable,
 )
@@ -34,6 +35,7 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 5
 _MAX_RETRY_AFTER_S = 300.0
 _MAX_BACKOFF_S = 30.0
+_REQUEST_REFUSED = (400, 413, 415, 422)
 
 # The usage of a call that was sent, and may be billed, but whose answer did not report it.
 UNREPORTED = TokenUsage(calls=1, estimated_calls=1)
@@ -66,7 +68,7 @@ class _Requests:
         return UNREPORTED if self.sent > self.refused else None
 
 
-# Both SDKs hide their HTTP requests, but run them in the task of the call they belong to.
+# The SDKs hide their HTTP requests, but run them in the task of the call they belong to.
 _requests: contextvars.ContextVar[_Requests] = contextvars.ContextVar("requests")
 
 
@@ -182,7 +184,8 @@ class HTTPModel(ABC):
             remedy = f"check the key in {self.key_variable}"
             return ModelKeyRefused(f"{self.name} refused the key (HTTP {code})", remedy=remedy)
         remedy = "check the model's name and the base URL" if code == 404 else ""
-        return ModelUnavailable(f"{self.name} answered HTTP {code}: {self._clean(text)}", remedy=remedy)
+        kind = ModelRequestRefused if code in _REQUEST_REFUSED else ModelUnavailable
+        return kind(f"{self.name} answered HTTP {code}: {self._clean(text)}", remedy=remedy)
 
     def _malformed(self, what: str, usage: TokenUsage = UNREPORTED) -> ModelMalformed:
         return ModelMalformed(f"{self.name} answered with {what}", usage=usage)

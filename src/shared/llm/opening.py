@@ -12,11 +12,12 @@ from shared.llm.model import BeforeRetry, Model
 from shared.settings import Settings
 
 if TYPE_CHECKING:
+    from shared.llm.anthropic_computer import AnthropicComputer
     from shared.llm.gemini_computer import GeminiComputer
     from shared.llm.http import HTTPModel, Options
     from shared.llm.openai_computer import OpenAIComputer
 
-PROVIDERS = ("gemini", "openai")
+PROVIDERS = ("anthropic", "gemini", "openai")
 
 
 class Provider(NamedTuple):
@@ -25,16 +26,30 @@ class Provider(NamedTuple):
     module: str
     package: str
     key_variable: str
+    url_variable: str
     key: SecretStr | None
     base_url: str | None
+
+    def require_key(self, who: str) -> None:
+        """Raises `ConfigError` without a key; an endpoint of the user's own may need none."""
+        if self.key is None and self.base_url is None:
+            raise ConfigError(
+                f"{who}: {self.key_variable} is not set",
+                remedy=f"set it where the participant runs, or {self.url_variable} for an endpoint that needs none",
+            )
 
 
 def provider_of(name: str, settings: Settings) -> Provider:
     """The provider of the model `provider:model`, one of `PROVIDERS`."""
-    if name.startswith("gemini:"):
-        key, url = settings.google_api_key, settings.gemini_base_url
-        return Provider("google.genai", "google-genai", "GOOGLE_API_KEY", key, url)
-    return Provider("openai", "openai", "OPENAI_API_KEY", settings.openai_api_key, settings.openai_base_url)
+    match name.partition(":")[0]:
+        case "anthropic":
+            names = ("anthropic", "anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+            return Provider(*names, settings.anthropic_api_key, settings.anthropic_base_url)
+        case "gemini":
+            names = ("google.genai", "google-genai", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL")
+            return Provider(*names, settings.google_api_key, settings.gemini_base_url)
+    names = ("openai", "openai", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+    return Provider(*names, settings.openai_api_key, settings.openai_base_url)
 
 
 def require_sdk(name: str, settings: Settings, purpose: str) -> None:
@@ -67,7 +82,9 @@ def open_model(
     adapter: type[HTTPModel]
     # An SDK takes most of a second to import, a part of it only when its client is made.
     with collector_paused():
-        if name.startswith("gemini:"):
+        if name.startswith("anthropic:"):
+            from shared.llm.anthropic import AnthropicModel as adapter
+        elif name.startswith("gemini:"):
             from shared.llm.gemini import GeminiModel as adapter
         else:
             from shared.llm.openai import OpenAIModel as adapter
@@ -77,9 +94,11 @@ def open_model(
 def open_computer_model(name: str, settings: Settings, *, purpose: str, timeout_s: float) -> ComputerModel:
     """The same for a model that operates a browser by its provider's computer-use tool."""
     require_sdk(name, settings, purpose)
-    adapter: type[GeminiComputer | OpenAIComputer]
+    adapter: type[AnthropicComputer | GeminiComputer | OpenAIComputer]
     with collector_paused():
-        if name.startswith("gemini:"):
+        if name.startswith("anthropic:"):
+            from shared.llm.anthropic_computer import AnthropicComputer as adapter
+        elif name.startswith("gemini:"):
             from shared.llm.gemini_computer import GeminiComputer as adapter
         else:
             from shared.llm.openai_computer import OpenAIComputer as adapter

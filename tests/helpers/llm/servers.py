@@ -1,4 +1,4 @@
-"""Local servers that speak Gemini's generateContent and OpenAI's chat completions, for tests over the wire."""
+"""Local servers that speak the providers' APIs (Anthropic's, Gemini's and OpenAI's), for tests over the wire."""
 
 import asyncio
 import contextlib
@@ -105,6 +105,44 @@ def openai_error(
     status: int, message: str, *, code: str | None = None, param: str | None = None, **headers: str
 ) -> Answer:
     return Answer({"error": {"message": message, "type": "e", "param": param, "code": code}}, status, headers)
+
+
+def anthropic_answer(*blocks: str | dict[str, Any], stop: str | None = None) -> Answer:
+    """An answer of the Messages API: texts, tool calls and other blocks."""
+    content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
+    calls = any(block["type"] == "tool_use" for block in content)
+    usage = {
+        "input_tokens": 50,
+        "cache_read_input_tokens": 40,
+        "cache_creation_input_tokens": 10,
+        "output_tokens": 25,
+    }
+    reason = stop or ("tool_use" if calls else "end_turn")
+    return Answer(
+        {
+            "id": "m1",
+            "type": "message",
+            "role": "assistant",
+            "model": "served",
+            "content": content,
+            "stop_reason": reason,
+            "usage": usage,
+        }
+    )
+
+
+def anthropic_call(name: str, call_id: str = "t1", **given: Any) -> dict[str, Any]:
+    """A block of such an answer: an action of the computer-use tool."""
+    return {"type": "tool_use", "id": call_id, "toolset_name": "computer", "name": name, "input": given}
+
+
+def anthropic_thought(text: str) -> dict[str, Any]:
+    """A block of such an answer: what the model thought, signed."""
+    return {"type": "thinking", "thinking": text, "signature": "c2ln"}
+
+
+def anthropic_error(status: int, kind: str, message: str, **headers: str) -> Answer:
+    return Answer({"type": "error", "error": {"type": kind, "message": message}}, status, headers)
 
 
 class ModelServer:

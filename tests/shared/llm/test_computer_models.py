@@ -10,6 +10,9 @@ import pytest
 from helpers.llm.servers import (
     Answer,
     ModelCall,
+    anthropic_answer,
+    anthropic_call,
+    anthropic_thought,
     computer_call,
     gemini_answer,
     gemini_calls,
@@ -19,6 +22,7 @@ from helpers.llm.servers import (
     serving,
 )
 from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelUnavailable
+from shared.llm.anthropic_computer import AnthropicComputer
 from shared.llm.computer import (
     Click,
     Conversation,
@@ -45,7 +49,7 @@ PREVIEW = "computer-use-preview"
 
 @asynccontextmanager
 async def talking(
-    kind: type[OpenAIComputer | GeminiComputer], *answers: Answer, model: str = "m"
+    kind: type[AnthropicComputer | GeminiComputer | OpenAIComputer], *answers: Answer, model: str = "m"
 ) -> AsyncIterator[tuple[Conversation, list[ModelCall]]]:
     """A conversation with a server that gives these answers, and the requests that it received."""
     async with serving(*answers) as server:
@@ -332,5 +336,118 @@ async def test_an_empty_answer_of_geminis_leaves_no_trace_in_the_conversation() 
 )
 async def test_an_unusable_answer_of_geminis_is_a_model_error(answer: Answer, error: type[ModelError]) -> None:
     async with talking(GeminiComputer, answer) as (conversation, _):
+        with pytest.raises(error):
+            await conversation.ask(VIEW)
+
+
+# --- Anthropic ---
+
+
+async def anthropic_gestures(name: str, **given: Any) -> tuple[Gesture, ...]:
+    async with talking(AnthropicComputer, anthropic_answer(anthropic_call(name, **given))) as (conversation, _):
+        return (await conversation.ask(VIEW)).gestures
+
+
+AT = {"coordinate": [4, 5]}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "gestures"),
+    [
+        ("left_click", AT, [Click(x=4, y=5)]),
+        ("right_click", AT, [Click(x=4, y=5, button="right")]),
+        ("middle_click", AT, [Click(x=4, y=5, button="middle")]),
+        ("double_click", AT, [Click(x=4, y=5, count=2)]),
+        ("triple_click", AT, [Click(x=4, y=5, count=3)]),
+        ("left_click_drag", AT | {"start_coordinate": [1, 2]}, [Drag(x=1, y=2, to_x=4, to_y=5)]),
+        ("mouse_move", AT, [Move(x=4, y=5)]),
+        ("scroll", AT | {"scroll_direction": "up", "scroll_amount": 2}, [Scroll(x=4, y=5, down=-200)]),
+        ("scroll", {"scroll_direction": "right", "scroll_amount": 1}, [Scroll(x=500, y=250, right=100)]),
+        ("type", {"text": "lamp"}, [Type(text="lamp")]),
+        ("key", {"text": "ctrl+s"}, [Press(keys=("ctrl", "s"))]),
+        ("key", {"text": "+"}, [Press(keys=("+",))]),
+        ("key", {"text": "Down", "repeat": 2}, [Press(keys=("Down",)), Press(keys=("Down",))]),
+        ("wait", {"duration": 3}, [Wait(seconds=3)]),
+        ("screenshot", {}, [Look()]),
+    ],
+)
+async def test_an_action_of_anthropics_is_understood(name: str, given: dict[str, Any], gestures: list[Gesture]) -> None:
+    assert await anthropic_gestures(name, **given) == tuple(gestures)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("zoom", {"region": [0, 0, 9, 9]}),
+        ("left_mouse_down", {}),
+        ("left_click", {}),
+        ("left_click", {"coordinate": [4]}),
+        ("left_click", {"coordinate": ["far", 5]}),
+        ("left_click", AT | {"text": "shift"}),
+        ("left_click_drag", AT),
+        ("scroll", AT | {"scroll_direction": "around"}),
+        ("type", {"text": ""}),
+        ("key", {"text": "Down", "repeat": 101}),
+    ],
+)
+async def test_an_unknown_or_malformed_action_of_anthropics_is_named(name: str, given: dict[str, Any]) -> None:
+    (gesture,) = await anthropic_gestures(name, **given)
+    assert isinstance(gesture, Unusable)
+    assert len(gesture.why) < 300
+
+
+async def test_anthropic_is_sent_the_conversation_unchanged_with_a_result_for_each_call() -> None:
+    said = [anthropic_thought("First a click."), anthropic_call("left_click", "t1", **AT), anthropic_call("wait", "t2")]
+    async with talking(AnthropicComputer, anthropic_answer(*said), anthropic_answer("Done.")) as (conversation, asked):
+        turn = await conversation.ask(VIEW)
+        last = await conversation.ask(NEXT)
+    assert (turn.gestures, turn.text) == ((Click(x=4, y=5), Wait(seconds=1)), "First a click.")
+    assert (last.gestures, last.text) == ((), "Done.")
+    first, second = (request.body for request in asked)
+    assert (asked[0].path, first["model"], first["system"]) == ("/v1/messages", "m", "Be careful.")
+    text, image = first["messages"][0]["content"]
+    assert text == {"type": "text", "text": "Task: Buy"}
+    assert base64.b64decode(image["source"]["data"]) == b"one"
+    assert second["messages"][:2] == [first["messages"][0], {"role": "assistant", "content": said}]
+    without, pictured, note = second["messages"][2]["content"]
+    assert without == {"type": "tool_result", "tool_use_id": "t1", "toolset_name": "computer"}
+    assert base64.b64decode(pictured["content"][0]["source"]["data"]) == b"two"
+    assert note == {"type": "text", "text": "It failed."}
+
+
+async def test_anthropic_is_offered_only_what_the_judge_can_do() -> None:
+    async with talking(AnthropicComputer, anthropic_answer("Done.")) as (conversation, asked):
+        await conversation.ask(VIEW)
+    (tool,) = asked[0].body["tools"]
+    assert tool["type"] == "computer_toolset_20260801"
+    assert {name for name, config in tool["configs"].items() if not config["enabled"]} >= {"zoom", "left_mouse_down"}
+    # The toolset is no longer a beta.
+    assert "anthropic-beta" not in asked[0].headers
+
+
+async def test_an_empty_answer_of_anthropics_is_no_answer_and_leaves_its_calls_open() -> None:
+    answers = [
+        anthropic_answer(anthropic_call("wait")),
+        anthropic_answer(anthropic_thought("Done?")),
+        anthropic_answer("Yes."),
+    ]
+    async with talking(AnthropicComputer, *answers) as (conversation, asked):
+        await conversation.ask(VIEW)
+        empty = await conversation.ask(VIEW)
+        await conversation.ask(VIEW)
+    assert (empty.gestures, empty.text) == ((), "")
+    assert asked[1].body == asked[2].body
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Answer(b"not json"), ModelMalformed),
+        (Answer({"content": "text"}), ModelMalformed),
+        (anthropic_answer("I cannot.", stop="refusal"), ModelBlocked),
+    ],
+)
+async def test_an_unusable_answer_of_anthropics_is_a_model_error(answer: Answer, error: type[ModelError]) -> None:
+    async with talking(AnthropicComputer, answer) as (conversation, _):
         with pytest.raises(error):
             await conversation.ask(VIEW)

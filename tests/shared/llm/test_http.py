@@ -1,12 +1,13 @@
-"""What both adapters share: retries, `Retry-After`, and keys in error texts."""
+"""What all adapters share: retries, `Retry-After`, and keys in error texts."""
 
 import datetime
 from typing import Any
 
 import pytest
 
-from helpers.llm.servers import Answer, ModelServer, gemini_error, openai_error, serving
+from helpers.llm.servers import Answer, ModelServer, anthropic_error, gemini_error, openai_error, serving
 from shared.errors import ModelBudgetSpent, ModelError, ModelUnavailable
+from shared.llm.anthropic import AnthropicModel
 from shared.llm.gemini import GeminiModel
 from shared.llm.http import HTTPModel, retry_after_s, without_secret
 from shared.llm.model import ModelRequest
@@ -44,6 +45,8 @@ def test_an_error_text_is_one_bounded_line_without_the_key() -> None:
 
 
 def refusal(adapter: type[HTTPModel], status: int, **headers: str) -> Answer:
+    if adapter is AnthropicModel:
+        return anthropic_error(status, "x", "no", **headers)
     return (
         openai_error(status, "no", **headers) if adapter is OpenAIModel else gemini_error(status, "X", "no", **headers)
     )
@@ -57,10 +60,10 @@ async def failure(adapter: type[HTTPModel], server: ModelServer, **options: Any)
     return caught.value
 
 
-BOTH = pytest.mark.parametrize("adapter", [GeminiModel, OpenAIModel])
+ALL = pytest.mark.parametrize("adapter", [AnthropicModel, GeminiModel, OpenAIModel])
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 async def test_a_lasting_status_is_not_retried(adapter: type[HTTPModel], status: int) -> None:
     async with serving(refusal(adapter, status)) as server:
@@ -68,7 +71,7 @@ async def test_a_lasting_status_is_not_retried(adapter: type[HTTPModel], status:
     assert len(server.received) == 1
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
 async def test_a_fault_that_does_not_pass_ends_after_five_attempts_as_unavailable(
     adapter: type[HTTPModel], status: int
@@ -80,14 +83,14 @@ async def test_a_fault_that_does_not_pass_ends_after_five_attempts_as_unavailabl
     assert len(server.received) == 5
 
 
-@BOTH
+@ALL
 async def test_a_provider_can_forbid_a_retry(adapter: type[HTTPModel]) -> None:
     async with serving(refusal(adapter, 429, x_should_retry="false")) as server:
         await failure(adapter, server)
     assert len(server.received) == 1
 
 
-@BOTH
+@ALL
 async def test_a_wait_that_would_exceed_the_time_limit_is_not_begun(adapter: type[HTTPModel]) -> None:
     async with serving(refusal(adapter, 429, retry_after="60")) as server:
         error = await failure(adapter, server, timeout_s=30.0)
@@ -95,7 +98,7 @@ async def test_a_wait_that_would_exceed_the_time_limit_is_not_begun(adapter: typ
     assert len(server.received) == 1
 
 
-@BOTH
+@ALL
 async def test_no_retry_is_sent_when_the_budget_is_spent(adapter: type[HTTPModel]) -> None:
     async def spent() -> None:
         raise ModelBudgetSpent("the budget is spent")

@@ -9,15 +9,20 @@ from pydantic import SecretStr
 
 from judge.config import RunConfig
 from judge.judges.factory import check_judge_model, open_judge
-from participants import gemini, openai
+from participants import anthropic, gemini, openai
 from participants.base import ParticipantOptions
 from shared.errors import ConfigError
 from shared.llm.opening import open_model
 from shared.settings import Settings
 
-KEYS = Settings(google_api_key=SecretStr("g"), openai_api_key=SecretStr("o"))
+KEYS = Settings(anthropic_api_key=SecretStr("a"), google_api_key=SecretStr("g"), openai_api_key=SecretStr("o"))
 SDKS = pytest.mark.parametrize(
-    ("name", "module", "package"), [("gemini:m", "google.genai", "google-genai"), ("openai:m", "openai", "openai")]
+    ("name", "module", "package"),
+    [
+        ("anthropic:m", "anthropic", "anthropic"),
+        ("gemini:m", "google.genai", "google-genai"),
+        ("openai:m", "openai", "openai"),
+    ],
 )
 
 
@@ -39,7 +44,9 @@ def test_a_missing_parent_package_counts_as_missing(monkeypatch: pytest.MonkeyPa
         open_model("gemini:m", KEYS, purpose="judge model", timeout_s=1)
 
 
-@pytest.mark.parametrize(("module", "participant"), [("google.genai", gemini), ("openai", openai)])
+@pytest.mark.parametrize(
+    ("module", "participant"), [("anthropic", anthropic), ("google.genai", gemini), ("openai", openai)]
+)
 def test_a_participant_without_its_sdk_does_not_start(
     monkeypatch: pytest.MonkeyPatch, module: str, participant: Any
 ) -> None:
@@ -49,15 +56,16 @@ def test_a_participant_without_its_sdk_does_not_start(
 
 
 def test_nothing_but_a_model_needs_its_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("openai", "google.genai"):
+    for module in ("anthropic", "openai", "google.genai"):
         monkeypatch.setitem(sys.modules, module, None)
-    for module in ("judge.judges.factory", "participants.gemini", "participants.openai", "shared.llm.opening"):
+    participants = ("participants.anthropic", "participants.gemini", "participants.openai")
+    for module in ("judge.judges.factory", *participants, "shared.llm.opening"):
         monkeypatch.delitem(sys.modules, module, raising=False)
         importlib.import_module(module)
     assert open_judge(RunConfig(judge_model="offline"), KEYS, cache_dir=None).id.startswith("checks-")
 
 
-@pytest.mark.parametrize("name", ["gemini:m", "openai:m"])
+@pytest.mark.parametrize("name", ["anthropic:m", "gemini:m", "openai:m"])
 async def test_a_model_is_opened_under_its_full_name(name: str) -> None:
     model = open_model(name, KEYS, purpose="judge model", timeout_s=1)
     assert model.name == name

@@ -1,4 +1,4 @@
-"""`gemini` and `openai` over the wire: a judge's client on one side, a provider's server on the other."""
+"""`anthropic`, `gemini` and `openai` over the wire: a judge's client on one side, a provider's server on the other."""
 
 import base64
 from collections.abc import Callable
@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+import participants.anthropic
 import participants.gemini
 import participants.openai
 from helpers.llm.servers import (
     Answer,
     ModelCall,
+    anthropic_answer,
+    anthropic_error,
     gemini_answer,
     gemini_error,
     openai_answer,
@@ -55,7 +58,8 @@ class Provider:
     busy: Answer
     text_of: Callable[[dict[str, Any]], str]
     images_of: Callable[[dict[str, Any]], list[bytes]]
-    key: str
+    refused_key: Answer
+    refused_image: Answer
 
 
 def gemini_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -68,7 +72,24 @@ def openai_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
     return parts
 
 
+def anthropic_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = body["messages"][0]["content"]
+    return parts
+
+
 PROVIDERS = {
+    "anthropic": Provider(
+        create=participants.anthropic.create,
+        settings=lambda url: Settings(anthropic_api_key=SecretStr("k"), anthropic_base_url=url),
+        answer=anthropic_answer,
+        busy=anthropic_error(529, "overloaded_error", "Overloaded", retry_after="0.05"),
+        text_of=lambda body: "\n".join(part.get("text", "") for part in anthropic_parts(body)),
+        images_of=lambda body: [
+            base64.b64decode(part["source"]["data"]) for part in anthropic_parts(body) if part["type"] == "image"
+        ],
+        refused_key=anthropic_error(401, "authentication_error", "invalid x-api-key"),
+        refused_image=anthropic_error(400, "invalid_request_error", "image cannot be read"),
+    ),
     "gemini": Provider(
         create=participants.gemini.create,
         settings=lambda url: Settings(google_api_key=SecretStr("k"), gemini_base_url=url),
@@ -78,7 +99,8 @@ PROVIDERS = {
         images_of=lambda body: [
             base64.urlsafe_b64decode(part["inlineData"]["data"]) for part in gemini_parts(body) if "inlineData" in part
         ],
-        key="GOOGLE_API_KEY",
+        refused_key=gemini_error(400, "INVALID_ARGUMENT", "API key not valid"),
+        refused_image=gemini_error(400, "INVALID_ARGUMENT", "no image input"),
     ),
     "openai": Provider(
         create=participants.openai.create,
@@ -91,10 +113,12 @@ PROVIDERS = {
             for part in openai_parts(body)
             if "image_url" in part
         ],
-        key="OPENAI_API_KEY",
+        refused_key=openai_error(401, "Incorrect API key provided"),
+        # vLLM's words, with a model that only reads.
+        refused_image=openai_error(400, "At most 0 image(s) may be provided in one prompt."),
     ),
 }
-both = pytest.mark.parametrize("provider", PROVIDERS.values(), ids=PROVIDERS)
+every = pytest.mark.parametrize("provider", PROVIDERS.values(), ids=PROVIDERS)
 
 
 def message(instruction: str | None) -> str:
@@ -112,7 +136,7 @@ async def play(provider: Provider, url: str, turns: list[tuple[str, str | None]]
         ]
 
 
-@both
+@every
 async def test_an_attempt_has_screenshots_and_memory(provider: Provider) -> None:
     async with serving(provider.answer(CLICK), provider.answer(FINISH)) as server:
         actions = await play(provider, server.url, [("c", "Find the way in"), ("c", None)])
@@ -123,7 +147,7 @@ async def test_an_attempt_has_screenshots_and_memory(provider: Provider) -> None
     assert [provider.images_of(body) for body in asked] == [[PICTURE], [PICTURE]]
 
 
-@both
+@every
 async def test_the_chosen_model_is_used(provider: Provider) -> None:
     async with serving(provider.answer(FINISH)) as server:
         await play(provider, server.url, [("c", "Go")])
@@ -131,7 +155,7 @@ async def test_the_chosen_model_is_used(provider: Provider) -> None:
     assert "m-1" in received.path + str(received.body.get("model"))
 
 
-@both
+@every
 async def test_a_rate_limit_is_waited_out(provider: Provider) -> None:
     async with serving(provider.busy, provider.answer(CLICK)) as server:
         (action,) = await play(provider, server.url, [("c", "Go")])
@@ -140,7 +164,7 @@ async def test_a_rate_limit_is_waited_out(provider: Provider) -> None:
     assert action.tool == "browser_click"
 
 
-@both
+@every
 async def test_an_unreadable_reply_is_requested_again_before_anything_is_sent(provider: Provider) -> None:
     async with serving(provider.answer("I click e1."), provider.answer(CLICK)) as server:
         (action,) = await play(provider, server.url, [("c", "Go")])
@@ -148,7 +172,7 @@ async def test_an_unreadable_reply_is_requested_again_before_anything_is_sent(pr
     assert action.tool == "browser_click"
 
 
-@both
+@every
 async def test_parallel_attempts_keep_their_own_tasks(provider: Provider) -> None:
     def plan(received: ModelCall, _: int) -> Answer:
         return provider.answer(CLICK if "Task: One" in provider.text_of(received.body) else FINISH)
@@ -159,28 +183,40 @@ async def test_parallel_attempts_keep_their_own_tasks(provider: Provider) -> Non
     assert tools == ["browser_click", "finish", "browser_click", "finish"]
 
 
-@both
+@every
 async def test_a_refused_key_fails_at_once_instead_of_waiting_on_the_page(provider: Provider) -> None:
-    refusal = gemini_error(400, "INVALID_ARGUMENT", "API key not valid")
-    if provider.key == "OPENAI_API_KEY":
-        refusal = openai_error(401, "Incorrect API key provided")
-    async with serving(refusal) as server:
+    async with serving(provider.refused_key) as server:
         decide = provider.create(ParticipantOptions(model="m-1", settings=provider.settings(server.url)))
         async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
             with pytest.raises(ParticipantError, match="refused the key"):
                 await client.send(message("Go"), context_id="c")
 
 
-async def test_a_custom_endpoint_needs_no_key() -> None:
+@every
+async def test_a_model_that_takes_no_images_is_asked_again_without(provider: Provider) -> None:
+    async with serving(provider.refused_image, provider.answer(CLICK)) as server:
+        (action,) = await play(provider, server.url, [("c", "Go")])
+        asked = [provider.images_of(received.body) for received in server.received]
+    assert action is not None
+    assert action.tool == "browser_click"
+    assert asked == [[PICTURE], []]
+
+
+async def test_a_compatible_endpoint_needs_no_key_and_may_name_its_models_as_it_likes() -> None:
     provider = PROVIDERS["openai"]
+    name = "hf.co/Qwen/Qwen3-VL-8B-Instruct:Q4_K_M"
     async with serving(provider.answer(FINISH)) as server:
-        decide = provider.create(ParticipantOptions(settings=Settings(openai_base_url=server.url)))
+        options = ParticipantOptions(model=name, settings=Settings(openai_base_url=f"{server.url}/v1"))
+        decide = provider.create(options)
         async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
             assert parse_reply(await client.send(message("Go"), context_id="c")).action is not None
+        (received,) = server.received
+    assert (received.path, received.body["model"]) == ("/v1/chat/completions", name)
 
 
-@both
-def test_a_model_of_another_provider_is_refused(provider: Provider) -> None:
-    other = "openai:gpt-5" if provider.key == "GOOGLE_API_KEY" else "gemini:gemini-2.5-pro"
-    with pytest.raises(ConfigError, match=r"is not a (gemini|openai) model"):
-        provider.create(ParticipantOptions(model=other))
+@pytest.mark.parametrize(
+    ("name", "model"), [("anthropic", "openai:gpt-5"), ("gemini", "anthropic:claude-opus-5-5"), ("openai", "gemini:x")]
+)
+def test_a_model_of_another_provider_is_refused(name: str, model: str) -> None:
+    with pytest.raises(ConfigError, match=f"is not a {name} model"):
+        PROVIDERS[name].create(ParticipantOptions(model=model))

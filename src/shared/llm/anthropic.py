@@ -1,0 +1,133 @@
+"""Anthropic models over the anthropic SDK. The only file that imports that SDK.
+
+Wire format: the Messages API (https://platform.claude.com/docs/en/api/messages).
+"""
+
+import base64
+from types import MappingProxyType
+from typing import Any, Unpack
+
+import anthropic
+from pydantic import BaseModel, Field, ValidationError
+
+from shared.errors import ModelBlocked, ModelError
+from shared.llm.http import HTTPModel, Options, trace_request
+from shared.llm.model import Completion, ImagePart, ModelRequest
+from shared.models import TokenUsage
+
+# The API wants a limit; the model's thoughts count as well.
+_MAX_TOKENS = 16_000
+
+
+class _Usage(BaseModel):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class Block(BaseModel):
+    """One block of an answer: text, thoughts or a tool call; which of the fields there are depends on its type."""
+
+    type: str
+    text: str = ""
+    thinking: str = ""
+    id: str = ""
+    name: str = ""
+    toolset_name: str | None = None
+    input: dict[str, Any] = Field(default_factory=dict)
+
+
+class Answer(BaseModel):
+    """What is read of an answer."""
+
+    content: list[Block]
+    # To be sent back as it came: thoughts are signed.
+    as_sent: list[dict[str, Any]] = Field(validation_alias="content")
+    model: str | None = None
+    stop_reason: str | None = None
+    reported: _Usage = Field(default_factory=_Usage, validation_alias="usage")
+
+    @property
+    def text(self) -> str:
+        """The answer's text, without thoughts."""
+        return "".join(block.text for block in self.content if block.type == "text")
+
+    @property
+    def usage(self) -> TokenUsage:
+        """The call's tokens. The API counts those read from its cache, and those put there, apart from the others."""
+        cached = self.reported.cache_read_input_tokens or 0
+        written = self.reported.cache_creation_input_tokens or 0
+        return TokenUsage(
+            calls=1,
+            input=self.reported.input_tokens + cached + written,
+            output=self.reported.output_tokens,
+            cached=cached,
+        )
+
+
+class AnthropicModel(HTTPModel):
+    """One Anthropic model. It is sent neither a temperature nor a seed: current models refuse both."""
+
+    provider = "anthropic"
+    key_variable = "ANTHROPIC_API_KEY"
+    finish_reasons = MappingProxyType({"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"})
+    status_errors = (anthropic.APIStatusError,)
+    connection_errors = (anthropic.APIConnectionError,)
+    body_errors = (anthropic.AnthropicError, ValueError)
+
+    def __init__(self, model: str, **options: Unpack[Options]) -> None:
+        super().__init__(model, **options)
+        self._client = anthropic.AsyncAnthropic(
+            api_key=self._key,
+            base_url=self._base_url,
+            timeout=self._timeout_s,
+            max_retries=0,
+            http_client=anthropic.DefaultAsyncHttpxClient(event_hooks={"request": [trace_request]}),
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _ask(self, request: ModelRequest) -> Completion:
+        turns = [[_part(part) for part in turn] for turn in (request.lead, request.parts) if turn]
+        body = {
+            "system": request.system,
+            "messages": [{"role": "user", "content": content} for content in turns],
+            "max_tokens": request.max_output_tokens or _MAX_TOKENS,
+        }
+        answer = await self._post(body)
+        return self._finished(answer.text, model=answer.model, reason=answer.stop_reason or "", usage=answer.usage)
+
+    async def _post(self, body: dict[str, Any]) -> Answer:
+        """Raises a `ModelError` when there is no answer, or the model refused to give one."""
+        body = {"model": self._model, "max_tokens": _MAX_TOKENS, **body}
+        # As in the OpenAI adapter: the SDK's transport and errors without its typed request and response.
+        response = await self._send(lambda: self._client.post("/v1/messages", body=body, cast_to=object))
+        try:
+            answer = Answer.model_validate(response)
+        except ValidationError:
+            raise self._malformed("no message") from None
+        if answer.stop_reason == "refusal":
+            why = self._clean(answer.text) or "no reason given"
+            raise ModelBlocked(f"{self.name} refused: {why}", usage=answer.usage)
+        return answer
+
+    def _refusal(self, error: anthropic.APIStatusError) -> ModelError:
+        return self._refused(error.status_code, error.message)
+
+
+def image_block(data: bytes, media_type: str) -> dict[str, Any]:
+    """An image as a block of a request."""
+    source = {"type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode("ascii")}
+    return {"type": "image", "source": source}
+
+
+def text_block(text: str) -> dict[str, Any]:
+    """A text as a block of a request."""
+    return {"type": "text", "text": text}
+
+
+def _part(part: str | ImagePart) -> dict[str, Any]:
+    return text_block(part) if isinstance(part, str) else image_block(part.data, part.media_type)

@@ -1,0 +1,189 @@
+"""Anthropic's computer-use tool, `computer_toolset_20260801`: Claude Opus 4.8, Sonnet 5 and later models.
+
+Wire format: https://platform.claude.com/docs/en/agents-and-tools/tool-use/computer-use-tool. Coordinates are pixels of
+the screenshot. The whole conversation is sent each time, unchanged: the thoughts in it are valid for what stood before
+them only, so that not even an old screenshot may be left out. The provider's cache makes that cheap.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from shared.llm.anthropic import Answer, AnthropicModel, Block, image_block, text_block
+from shared.llm.computer import (
+    Button,
+    Click,
+    Drag,
+    Gesture,
+    Look,
+    Move,
+    Press,
+    Scroll,
+    Turn,
+    Type,
+    Unusable,
+    View,
+    Wait,
+)
+from shared.text import clip, without_surrogates
+
+# What one notch of a wheel scrolls in most browsers.
+_NOTCH_PX = 100
+# The judge has no tool for these, or shows as much in every screenshot (zoom).
+_WITHHELD = ("cursor_position", "hold_key", "left_mouse_down", "left_mouse_up", "zoom")
+_TOOLS = ({"type": "computer_toolset_20260801", "configs": {name: {"enabled": False} for name in _WITHHELD}},)
+_Point = tuple[int, int]
+
+
+class _Input(BaseModel):
+    """The input of a tool call; which of the fields there are depends on the tool."""
+
+    coordinate: _Point | None = None
+    start_coordinate: _Point | None = None
+    text: str | None = None
+    scroll_direction: Literal["up", "down", "left", "right"] | None = None
+    scroll_amount: int = 3
+    duration: float = Field(1, ge=0)
+    repeat: int = Field(1, ge=1, le=100)
+
+    def need(self, name: str) -> Any:
+        """A field. Raises `ValueError` if it is missing."""
+        value = getattr(self, name)
+        if value is None or value == "":
+            raise ValueError(f"{name} is missing")
+        return value
+
+    def without_keys(self) -> "_Input":
+        """The input of a mouse action. Raises `ValueError` if keys have to be held during it."""
+        if self.text:
+            raise ValueError("it is not possible with keys held")
+        return self
+
+
+class AnthropicComputer(AnthropicModel):
+    """One model with the computer-use tool."""
+
+    def converse(self, system: str, task: str) -> "_Conversation":
+        """See `shared.llm.computer.ComputerModel`."""
+        return _Conversation(self, system, task)
+
+    async def respond(self, body: dict[str, Any]) -> Answer:
+        """The model's part of the conversation. Raises a `ModelError`."""
+        return await self._bounded(lambda: self._post(body))
+
+
+class _Conversation:
+    """See `shared.llm.computer.Conversation`. `_calls` are those that the model awaits the result of."""
+
+    def __init__(self, model: AnthropicComputer, system: str, task: str) -> None:
+        self._model = model
+        self._system = system
+        self._task = task
+        self._messages: list[dict[str, Any]] = []
+        self._calls: list[Block] = []
+
+    async def ask(self, view: View) -> Turn:
+        """See `shared.llm.computer.Conversation`."""
+        messages = [*self._messages, {"role": "user", "content": self._content(view)}]
+        body = {
+            "system": self._system,
+            "tools": list(_TOOLS),
+            "messages": messages,
+            # What the model says between its actions is returned as thoughts, and by default without their text.
+            "thinking": {"type": "adaptive", "display": "summarized"},
+            "cache_control": {"type": "ephemeral"},
+        }
+        answer = await self._model.respond(body)
+        calls = [block for block in answer.content if block.type == "tool_use"]
+        # An empty answer must not become part of the conversation.
+        if calls or answer.text:
+            self._messages = [*messages, {"role": "assistant", "content": answer.as_sent}]
+            self._calls = calls
+        thoughts = "\n".join(block.thinking for block in answer.content if block.thinking)
+        return Turn(
+            gestures=tuple(gesture for call in calls for gesture in _gestures(call, view)),
+            # Without a call, the text is the answer to the task, and a thought is none.
+            text=without_surrogates(answer.text or (thoughts if calls else "")),
+        )
+
+    def _content(self, view: View) -> list[dict[str, Any]]:
+        picture = image_block(view.screenshot, view.media_type)
+        # All calls led to the same page: one picture is enough. What failed is said in the note.
+        content: list[dict[str, Any]] = [
+            {
+                "type": "tool_result",
+                "tool_use_id": call.id,
+                **({"toolset_name": call.toolset_name} if call.toolset_name else {}),
+                **({"content": [picture]} if call is self._calls[-1] else {}),
+            }
+            for call in self._calls
+        ]
+        content += [] if self._messages else [text_block(self._task)]
+        content += [text_block(view.note)] if view.note else []
+        content += [] if self._calls else [picture]
+        return content
+
+
+def _gestures(call: Block, view: View) -> tuple[Gesture, ...]:
+    """What one tool call means."""
+    shown = clip(call.name, 40)
+    make = _GESTURES.get(call.name)
+    if make is None:
+        return (Unusable(why=f"there is no action {shown!r}"),)
+    try:
+        return make(_Input.model_validate(call.input), view)
+    except ValueError as error:
+        # Pydantic's message has a line for each mistake.
+        return (Unusable(why=f"the action {shown!r} is malformed: {clip(' '.join(str(error).split()), 200)}"),)
+
+
+def _click(button: Button = "left", count: int = 1) -> "_Make":
+    def make(given: _Input, _: View) -> tuple[Gesture, ...]:
+        x, y = given.without_keys().need("coordinate")
+        return (Click(x=x, y=y, button=button, count=count),)
+
+    return make
+
+
+def _move(given: _Input, _: View) -> tuple[Gesture, ...]:
+    x, y = given.need("coordinate")
+    return (Move(x=x, y=y),)
+
+
+def _drag(given: _Input, _: View) -> tuple[Gesture, ...]:
+    (x, y), (to_x, to_y) = given.without_keys().need("start_coordinate"), given.need("coordinate")
+    return (Drag(x=x, y=y, to_x=to_x, to_y=to_y),)
+
+
+def _scroll(given: _Input, view: View) -> tuple[Gesture, ...]:
+    x, y = given.without_keys().coordinate or (view.width // 2, view.height // 2)
+    right, down = _DIRECTIONS[given.need("scroll_direction")]
+    pixels = given.scroll_amount * _NOTCH_PX
+    return (Scroll(x=x, y=y, right=right * pixels, down=down * pixels),)
+
+
+def _press(given: _Input, _: View) -> tuple[Gesture, ...]:
+    keys = given.need("text")
+    return (Press(keys=tuple(keys.split("+") if len(keys) > 1 else keys)),) * given.repeat
+
+
+_DIRECTIONS = MappingProxyType({"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)})
+_Make = Callable[[_Input, View], tuple[Gesture, ...]]
+_GESTURES: Mapping[str, _Make] = MappingProxyType(
+    {
+        "left_click": _click(),
+        "double_click": _click(count=2),
+        "triple_click": _click(count=3),
+        "right_click": _click("right"),
+        "middle_click": _click("middle"),
+        "left_click_drag": _drag,
+        "mouse_move": _move,
+        "scroll": _scroll,
+        "type": lambda given, _: (Type(text=given.need("text")),),
+        "key": _press,
+        "wait": lambda given, _: (Wait(seconds=given.duration),),
+        "screenshot": lambda _, __: (Look(),),
+    }
+)
