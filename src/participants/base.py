@@ -40,6 +40,11 @@ class Observation(models.Observation):
     instruction: str
     message: models.Observation
 
+    @property
+    def text(self) -> str:
+        """The judge's message as text: the page, the tools and the form of a reply, as a model can read them."""
+        return protocol.render_observation(self.message)
+
 
 Reply = Action | str
 """What `decide` returns: an action, or text that is sent unchanged."""

@@ -22,6 +22,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "run": "judge.commands.run",
         "serve": "judge.commands.serve",
         "participant": "participants.command",
+        "new-agent": "judge.commands.new_agent",
         "score": "judge.commands.score",
         "prompts": "judge.commands.prompts",
         "agreement": "judge.commands.agreement",
@@ -42,7 +43,7 @@ def command_app(name: str, *, add_completion: bool = False) -> typer.Typer:
     """The command of that name alone, as an app of its own."""
     # A fifth of an import's time would go to garbage collection that finds nothing.
     with collector_paused():
-        command = getattr(importlib.import_module(MODULES[name]), name)
+        command = getattr(importlib.import_module(MODULES[name]), name.replace("-", "_"))
     # Marked as a paragraph whose lines are not joined.
     epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES.get(name, ()))
     if isinstance(command, typer.Typer):

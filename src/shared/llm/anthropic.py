@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Unpack
 
 import anthropic
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from shared.errors import ModelBlocked, ModelError
 from shared.llm.http import HTTPModel, Options, trace_request
@@ -43,7 +43,7 @@ class Answer(BaseModel):
 
     content: list[Block]
     # To be sent back as it came: thoughts are signed.
-    as_sent: list[dict[str, Any]] = Field(validation_alias="content")
+    as_sent: list[dict[str, Any]] = Field(validation_alias=AliasPath("content"))
     model: str | None = None
     stop_reason: str | None = None
     reported: _Usage = Field(default_factory=_Usage, validation_alias="usage")

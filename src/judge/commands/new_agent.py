@@ -1,0 +1,35 @@
+"""`wabe new-agent`: a folder with an agent that plays as it is, to be changed into one's own."""
+
+import re
+import shlex
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Annotated
+
+import jinja2
+import typer
+
+from shared.errors import ConfigError
+
+FILES = ("agent.py", "scenario.toml", "Dockerfile", "README.md")
+
+
+def new_agent(
+    folder: Annotated[Path, typer.Argument(help="The folder to make; the agent is named after it.", metavar="DIR")],
+) -> None:
+    """Write a folder with an agent, a scenario that it plays, a Dockerfile and a README."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} exists already", remedy="choose another folder")
+    # The name is also that of an image.
+    name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "agent"
+    templates = resources.files("judge.commands") / "agent_template"
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in FILES:
+            template = environment.from_string((templates / f"{file}.j2").read_text("utf-8"))
+            (folder / file).write_text(template.render(name=name, version=metadata.version("wabe")), "utf-8")
+    except OSError as error:
+        raise ConfigError(f"{folder}: {error.strerror or error}", remedy="choose another folder") from None
+    typer.echo(f"{folder}: {', '.join(FILES)}")
+    typer.echo(f"next: wabe run {shlex.quote(str(folder / 'scenario.toml'))}")
