@@ -2,10 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import uvicorn
+from starlette.applications import Starlette
 
 from participants.base import Decide, Observation, build_participant
 from participants.model import ModelParticipant
@@ -34,15 +35,23 @@ def observed(
 @asynccontextmanager
 async def serving_participant(decide: Decide) -> AsyncIterator[str]:
     """The address of an A2A server around `decide`."""
+    try:
+        async with serving_agent(lambda url: build_participant(decide, name="test", card_url=url)) as url:
+            yield url
+    finally:
+        if isinstance(decide, ModelParticipant):
+            await decide.aclose()
+
+
+@asynccontextmanager
+async def serving_agent(build: Callable[[str], Starlette]) -> AsyncIterator[str]:
+    """The address of an agent that is built for it."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         url = f"http://127.0.0.1:{sock.getsockname()[1]}/"
-        app = build_participant(decide, name="test", card_url=url)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="on"))
+        server = uvicorn.Server(uvicorn.Config(build(url), log_level="critical", lifespan="on"))
         task = asyncio.create_task(server.serve(sockets=[sock]))
         try:
             yield url
         finally:
             server.should_exit = True
             await task
-            if isinstance(decide, ModelParticipant):
-                await decide.aclose()
