@@ -73,6 +73,7 @@ async def test_the_first_observation_has_everything_the_judge_sent() -> None:
     async with playing(notes) as judge:
         await judge.send(message("Buy a chair."), image=JPEG, context_id="episode")
     [seen] = notes.seen
+    assert seen.text == message("Buy a chair.")
     assert (seen.context_id, seen.step, seen.feedback, seen.tools) == ("episode", 0, None, TOOLS)
     assert (seen.instruction, seen.website) == ("Buy a chair.", "http://shop.test/")
     assert seen.page == Page(
