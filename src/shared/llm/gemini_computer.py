@@ -116,14 +116,16 @@ class _Conversation:
         _drop_old_screenshots(contents)
         answer = await self._model.respond(contents, self._config)
         parts = answer.parts or []
-        self._calls = [part.function_call for part in parts if part.function_call is not None]
+        calls = [part.function_call for part in parts if part.function_call is not None]
         # An empty answer (a function call that the provider could not read) must not become part of the conversation.
-        self._contents = [*contents, answer] if parts else self._contents
-        reasons = [reason for call in self._calls if (reason := _confirmation(call)) is not None]
+        if parts:
+            self._contents = [*contents, answer]
+            self._calls = calls
+        reasons = [reason for call in calls if (reason := _confirmation(call)) is not None]
         text = "\n".join(part.text for part in parts if part.text and not part.thought)
         return Turn(
-            gestures=tuple(each for call in self._calls for each in _gestures(call, view)),
-            text=without_surrogates(text or _intent(self._calls)),
+            gestures=tuple(each for call in calls for each in _gestures(call, view)),
+            text=without_surrogates(text or _intent(calls)),
             confirmation="; ".join(reasons) if reasons else None,
         )
 

@@ -316,13 +316,16 @@ async def test_geminis_safety_decision_wants_a_confirmation(decision: object, co
         assert (await conversation.ask(VIEW)).confirmation == confirmation
 
 
-async def test_an_empty_answer_of_geminis_leaves_no_trace_in_the_conversation() -> None:
+@pytest.mark.parametrize("before", [[], [gemini_calls(("go_back", {}))]], ids=["at the start", "with a call open"])
+async def test_an_empty_answer_of_geminis_leaves_no_trace_in_the_conversation(before: list[Answer]) -> None:
     malformed = gemini_calls(finish="MALFORMED_FUNCTION_CALL")
-    async with talking(GeminiComputer, malformed, gemini_answer("Done.")) as (conversation, asked):
+    async with talking(GeminiComputer, *before, malformed, gemini_answer("Done.")) as (conversation, asked):
+        for _ in before:
+            await conversation.ask(VIEW)
         turn = await conversation.ask(VIEW)
         await conversation.ask(VIEW)
     assert (turn.gestures, turn.text) == ((), "")
-    assert asked[0].body["contents"] == asked[1].body["contents"]
+    assert asked[-2].body["contents"] == asked[-1].body["contents"]
 
 
 @pytest.mark.parametrize(
