@@ -1,6 +1,7 @@
 """The rules of docs/architecture.md, checked on the source itself."""
 
 import ast
+import functools
 import re
 import subprocess
 from collections.abc import Iterator
@@ -60,15 +61,29 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
 
 
 PATHS = sorted(SRC.rglob("*.py"))
-TREES = {module_name(path): ast.parse(path.read_text()) for path in PATHS}
-IMPORTS = {
-    name: {other for other in imports_of(tree) if other in TREES and other != name} for name, tree in TREES.items()
-}
+
+
+# Not at import: every test process imports this file, and one runs its tests.
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """The modules of `src`, by name."""
+    return {module_name(path): ast.parse(path.read_text()) for path in PATHS}
+
+
+@functools.cache
+def all_imports() -> dict[str, frozenset[str]]:
+    """What each module of `src` imports, its own and others, by the module's name."""
+    return {name: frozenset(imports_of(tree)) for name, tree in trees().items()}
+
+
+def internal_imports() -> dict[str, set[str]]:
+    known = all_imports()
+    return {name: {other for other in others if other in known and other != name} for name, others in known.items()}
 
 
 def between_packages() -> Iterator[tuple[str, str, str]]:
     """Importing package, imported package, and the import itself."""
-    for name, others in IMPORTS.items():
+    for name, others in internal_imports().items():
         for other in others:
             if package_of(name) != package_of(other) and other != "judge":
                 yield package_of(name), package_of(other), f"{name} imports {other}"
@@ -94,7 +109,7 @@ def test_packages_form_no_cycle() -> None:
 
 
 def test_modules_form_no_cycle() -> None:
-    TopologicalSorter(IMPORTS).prepare()
+    TopologicalSorter(internal_imports()).prepare()
 
 
 @pytest.mark.parametrize("sdk", SDK_PACKAGES)
@@ -102,7 +117,7 @@ def test_each_foreign_sdk_is_imported_in_one_package_only(sdk: str) -> None:
     users = [
         path.relative_to(SRC).as_posix()
         for path in PATHS
-        if any(name == sdk or name.startswith(f"{sdk}.") for name in imports_of(TREES[module_name(path)]))
+        if any(name == sdk or name.startswith(f"{sdk}.") for name in all_imports()[module_name(path)])
     ]
     assert users
     assert all(user.startswith(SDK_PACKAGES[sdk]) for user in users)
@@ -122,18 +137,20 @@ def test_the_judge_has_few_enough_packages_to_know_them_all() -> None:
     assert len(entries) <= MAX_ENTRIES, sorted(entries)
 
 
-@pytest.mark.parametrize("name", TREES)
-def test_no_module_keeps_mutable_state(name: str) -> None:
+def mutable_state(tree: ast.Module) -> Iterator[str]:
+    """Names of lists, dicts and sets that are no constants, and of globals that functions assign."""
     mutable = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-    names = [
-        target.id
-        for node in TREES[name].body
-        if isinstance(node, ast.Assign) and isinstance(node.value, mutable)
-        for target in node.targets
-        if isinstance(target, ast.Name) and not target.id.strip("_").isupper() and target.id != "__all__"
-    ]
-    assert names == []
-    assert [node.names for node in ast.walk(TREES[name]) if isinstance(node, ast.Global)] == []
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, mutable):
+            names = (target.id for target in node.targets if isinstance(target, ast.Name))
+            yield from (name for name in names if not name.strip("_").isupper() and name != "__all__")
+    for inner in ast.walk(tree):
+        if isinstance(inner, ast.Global):
+            yield from inner.names
+
+
+def test_no_module_keeps_mutable_state() -> None:
+    assert {name: found for name, tree in trees().items() if (found := list(mutable_state(tree)))} == {}
 
 
 def test_no_tracked_file_names_a_registry_host_or_a_path_of_one_machine() -> None:

@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from helpers.browser.hostile_site import Site, tripwire
+from helpers.browser.warm import WarmBrowsers
 from helpers.episode.live_judge import LiveJudge, always_no, live_judge
 from helpers.llm.servers import ModelServer
 
@@ -25,9 +27,9 @@ def model() -> Iterator[ModelServer]:
     server.stop()
 
 
-@pytest.fixture
-async def judge(tmp_path: Path, browser_files: Path, model: ModelServer) -> AsyncIterator[LiveJudge]:
-    async with live_judge(tmp_path, browser_files, model) as running:
+@pytest_asyncio.fixture(loop_scope="session")
+async def judge(tmp_path: Path, warm_browsers: WarmBrowsers, model: ModelServer) -> AsyncIterator[LiveJudge]:
+    async with live_judge(tmp_path, warm_browsers.folder, model, kept=warm_browsers.folders) as running:
         yield running
 
 

@@ -2,7 +2,7 @@
 
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -110,14 +110,17 @@ def browser_temp_dir(monkeypatch: Any) -> Iterator[Path]:
         monkeypatch.undo()
 
 
-def left_behind(place: Path) -> list[str]:
-    """Every process that names `place` in its command line or its environment, and every file in it."""
-    left = [str(path) for path in place.rglob("*")]
+def left_behind(place: Path, kept: Sequence[Path] = ()) -> list[str]:
+    """Every process that names `place` in its command line or its environment, and every file in it.
+
+    Without those of browsers whose folder is in `kept`.
+    """
+    left = [str(path) for path in place.rglob("*") if not any(path.is_relative_to(folder) for folder in kept)]
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
         except OSError:
             continue
-        if bytes(place) in words:
+        if bytes(place) in words and not any(bytes(folder) in words for folder in kept):
             left.append(words[:200].decode("utf-8", "replace"))
     return left

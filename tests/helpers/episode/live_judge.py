@@ -185,13 +185,17 @@ class AssessedRun:
 
 @dataclass
 class LiveJudge:
-    """One judge, where it keeps its runs, and where its browsers keep theirs."""
+    """One judge, where it keeps its runs, and where its browsers keep theirs.
+
+    `kept` lists the folders of browsers that go on after an assessment, for the next test.
+    """
 
     url: str
     output_dir: Path
     browser_files: Path
     model: ModelServer
     config: dict[str, Any]
+    kept: Callable[[], list[Path]] = list
 
     def request(self, participant_url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
         asked = {**FAST, "judge_model": "openai:judge", **self.config, **config, "tasks": tasks}
@@ -228,9 +232,9 @@ class LiveJudge:
         return assessed
 
     async def is_clean(self) -> None:
-        """No process and no file of any browser is left."""
+        """No process and no file of any browser is left, but for those that are kept."""
         until = time.monotonic() + 5
-        while (left := left_behind(self.browser_files)) and time.monotonic() < until:
+        while (left := left_behind(self.browser_files, self.kept())) and time.monotonic() < until:
             await asyncio.sleep(0.02)
         assert left == []
 
@@ -247,6 +251,7 @@ async def live_judge(
     *,
     limits: ServiceLimits | None = None,
     environ: Mapping[str, str] | None = None,
+    kept: Callable[[], list[Path]] = list,
     **config: Any,
 ) -> AsyncIterator[LiveJudge]:
     """A judge on a free port while the body runs, with `environ` added to its environment."""
@@ -266,7 +271,7 @@ async def live_judge(
         update_interval_s=0.05,
     )
     async with served(app, sock):
-        yield LiveJudge(url, folder, browser_files, model, config)
+        yield LiveJudge(url, folder, browser_files, model, config, kept)
 
 
 def always_yes(*_: Any) -> Any:
