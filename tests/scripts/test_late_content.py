@@ -1,22 +1,14 @@
-import importlib.util
-import sys
 from types import ModuleType
 
 import pytest
 
-from helpers.paths import ROOT
+from helpers.paths import ROOT, load_file
 from shared.models import Page
 
 
 @pytest.fixture(scope="module")
 def late_content() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("late_content", ROOT / "benchmarks" / "late_content.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_file(ROOT / "benchmarks" / "late_content.py")
 
 
 def test_every_offered_tool_that_can_change_a_page_is_measured(late_content: ModuleType) -> None:
