@@ -7,9 +7,10 @@ from importlib import metadata
 from pathlib import Path
 
 from judge.browser.chromium import sweep
-from judge.events import Event, Sink
+from judge.events import JudgeEvent, JudgeSink, StepBegun
 from judge.server.limits import ServiceLimits
 from judge.server.live import LiveHub, live_routes
+from judge.server.live_records import Audience, LiveRecords
 from judge.server.service import JudgeService
 from judge.server.tracing import Tracing, open_tracing
 from shared.a2a.connections import descriptors_for_work, raise_descriptor_limit
@@ -51,7 +52,8 @@ def serve_judge(
     if descriptors < _MIN_DESCRIPTORS:
         raise ConfigError("this process may not open enough files to run a browser", remedy="set `ulimit -n 1024`")
     tracing = open_tracing(settings, version=version)
-    hub = LiveHub()
+    audience: Audience = "token" if settings.auth_token else "everyone" if public_live else "machine"
+    hub = LiveHub(LiveRecords(output_dir, audience) if ui else None)
     service = JudgeService(
         settings,
         output_dir,
@@ -84,13 +86,14 @@ def serve_judge(
 
 
 @contextmanager
-def watching(tracing: Tracing, hub: LiveHub, run_id: str, role: str) -> Iterator[Sink]:
+def watching(tracing: Tracing, hub: LiveHub, run_id: str, role: str) -> Iterator[JudgeSink]:
     """The sink that sends a run's events to traces and live page; afterwards both show the run as over."""
     with tracing.watch(run_id, role) as trace:
         show = hub.watch(run_id)
 
-        def take(event: Event) -> None:
-            trace(event)
+        def take(event: JudgeEvent) -> None:
+            if not isinstance(event, StepBegun):
+                trace(event)
             show(event)
 
         try:
