@@ -1,10 +1,12 @@
 """Puts the judge on a port: the A2A endpoint, the live page, traces."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 
 from judge.browser.chromium import sweep
 from judge.events import JudgeEvent, JudgeSink, StepBegun
@@ -19,8 +21,13 @@ from shared.a2a.serving import address_of, run_server
 from shared.errors import ConfigError
 from shared.settings import Settings
 
+log = logging.getLogger(__name__)
+
 # One browser with its MCP server, the server's own sockets and the files of one run.
 _MIN_DESCRIPTORS = 64
+_AUDIENCES = MappingProxyType(
+    {"machine": "browsers on this machine", "token": "holders of WABE_AUTH_TOKEN", "everyone": "everyone"}
+)
 _SKILL = Skill(
     id="assess-web-agent",
     name="Assess a web agent",
@@ -73,6 +80,8 @@ def serve_judge(
         auth_token=settings.auth_token,
         task_db=output_dir / "tasks.sqlite",
     )
+
+    log.info("live page: %s", f"{address_of(host, port)}, for {_AUDIENCES[audience]}" if ui else "off (--no-ui)")
 
     async def stop() -> None:
         # Viewers first: an open event stream would delay the shutdown.

@@ -179,6 +179,7 @@ class _Run:
             **{name: getattr(self, name) for name in ("id", "state", "scenario", "player", "total", "kept")},
             "counts": {outcome: counts[outcome] for outcome in get_args(TaskOutcome)},
             "rate": rate_text({"success_rate": rate, "judged_successes": success, "scored_tasks": success + failure}),
+            "rate_of_all": round(100 * success / self.total, 1) if self.total else 0.0,
             "seconds": round((now if self.ended is None else self.ended) - self.began, 1),
         }
 

@@ -84,6 +84,7 @@ def test_a_finished_run_is_shown_with_its_totals_and_its_rate() -> None:
     (run,) = hub.since(-1)["runs"]
     assert run["counts"] == {"success": 1, "failure": 1, "unscored": 0, "aborted": 0}
     assert (run["state"], run["total"], run["rate"]) == ("finished", 3, "success rate 50.0 %, 1 of 2 scored tasks")
+    assert run["rate_of_all"] == 33.3
 
 
 def test_a_run_that_was_stopped_leaves_no_task_running() -> None:

@@ -36,7 +36,7 @@
   const newest = (task) => place(task, "shot") + "?page=" + [task.attempt, task.page, task.state].join("-");
   const doing = (task) =>
     (task.state === "judging" ? "judging after " + plural(task.step, "step") : isOpen(task)
-      ? "step " + Math.min(task.step + 1, task.max_steps) + " of " + task.max_steps
+      ? "step " + Math.max(1, task.page) + " of " + task.max_steps
       : plural(task.step, "step")) + (task.attempt > 1 ? ", attempt " + task.attempt : "");
   function picture(image, address, text) {
     if (image.getAttribute("src") === address) return;
@@ -81,7 +81,7 @@
     const rate = run.find(".r-rate");
     rate.hidden = view.state === "running";
     rate.textContent = view.rate[0].toUpperCase() + view.rate.slice(1);
-    if (!rate.hidden) rate.append(make("small", "", doneOf(view)));
+    if (!rate.hidden) rate.append(make("small", "", doneOf(view) + "; of all tasks: " + view.rate_of_all + " %"));
     const report = run.find(".r-report");
     report.hidden = !view.report;
     if (view.report) {
