@@ -53,6 +53,6 @@ async def test_a_judge_without_a_page_has_none() -> None:
     assert (page.url, page.note) == (None, "the judge was started with --no-ui, or has none")
 
 
-@pytest.mark.parametrize("endpoint", [f"http://127.0.0.1:{free_port()}/", "http://[/"])
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:{port}/", "http://[/"])
 async def test_a_judge_that_does_not_answer_has_none(endpoint: str) -> None:
-    assert (await live_page_of(endpoint)).url is None
+    assert (await live_page_of(endpoint.format(port=free_port()))).url is None
