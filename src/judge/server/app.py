@@ -84,9 +84,11 @@ def serve_judge(
     log.info("live page: %s", f"{address_of(host, port)}, for {_AUDIENCES[audience]}" if ui else "off (--no-ui)")
 
     async def stop() -> None:
-        # Viewers first: an open event stream would delay the shutdown.
-        await hub.close()
-        await app.state.stop()
+        try:
+            await app.state.stop()
+        finally:
+            # After the work, so that viewers see how it ended; an open event stream would delay the shutdown.
+            await hub.close()
 
     try:
         run_server(app, host, port, before_shutdown=stop)

@@ -79,8 +79,8 @@ async def test_each_task_results_in_its_entry_of_the_submission(tmp_path: Path, 
 async def test_each_step_is_told_when_its_page_is_on_disk_and_when_it_is_over(tmp_path: Path, clicker: Clicker) -> None:
     events: list[JudgeEvent] = []
     await assess_with(tmp_path, clicker, 1, max_steps=2, events=events)
-    told = [(type(event), event.step) for event in events if isinstance(event, StepBegun | StepDone)]
-    assert told == [(StepBegun, 1), (StepDone, 1), (StepBegun, 2), (StepDone, 2)]
+    told = [(type(event).__name__, event.step) for event in events if isinstance(event, StepBegun | StepDone)]
+    assert told == [("StepBegun", 1), ("StepDone", 1), ("StepBegun", 2), ("StepDone", 2)]
     begun = next(event for event in events if isinstance(event, StepBegun))
     assert (begun.task_id, begun.task, begun.url) == ("t0", "Go.", "https://example.org/")
 

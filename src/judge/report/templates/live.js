@@ -154,7 +154,7 @@
     for (const view of update.runs) showRun(view);
     const busy = update.runs.filter((view) => view.state === "running");
     byId("title").textContent = !known.size ? "No assessment yet" : busy.length > 1 ? busy.length + " assessments are running"
-      : busy.length ? doneOf(busy[0]) : "Assessment " + states[update.runs[update.runs.length - 1].state];
+      : busy.length ? (busy[0].total ? doneOf(busy[0]) : "An assessment is starting") : "Assessment " + states[update.runs[update.runs.length - 1].state];
     byId("waiting").hidden = known.size > 0;
     showOpened();
   }
@@ -248,7 +248,7 @@
   window.addEventListener("hashchange", route);
 
   // --- the connection ---------------------------------------------------------------------------------------------
-  const link = { source: null, isUp: false, wait: 1000, timer: 0 };
+  const link = { source: null, isUp: false, wait: 1000, timer: 0, since: null };
   function say(text, kind) {
     byId("link").className = "link " + kind;
     if (byId("link").textContent !== text) byId("link").textContent = text;
@@ -259,7 +259,7 @@
     link.source.onmessage = (message) => {
       clearTimeout(link.timer);
       link.timer = setTimeout(lost, silence);
-      Object.assign(link, { isUp: true, wait: 1000 });
+      Object.assign(link, { isUp: true, wait: 1000, since: null });
       say("live", "on");
       show(JSON.parse(message.data));
     };
@@ -270,7 +270,8 @@
     link.isUp = false;
     const isOver = runs.size && [...runs.values()].every((run) => run.view.state !== "running");
     // A judge that was started for one run ends with it: nothing is wrong then, and a next one may come.
-    say(isOver ? "the judge has ended" : "reconnecting …", isOver ? "" : "off");
+    link.since = link.since || new Date();
+    say(isOver ? "the judge has ended" : "reconnecting … (no answer since " + link.since.toLocaleTimeString() + ")", isOver ? "" : "off");
     link.timer = setTimeout(connect, link.wait * (0.75 + Math.random() / 2));
     link.wait = Math.min(2 * link.wait, longest);
     // Pages that only the judge can show; a new connection brings everything back.
