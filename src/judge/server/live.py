@@ -39,7 +39,7 @@ from judge.report.pages import Renderer
 from judge.results.submission import rate_text
 from judge.server.live_records import LiveRecords, RunRecord, steps_of
 from judge.store import RunStore, TaskStore
-from shared.a2a.serving import loopback_only
+from shared.a2a.serving import SHUTDOWN_GRACE_S, loopback_only
 from shared.models import TaskOutcome
 from shared.text import one_line
 
@@ -358,7 +358,14 @@ class _Pages:
         if self._hub.is_full:
             return PlainTextResponse("too many viewers", status_code=503, headers=_HEADERS)
         updates = (ServerSentEvent(data=json.dumps(update, allow_nan=False)) async for update in self._hub.changes())
-        return EventSourceResponse(updates, ping=15, send_timeout=_SEND_TIMEOUT_S, headers=_HEADERS)
+        return EventSourceResponse(
+            updates,
+            ping=15,
+            send_timeout=_SEND_TIMEOUT_S,
+            # From the signal to the end of the runs, which viewers should see; the hub is closed then.
+            shutdown_grace_period=SHUTDOWN_GRACE_S,
+            headers=_HEADERS,
+        )
 
     async def newest_screenshot(self, request: Request) -> Response:
         pages, is_over = self._hub.newest_page(request.path_params["run_id"], request.path_params["task_id"])

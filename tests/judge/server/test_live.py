@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sse_starlette.sse import AppStatus, EventSourceResponse
 from starlette.applications import Starlette
 
 from helpers.live_page import RUN, ServedPage, live_page, serving
@@ -475,3 +476,26 @@ async def test_a_connected_viewer_does_not_keep_the_server_from_stopping(tmp_pat
             lines.append(line)
             await hub.close()
     assert lines[0] == 'data: {"full": true, "runs": [], "tasks": []}'
+
+
+async def test_viewers_of_a_judge_that_was_told_to_stop_see_how_its_run_ends(
+    served: ServedPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = []
+    async with (
+        asyncio.timeout(10),
+        httpx.AsyncClient(trust_env=False) as client,
+        client.stream("GET", f"{served.address}/events") as answer,
+    ):
+        async for line in answer.aiter_lines():
+            if line.startswith("data: "):
+                states.append(json.loads(line[6:])["runs"][0]["state"])
+                if len(states) == 1:
+                    # What a signal does to open streams, as soon as the library notices.
+                    noticed = asyncio.create_task(EventSourceResponse._listen_for_exit_signal())
+                    await asyncio.sleep(0)
+                    monkeypatch.setattr(AppStatus, "should_exit", True)
+                    await noticed
+                    served.hub.end(RUN)
+                    await served.hub.close()
+    assert (states[0], states[-1]) == ("running", "stopped")
