@@ -361,8 +361,10 @@ async def test_only_the_pages_and_images_of_a_report_have_an_address(served: Ser
     (folder / "tasks" / "linked.html").symlink_to(served.store.folder / "run.json")
     (folder / "images" / "task_000" / "network.har").write_text("{}")
     served.sink(RunDone(successes=1, scored=2, total=4))
-    names = ("../run.json", "..%2frun.json", "%2e%2e/run.json", "images/..%2f..%2f..%2frun.json", "tasks/linked.html")
-    names += ("images/task_000/network.har", "nothing.html", "", "images/task_000")
+    names = [
+        *("../run.json", "..%2frun.json", "%2e%2e/run.json", "images/..%2f..%2f..%2frun.json"),
+        *("tasks/linked.html", "images/task_000/network.har", "nothing.html", "", "images/task_000"),
+    ]
     found = {name: (await get(served, f"/live/{RUN}/report/{name}")).status_code for name in names}
     assert found == dict.fromkeys(names, 404)
 
