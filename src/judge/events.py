@@ -37,6 +37,18 @@ class TaskStarted(Record):
     max_steps: int
 
 
+class StepBegun(Record):
+    """A step begins: the page that it sees is on disk, `task` is what the participant was told to do.
+
+    For displays on the judge's own machine; it has no prose and does not cross A2A.
+    """
+
+    task_id: str
+    step: int
+    task: str
+    url: str
+
+
 class StepDone(Record):
     """One step is over and on disk; `action` is the factual line, or why there is none."""
 
@@ -80,6 +92,8 @@ class RunDone(Record):
 
 Event = RunStarted | Noted | TaskStarted | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
 Sink = Callable[[Event], None]
+JudgeEvent = Event | StepBegun
+JudgeSink = Callable[[JudgeEvent], None]
 
 # The prose of each event. Of two for one event, the first is for `kept` tasks.
 _PROSE: tuple[tuple[type[Event], str], ...] = (

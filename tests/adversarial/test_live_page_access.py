@@ -28,6 +28,8 @@ PAGES = (
     f"/live/{RUN}/shot/task_000",
     f"/live/{RUN}/tasks/task_000.html",
     f"/live/{RUN}/images/task_000/step_000.png",
+    f"/live/{RUN}/steps/task_000.json",
+    f"/live/{RUN}/report/index.html",
 )
 HERE = {"peer": "127.0.0.1", "Host": "127.0.0.1:9009"}
 Told = Callable[[str, object], None]

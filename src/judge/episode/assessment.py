@@ -18,9 +18,10 @@ from judge.episode.reset import SiteTurns
 from judge.evaluators.requests import named_fields
 from judge.events import (
     NO_ACTION,
+    JudgeSink,
     RunDone,
     RunStarted,
-    Sink,
+    StepBegun,
     StepDone,
     TaskDone,
     TaskJudging,
@@ -50,7 +51,7 @@ class Assessment:
     connect: Connect
     judge: Judge
     store: RunStore
-    emit: Sink
+    emit: JudgeSink
     sites: SiteTurns
     # Of the digests that stand for session cookies in network traces. It is stored nowhere.
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
@@ -168,6 +169,7 @@ class Assessment:
         self.judge.prefetch(task)
 
         async def observed(step: Step) -> None:
+            self.emit(StepBegun(task_id=task.task_id, step=step.index + 1, task=task.task, url=step.url))
             if step.screenshot is not None:
                 self.judge.prefetch(task, store.folder / step.screenshot)
 

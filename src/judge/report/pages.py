@@ -96,11 +96,12 @@ class Renderer:
 
     def live(self) -> tuple[str, str]:
         """The live page and its Content-Security-Policy, which allows connections to its own server only."""
-        scripts = ("theme.js", "live.js")
-        return self._page("live.html", scripts, connect=True), self._policy(_scripts(scripts), connect=True)
+        scripts, css = ("theme.js", "live.js"), self._css + _asset("live.css")
+        policy = self._policy(_scripts(scripts), css, connect=True)
+        return self._page("live.html", scripts, css=css, connect=True), policy
 
-    def _policy(self, script: str, *, connect: bool = False) -> str:
-        parts = ["default-src 'none'", "img-src 'self' data:", f"style-src '{_hash(self._css)}'"]
+    def _policy(self, script: str, css: str, *, connect: bool = False) -> str:
+        parts = ["default-src 'none'", "img-src 'self' data:", f"style-src '{_hash(css)}'"]
         parts += [f"script-src '{_hash(script)}'", "base-uri 'none'", "form-action 'none'"]
         return "; ".join(parts + (["connect-src 'self'"] if connect else []))
 
@@ -108,13 +109,13 @@ class Renderer:
     def _css(self) -> str:
         return _asset("report.css")
 
-    def _page(self, name: str, scripts: tuple[str, ...], *, connect: bool = False, **values: Any) -> str:
-        script = _scripts(scripts)
+    def _page(self, name: str, scripts: tuple[str, ...], *, css: str = "", connect: bool = False, **values: Any) -> str:
+        script, css = _scripts(scripts), css or self._css
         return self._environment.get_template(name).render(
             # Our own files, not foreign text: the only two values that are not escaped.
-            css=Markup(self._css),
+            css=Markup(css),
             script=Markup(script),
-            csp=self._policy(script, connect=connect),
+            csp=self._policy(script, css, connect=connect),
             **values,
         )
 

@@ -32,6 +32,7 @@ from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.junit import write_junit
 from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
+from judge.runner.live_page import live_page_of
 from judge.runner.restarts import restarts_of
 from judge.runner.revision import git_revision
 from judge.runner.shards import on_free_ports, run_id_of, shard_of
@@ -364,6 +365,7 @@ async def _play(
         shown_logs(children if options.show_logs else (), console),
         restarts_of(plan.scenario.sites if plan.store else (), children) as restarts,
     ):
+        progress.live_page(await live_page_of(plan.members[-1].endpoint, settings.auth_token))
         if options.serve_only:
             progress.close()
             addresses = ", ".join(f"{member.name} at {member.endpoint}" for member in plan.members)

@@ -27,6 +27,7 @@ from judge.events import (
 )
 from judge.results.submission import counts_of, entry_outcome, incomplete_note, rate_text
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
+from judge.runner.live_page import LivePage
 from judge.store import RunStore
 from judge.trajectory.record import SHARED_STATE
 from shared.checks import NO_CHECKS
@@ -116,6 +117,14 @@ class Progress:
             self._phase = f"Waiting for {', '.join(self._waiting)}"
         else:
             self.phase("Everything is up, the judge prepares the run")
+
+    def live_page(self, page: LivePage) -> None:
+        """Where the run can be watched."""
+        if self.display == "json":
+            print_json(self._console, "live_page", **page.model_dump())
+        else:
+            note = f" ({page.note})" if page.note else ""
+            self._console.out(f"Live page: {page.url or 'none'}{note}", highlight=False)
 
     def stopping(self) -> None:
         """The judge is done, or the run was interrupted."""

@@ -16,7 +16,7 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.reset import SiteTurns
 from judge.evaluators.checks import CheckEvaluator
-from judge.events import Event
+from judge.events import JudgeEvent
 from judge.judges.factory import OFFLINE, open_judge
 from judge.runner.launch import Member, child_environ, launched
 from judge.scenario.logins import with_logins
@@ -41,7 +41,7 @@ async def _idle() -> AsyncIterator[_Idle]:
     yield _Idle()
 
 
-def _ignore(_: Event) -> None: ...
+def _ignore(_: JudgeEvent) -> None: ...
 
 
 async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str], list[str]]:

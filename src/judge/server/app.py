@@ -1,15 +1,18 @@
 """Puts the judge on a port: the A2A endpoint, the live page, traces."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 
 from judge.browser.chromium import sweep
-from judge.events import Event, Sink
+from judge.events import JudgeEvent, JudgeSink, StepBegun
 from judge.server.limits import ServiceLimits
 from judge.server.live import LiveHub, live_routes
+from judge.server.live_records import Audience, LiveRecords
 from judge.server.service import JudgeService
 from judge.server.tracing import Tracing, open_tracing
 from shared.a2a.connections import descriptors_for_work, raise_descriptor_limit
@@ -18,8 +21,13 @@ from shared.a2a.serving import address_of, run_server
 from shared.errors import ConfigError
 from shared.settings import Settings
 
+log = logging.getLogger(__name__)
+
 # One browser with its MCP server, the server's own sockets and the files of one run.
 _MIN_DESCRIPTORS = 64
+_AUDIENCES = MappingProxyType(
+    {"machine": "browsers on this machine", "token": "holders of WABE_AUTH_TOKEN", "everyone": "everyone"}
+)
 _SKILL = Skill(
     id="assess-web-agent",
     name="Assess a web agent",
@@ -51,7 +59,8 @@ def serve_judge(
     if descriptors < _MIN_DESCRIPTORS:
         raise ConfigError("this process may not open enough files to run a browser", remedy="set `ulimit -n 1024`")
     tracing = open_tracing(settings, version=version)
-    hub = LiveHub()
+    audience: Audience = "token" if settings.auth_token else "everyone" if public_live else "machine"
+    hub = LiveHub(LiveRecords(output_dir, audience) if ui else None)
     service = JudgeService(
         settings,
         output_dir,
@@ -72,10 +81,14 @@ def serve_judge(
         task_db=output_dir / "tasks.sqlite",
     )
 
+    log.info("live page: %s", f"{address_of(host, port)}, for {_AUDIENCES[audience]}" if ui else "off (--no-ui)")
+
     async def stop() -> None:
-        # Viewers first: an open event stream would delay the shutdown.
-        await hub.close()
-        await app.state.stop()
+        try:
+            await app.state.stop()
+        finally:
+            # After the work, so that viewers see how it ended; an open event stream would delay the shutdown.
+            await hub.close()
 
     try:
         run_server(app, host, port, before_shutdown=stop)
@@ -84,13 +97,14 @@ def serve_judge(
 
 
 @contextmanager
-def watching(tracing: Tracing, hub: LiveHub, run_id: str, role: str) -> Iterator[Sink]:
+def watching(tracing: Tracing, hub: LiveHub, run_id: str, role: str) -> Iterator[JudgeSink]:
     """The sink that sends a run's events to traces and live page; afterwards both show the run as over."""
     with tracing.watch(run_id, role) as trace:
         show = hub.watch(run_id)
 
-        def take(event: Event) -> None:
-            trace(event)
+        def take(event: JudgeEvent) -> None:
+            if not isinstance(event, StepBegun):
+                trace(event)
             show(event)
 
         try:

@@ -2,30 +2,32 @@
 
 A hub keeps the newest runs only, and of each its tasks with the last few actions; a viewer gets what changed since its
 last update. So memory is bounded however long a run is and however slow its viewers are. The routes are read-only and
-serve nothing but the page, the screenshots and the task pages of the runs in the hub.
+serve nothing but the page and, of the runs in the hub, the screenshots, the steps, the task pages and the report.
 """
 
 import asyncio
 import json
 import re
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, get_args
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from judge.events import (
-    Event,
+    JudgeEvent,
+    JudgeSink,
     RunDone,
     RunStarted,
-    Sink,
+    StepBegun,
     StepDone,
     TaskDone,
     TaskJudging,
@@ -34,8 +36,11 @@ from judge.events import (
 )
 from judge.report.data import read_task
 from judge.report.pages import Renderer
+from judge.results.submission import rate_text
+from judge.server.live_records import LiveRecords, RunRecord, steps_of
 from judge.store import RunStore, TaskStore
-from shared.a2a.serving import loopback_only
+from shared.a2a.serving import SHUTDOWN_GRACE_S, loopback_only
+from shared.models import TaskOutcome
 from shared.text import one_line
 
 # Memory must stay bounded: a run may have any number of tasks, and anyone on this machine may open the page.
@@ -46,9 +51,12 @@ _SHOWN_ACTIONS = 8
 _TEXT_CHARS = 300
 # Between two updates of a viewer, so that a burst of events becomes one message.
 _PAUSE_S = 0.2
+# After this long without a change a viewer hears that the judge is still there.
+_SILENCE_S = 15.0
 
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _IMAGE = re.compile(r"(?:step_\d{3,6}|(screenshot))\.(?:jpg|png|webp)")
+_REPORT_FILE = re.compile(r"(?:[A-Za-z0-9_-]{1,128}/){0,2}[A-Za-z0-9_-]{1,160}\.(?:html|csv|json|jpg|jpeg|png|webp)")
 # Rendering the page of a long episode takes a while and much memory.
 _RENDERED_AT_ONCE = 2
 # A viewer that stops reading is disconnected.
@@ -67,29 +75,41 @@ _HEADERS = {
 }
 _MISSING = PlainTextResponse("not found", status_code=404, headers=_HEADERS)
 
+_TaskEvent: TypeAlias = TaskStarted | TaskRetried | StepBegun | StepDone | TaskJudging | TaskDone
+
 
 @dataclass
 class _Task:
-    """One task as viewers see it; `version` is the hub's version of its last change."""
+    """One task as viewers see it; `version` is the hub's version of its last change.
+
+    `step` counts the steps that are done, `page` the pages that were recorded, in this attempt.
+    """
 
     run: str
     id: str
     state: str = "running"
     attempt: int = 1
     step: int = 0
+    page: int = 0
     max_steps: int = 0
+    task: str = ""
+    url: str = ""
     reason: str = ""
     actions: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=_SHOWN_ACTIONS))
     version: int = 0
 
-    def take(self, event: TaskStarted | TaskRetried | StepDone | TaskJudging | TaskDone) -> None:
+    def take(self, event: _TaskEvent) -> None:
         match event:
             case TaskStarted():
                 # A further attempt starts over.
-                self.state, self.attempt, self.max_steps, self.step = "running", event.attempt, event.max_steps, 0
+                self.state, self.attempt, self.max_steps = "running", event.attempt, event.max_steps
+                self.step, self.page, self.url, self.reason = 0, 0, "", ""
                 self.actions.clear()
+            case StepBegun():
+                self.page = event.step
+                self.task, self.url = (one_line(text, _TEXT_CHARS) for text in (event.task, event.url))
             case StepDone():
-                self.step, self.max_steps = event.step, event.max_steps
+                self.step, self.max_steps, self.page = event.step, event.max_steps, max(self.page, event.step)
                 self.actions.append((event.step, one_line(event.action, _TEXT_CHARS)))
             case TaskRetried():
                 self.actions.append((self.step, f"aborted, trying again: {one_line(event.cause, _TEXT_CHARS)}"))
@@ -107,58 +127,91 @@ class _Task:
 
 @dataclass
 class _Run:
-    """One run as viewers see it."""
+    """One run as viewers see it. `state` is `running`, `finished` or `stopped`."""
 
     id: str
     began: float
     ended: float | None = None
+    state: str = "running"
+    scenario: str = ""
+    player: str = ""
     total: int = 0
     kept: int = 0
-    counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("success", "failure", "unscored", "aborted"), 0)
-    )
     tasks: dict[str, _Task] = field(default_factory=dict)
+    # From before a restart: all that is known of it is in its files.
+    is_restored: bool = False
+    is_read: bool = False
+    has_pages: bool = False
 
-    def take(self, event: Event, version: int, now: float) -> None:
+    def take(self, event: JudgeEvent, version: int, now: float) -> None:
+        if isinstance(event, StepBegun) and not self.has_pages:
+            # Only now do the run's files say who plays.
+            self.has_pages, self.is_read = True, False
         match event:
             case RunStarted():
                 self.total, self.kept, self.began = event.total, event.kept, now
             case RunDone():
-                self.ended = now
-            case TaskStarted() | TaskRetried() | StepDone() | TaskJudging() | TaskDone():
-                task = self.tasks.get(event.task_id)
-                if task is None:
-                    if len(self.tasks) >= MAX_TASKS:
-                        return
-                    task = self.tasks[event.task_id] = _Task(self.id, event.task_id)
-                task.take(event)
-                task.version = version
-                if isinstance(event, TaskDone):
-                    self.counts[event.outcome] += 1
+                self.ended, self.state = now, "finished"
+            case TaskStarted() | TaskRetried() | StepBegun() | StepDone() | TaskJudging() | TaskDone():
+                if task := self._task(event.task_id):
+                    task.take(event)
+                    task.version = version
+
+    def add(self, record: RunRecord, version: int) -> None:
+        """Add what the run's files tell; what events told is newer."""
+        self.scenario, self.player = record.scenario, record.player
+        if self.is_restored:
+            self.state = "finished" if record.is_complete else "stopped"
+            self.total, self.ended = record.total, record.seconds
+        for found in record.tasks:
+            # The tasks without a verdict are played or judged again when a run is resumed.
+            is_settled = self.is_restored or found.outcome in ("success", "failure")
+            if is_settled and found.task_id not in self.tasks and (task := self._task(found.task_id)):
+                task.state, task.reason, task.task = found.outcome, found.reason, found.task
+                task.attempt, task.step, task.max_steps = found.attempt, found.steps, found.max_steps
+                task.page, task.version = found.steps, version
 
     def view(self, now: float) -> dict[str, Any]:
+        counts = Counter(task.state for task in self.tasks.values())
+        success, failure = counts["success"], counts["failure"]
+        rate = round(100 * success / (success + failure), 1) if success + failure else 0.0
         return {
-            "id": self.id,
-            "total": self.total,
-            "kept": self.kept,
-            "counts": self.counts,
-            "done": self.ended is not None,
-            "seconds": round((self.ended or now) - self.began, 1),
+            **{name: getattr(self, name) for name in ("id", "state", "scenario", "player", "total", "kept")},
+            "counts": {outcome: counts[outcome] for outcome in get_args(TaskOutcome)},
+            "rate": rate_text({"success_rate": rate, "judged_successes": success, "scored_tasks": success + failure}),
+            "rate_of_all": round(100 * success / self.total, 1) if self.total else 0.0,
+            "seconds": round((now if self.ended is None else self.ended) - self.began, 1),
         }
+
+    def _task(self, task_id: str) -> _Task | None:
+        if task_id not in self.tasks and len(self.tasks) >= MAX_TASKS:
+            return None
+        return self.tasks.setdefault(task_id, _Task(self.id, task_id))
 
 
 class LiveHub:
-    """Takes the events of runs and updates viewers. Use it in one event loop only."""
+    """Takes the events of runs and updates viewers. Use it in one event loop only.
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic, max_runs: int = _MAX_RUNS) -> None:
+    With `records` it also shows what the files of its runs tell, and the runs of before a restart.
+    """
+
+    def __init__(
+        self,
+        records: LiveRecords | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        max_runs: int = _MAX_RUNS,
+    ) -> None:
+        self._records = records
         self._clock = clock
         self._max_runs = max_runs
-        self._runs: dict[str, _Run] = {}
         self._version = 0
         self._viewers: set[asyncio.Event] = set()
         self._closed = False
+        earlier = records.remembered(max_runs) if records else ()
+        self._runs = {run_id: _Run(run_id, 0.0, ended=0.0, state="stopped", is_restored=True) for run_id in earlier}
 
-    def watch(self, run_id: str) -> Sink:
+    def watch(self, run_id: str) -> JudgeSink:
         """The sink for the events of one run; of too many runs the oldest is dropped, finished ones first."""
         run = _Run(run_id, self._clock())
         # Removed first, so that a resumed run becomes the newest.
@@ -167,8 +220,10 @@ class LiveHub:
         while len(self._runs) > self._max_runs:
             ended = (key for key, known in self._runs.items() if known.ended is not None)
             self._runs.pop(next(ended, next(iter(self._runs))))
+        if self._records:
+            self._records.remember(run_id)
 
-        def take(event: Event) -> None:
+        def take(event: JudgeEvent) -> None:
             run.take(event, self._version + 1, self._clock())
             self._changed()
 
@@ -180,7 +235,7 @@ class LiveHub:
         run = self._runs.get(run_id)
         if run is None or run.ended is not None:
             return
-        run.ended = self._clock()
+        run.ended, run.state = self._clock(), "stopped"
         for task in run.tasks.values():
             if task.state in ("running", "judging"):
                 task.state, task.reason, task.version = "stopped", "the run was stopped", self._version + 1
@@ -190,11 +245,16 @@ class LiveHub:
         """Whether the run is shown."""
         return run_id in self._runs
 
-    def step_of(self, run_id: str, task_id: str) -> int | None:
-        """How many steps of a task are done; `None` for an unknown task."""
+    def newest_page(self, run_id: str, task_id: str) -> tuple[int, bool]:
+        """How many pages of a task's attempt were recorded, 0 for an unknown task, and whether the attempt is over."""
         run = self._runs.get(run_id)
         task = run.tasks.get(task_id) if run else None
-        return task.step if task else None
+        return (task.page, task.state != "running") if task else (0, False)
+
+    def report_folder(self, run_id: str) -> Path | None:
+        """The folder of a finished run's report, if the viewers may see it."""
+        run = self._runs.get(run_id)
+        return self._records.report_folder(run_id) if self._records and run and run.state != "running" else None
 
     @property
     def is_full(self) -> bool:
@@ -202,32 +262,55 @@ class LiveHub:
         return len(self._viewers) >= MAX_VIEWERS
 
     async def changes(self) -> AsyncGenerator[dict[str, Any], None]:
-        """First everything, then what changed, at most five times a second; ends when the hub is closed."""
+        """First everything, then what changed, at most five times a second; ends when the hub is closed or full.
+
+        Without changes the totals are sent now and then, so that a viewer notices when the judge is gone.
+        """
+        if self.is_full:
+            return
         wake, seen = asyncio.Event(), -1
         self._viewers.add(wake)
         try:
-            while not self._closed:
+            # Also when it is closed: a judge may stop as soon as its run is over.
+            while not self._closed or seen < self._version:
                 wake.clear()
+                await self._read_records()
                 update, seen = self.since(seen), self._version
                 yield update
-                await wake.wait()
+                if not self._closed:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_SILENCE_S):
+                            await wake.wait()
                 await asyncio.sleep(0 if self._closed else _PAUSE_S)
         finally:
             self._viewers.discard(wake)
 
     def since(self, version: int) -> dict[str, Any]:
-        """Every run's totals and the tasks that changed after `version`."""
+        """Every run's totals and the tasks that changed after `version`; `full` if that is everything."""
         now = self._clock()
         tasks = (task for run in self._runs.values() for task in run.tasks.values())
         return {
-            "runs": [run.view(now) for run in self._runs.values()],
+            "full": version < 0,
+            "runs": [run.view(now) | self._report(run) for run in self._runs.values()],
             "tasks": [task.view() for task in tasks if task.version > version],
         }
 
     async def close(self) -> None:
-        """Disconnect every viewer, so that the server can stop."""
+        """Send every viewer what has changed and disconnect it, so that the server can stop."""
         self._closed = True
-        self._changed()
+        for viewer in self._viewers:
+            viewer.set()
+
+    def _report(self, run: _Run) -> dict[str, Any]:
+        return {"report": self._records.report(run.id) if self._records and run.state != "running" else None}
+
+    async def _read_records(self) -> None:
+        """Add what the files of the runs tell, when somebody looks: reading a long run takes a while."""
+        for run in [run for run in self._runs.values() if self._records and not run.is_read]:
+            assert self._records
+            run.is_read = True
+            run.add(await asyncio.to_thread(self._records.read, run.id), self._version + 1)
+            self._changed()
 
     def _changed(self) -> None:
         self._version += 1
@@ -236,7 +319,7 @@ class LiveHub:
 
 
 def live_routes(hub: LiveHub, output_dir: Path, *, is_open: bool = False) -> list[Route]:
-    """Routes for the running assessment: the page at `/`, its events, screenshots, and the pages of finished tasks.
+    """Routes for the running assessment: the page at `/`, its events, screenshots, steps, pages of tasks, reports.
 
     Unless `is_open`, they answer requests from this machine only.
     """
@@ -248,6 +331,9 @@ def live_routes(hub: LiveHub, output_dir: Path, *, is_open: bool = False) -> lis
             ("/", pages.front),
             ("/events", pages.events),
             ("/live/{run_id:path}/shot/{task_id}", pages.newest_screenshot),
+            ("/live/{run_id:path}/steps/{task_id}.json", pages.steps),
+            # Before the pages of tasks, which the report has as well.
+            ("/live/{run_id:path}/report/{name:path}", pages.report),
             ("/live/{run_id:path}/tasks/{task_id}.html", pages.task),
             ("/live/{run_id:path}/images/{task_id}/{name}", pages.image),
         )
@@ -272,15 +358,39 @@ class _Pages:
         if self._hub.is_full:
             return PlainTextResponse("too many viewers", status_code=503, headers=_HEADERS)
         updates = (ServerSentEvent(data=json.dumps(update, allow_nan=False)) async for update in self._hub.changes())
-        return EventSourceResponse(updates, ping=15, send_timeout=_SEND_TIMEOUT_S, headers=_HEADERS)
+        return EventSourceResponse(
+            updates,
+            ping=15,
+            send_timeout=_SEND_TIMEOUT_S,
+            # From the signal to the end of the runs, which viewers should see; the hub is closed then.
+            shutdown_grace_period=SHUTDOWN_GRACE_S,
+            headers=_HEADERS,
+        )
 
     async def newest_screenshot(self, request: Request) -> Response:
-        step = self._hub.step_of(request.path_params["run_id"], request.path_params["task_id"])
+        pages, is_over = self._hub.newest_page(request.path_params["run_id"], request.path_params["task_id"])
         store = self._shown_task(request)
-        if store is None or not step:
+        if store is None or not pages:
             return _MISSING
-        files = (store.folder / "trajectory").glob(f"step_{step - 1:03d}.*")
+        files = [*store.folder.glob("final/screenshot.*")] if is_over else []
+        files += store.folder.glob(f"trajectory/step_{pages - 1:03d}.*")
         return _screenshot(store, next((path.name for path in files), ""))
+
+    async def steps(self, request: Request) -> Response:
+        store, after = self._shown_task(request), request.query_params.get("after", "0")
+        if store is None or not re.fullmatch(r"[0-9]{1,4}", after):
+            return _MISSING
+        async with self._rendering:
+            steps = await asyncio.to_thread(steps_of, store, int(after))
+        return JSONResponse(steps, headers=_HEADERS)
+
+    async def report(self, request: Request) -> Response:
+        folder, name = self._hub.report_folder(request.path_params["run_id"]), request.path_params["name"]
+        if folder is None or not _REPORT_FILE.fullmatch(name):
+            return _MISSING
+        path = folder / name
+        is_inside = path.resolve().is_relative_to(folder.resolve())
+        return FileResponse(path, headers=_HEADERS) if is_inside and path.is_file() else _MISSING
 
     async def image(self, request: Request) -> Response:
         return _screenshot(self._shown_task(request), request.path_params["name"])

@@ -15,7 +15,7 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
 from judge.episode.reset import SiteTurns
-from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
+from judge.events import RUN_ID_KEY, JudgeEvent, JudgeSink, Noted, Sink, StepBegun, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.results.identity import identity_in, record_card
@@ -40,7 +40,7 @@ from shared.text import counted, excerpt, one_line
 log = logging.getLogger(__name__)
 
 
-def _unwatched(_run_id: str, _role: str) -> AbstractContextManager[Sink]:
+def _unwatched(_run_id: str, _role: str) -> AbstractContextManager[JudgeSink]:
     return contextlib.nullcontext(lambda _: None)
 
 
@@ -55,7 +55,7 @@ class JudgeService:
     settings: Settings
     output_dir: Path
     limits: ServiceLimits = field(default_factory=ServiceLimits)
-    watch: Callable[[str, str], AbstractContextManager[Sink]] = _unwatched
+    watch: Callable[[str, str], AbstractContextManager[JudgeSink]] = _unwatched
     wrap_model: Callable[[Model], Model] = lambda model: model
     own_address: str = ""
 
@@ -176,9 +176,10 @@ class JudgeService:
             watch = stack.enter_context(self.watch(run_id, role))
             tell = await stack.enter_async_context(_progress(sink))
 
-            def emit(event: Event) -> None:
-                log.info("%s", describe(event))
-                tell(event)
+            def emit(event: JudgeEvent) -> None:
+                if not isinstance(event, StepBegun):
+                    log.info("%s", describe(event))
+                    tell(event)
                 watch(event)
 
             for warning in request.warnings:

@@ -1,20 +1,15 @@
 """A real browser for tests of our own pages, with a record of what goes wrong in it and what it asks for."""
 
-import shutil
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from importlib import resources
 from typing import Any
 
-import pytest
 from playwright.async_api import Browser, Page, async_playwright
 
 from judge.browser.chromium import find_browser
 from shared.settings import Settings
-
-AXE_VERSION = "4.14.1"
 
 
 @dataclass
@@ -62,25 +57,10 @@ async def open_page(**options: Any) -> AsyncIterator[WatchedPage]:
         yield watched
 
 
-def axe_source(cache: Path) -> str:
-    """The accessibility checker's source, installed from its npm package once; skips where npm cannot give it."""
-    script = cache / "node_modules" / "axe-core" / "axe.min.js"
-    if not script.is_file():
-        npm = shutil.which("npm")
-        if npm is None:
-            pytest.skip("npm is not installed, so axe-core cannot be had")
-        cache.mkdir(parents=True, exist_ok=True)
-        command = [npm, "install", "--prefix", str(cache), "--no-audit", "--no-fund", f"axe-core@{AXE_VERSION}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-        if done.returncode:
-            pytest.skip(f"npm could not install axe-core: {done.stderr.strip()[-200:]}")
-    return script.read_text()
-
-
-async def serious_violations(page: Page, axe: str) -> list[str]:
+async def serious_violations(page: Page) -> list[str]:
     """What axe-core calls serious or critical on the page as it stands. The page's policy must be bypassed."""
-    await page.evaluate(axe)
-    result = await page.evaluate("axe.run()")
+    await page.evaluate((resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+    result = await page.evaluate("axe.run({ resultTypes: ['violations'] })")
     return [
         f"{found['id']}: {found['nodes'][0]['target']}"
         for found in result["violations"]

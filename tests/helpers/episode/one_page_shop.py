@@ -12,7 +12,7 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
 from judge.episode.reset import SiteTurns
-from judge.events import Event
+from judge.events import JudgeEvent
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
@@ -65,7 +65,7 @@ async def assess_in_shop(
     *,
     max_steps: int,
     judge: Judge | None = None,
-    events: list[Event] | None = None,
+    events: list[JudgeEvent] | None = None,
     shop: type[OnePageShop] = OnePageShop,
     website: str = "https://example.org/",
     **config: Any,
@@ -85,7 +85,7 @@ async def assess_in_shop(
 
     judge = judge or open_judge(settings, Settings(), cache_dir=None)
     tasks = tuple(Task(task_id=f"t{each}", website=website, task="Go.") for each in range(number))
-    told: list[Event] = [] if events is None else events
+    told: list[JudgeEvent] = [] if events is None else events
     try:
         sites = SiteTurns(settings, lambda task: NetworkPolicy.for_websites([task.website]))
         return await Assessment(tasks, settings, lambda _: browser, connect, judge, store, told.append, sites).run()

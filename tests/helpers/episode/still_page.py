@@ -14,7 +14,7 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
 from judge.episode.reset import SiteTurns
-from judge.events import Event, TaskRetried
+from judge.events import JudgeEvent, TaskRetried
 from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
@@ -60,7 +60,7 @@ class StillPage(OneTab):
 class PlayedTask:
     """What came of the task, and what happened on the way."""
 
-    def __init__(self, summary: TaskSummary, page: StillPage, events: list[Event], folder: Path) -> None:
+    def __init__(self, summary: TaskSummary, page: StillPage, events: list[JudgeEvent], folder: Path) -> None:
         self.outcome = summary.outcome
         self.entry = summary.entry
         self.error = str(summary.entry["error"])
@@ -79,7 +79,7 @@ async def play(
     store = RunStore(folder, "r")
     store.create()
     settings = RunConfig.model_validate({"judge_model": "offline", "max_steps": 4, **config})
-    page, events = StillPage(), list[Event]()
+    page, events = StillPage(), list[JudgeEvent]()
 
     @asynccontextmanager
     async def browser() -> AsyncIterator[StillPage]:

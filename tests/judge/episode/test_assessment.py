@@ -12,6 +12,7 @@ import pytest
 from helpers.episode.one_page_shop import assess_in_shop as assess_with
 from helpers.results import a_step
 from judge.config import RunConfig
+from judge.events import JudgeEvent, StepBegun, StepDone
 from judge.judges.base import Judge
 from judge.judges.checked import ChecksJudge
 from judge.results.submission import TaskSummary
@@ -73,6 +74,15 @@ async def test_each_task_results_in_its_entry_of_the_submission(tmp_path: Path, 
     assert [summary.entry["steps_taken"] for summary in done] == [STEPS, STEPS]
     assert done[0].entry["action_history"] == ["<Go button> -> CLICK"] * (STEPS - 1) + ["<page> -> FINISH"]
     assert done[0].versions == {"browser": "scripted"}
+
+
+async def test_each_step_is_told_when_its_page_is_on_disk_and_when_it_is_over(tmp_path: Path, clicker: Clicker) -> None:
+    events: list[JudgeEvent] = []
+    await assess_with(tmp_path, clicker, 1, max_steps=2, events=events)
+    told = [(type(event).__name__, event.step) for event in events if isinstance(event, StepBegun | StepDone)]
+    assert told == [("StepBegun", 1), ("StepDone", 1), ("StepBegun", 2), ("StepDone", 2)]
+    begun = next(event for event in events if isinstance(event, StepBegun))
+    assert (begun.task_id, begun.task, begun.url) == ("t0", "Go.", "https://example.org/")
 
 
 async def test_a_result_decided_without_the_judge_names_the_judge_of_the_run(tmp_path: Path, clicker: Clicker) -> None:

@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
-from helpers.browser.pages import WatchedPage, axe_source, open_browser, serious_violations, watched_page
+from helpers.browser.pages import WatchedPage, open_browser, watched_page
 from helpers.runs import a_png, say_everywhere, write_synthetic_run
-from judge.report.build import write_comparison, write_report
+from judge.report.build import write_report
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 
@@ -178,19 +178,3 @@ async def test_no_page_is_wider_than_the_window(watched: WatchedPage, report: Pa
     for name in ("index.html", "tasks/task_000.html"):
         await watched.page.goto((report / name).as_uri())
         assert await watched.page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_the_accessibility_checker_finds_nothing_serious(
-    browser: Browser, report: Path, tmp_path: Path, pytestconfig: pytest.Config, scheme: str
-) -> None:
-    axe = axe_source(pytestconfig.cache.mkdir("axe-core"))
-    runs = [write_synthetic_run(tmp_path / name, tasks=6, steps=2, seed=seed) for name, seed in (("a", 0), ("b", 2))]
-    both = write_comparison(runs, tmp_path / "both")
-    async with watched_page(browser, color_scheme=scheme, bypass_csp=True) as watched:
-        for path in (report / "index.html", report / "tasks" / "task_000.html", both):
-            await watched.page.goto(path.as_uri())
-            await watched.page.locator("details").evaluate_all(
-                "folds => folds.forEach((fold) => { fold.open = true; })"
-            )
-            assert await serious_violations(watched.page, axe) == [], path.name

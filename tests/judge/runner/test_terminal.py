@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from judge.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from judge.runner.live_page import LivePage
 from judge.runner.terminal import Display, Progress, print_summary
 from judge.store import RunStore
 
@@ -162,6 +163,21 @@ def test_json_is_one_object_per_line_and_nothing_else() -> None:
         "steps": 1,
         "reason": "all checks passed",
     }
+
+
+@pytest.mark.parametrize(
+    ("page", "line"),
+    [
+        (LivePage(url="http://127.0.0.1:9009/"), "Live page: http://127.0.0.1:9009/\n"),
+        (LivePage(url=None, note="the judge has none"), "Live page: none (the judge has none)\n"),
+    ],
+)
+def test_the_address_of_the_live_page_is_a_line_and_in_json_an_event(page: LivePage, line: str) -> None:
+    plain, lines = io.StringIO(), io.StringIO()
+    Progress(Console(file=plain, width=120), "plain").live_page(page)
+    Progress(Console(file=lines, quiet=True), "json").live_page(page)
+    assert plain.getvalue() == line
+    assert json.loads(lines.getvalue()) == {"event": "live_page", "url": page.url, "note": page.note}
 
 
 def test_none_shows_nothing() -> None:

@@ -1,0 +1,156 @@
+"""What the live page reads from the folders of runs, so that it survives a restart of the judge.
+
+All of it may be damaged or half written; then it is left out.
+"""
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from judge.report.data import RunView, read_run
+from judge.store import RUN_ID, RunStore, TaskStore
+from judge.trajectory.files import read_attempt, read_steps
+from shared.errors import ConfigError, TrajectoryError
+from shared.models import Step, TaskOutcome
+from shared.text import clip, show_hidden
+
+# Who may see the live page: people on the judge's machine, holders of its token, or everyone who reaches its port.
+Audience = Literal["machine", "token", "everyone"]
+
+_MARK = ".live"
+_TEXT_CHARS = 300
+_THOUGHT_CHARS = 1000
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """A task with a result on disk."""
+
+    task_id: str
+    task: str
+    outcome: TaskOutcome
+    attempt: int
+    steps: int
+    max_steps: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run on disk. `total` is the number of its tasks, `tasks` are those with a result."""
+
+    scenario: str
+    player: str
+    is_complete: bool
+    seconds: float
+    total: int
+    tasks: tuple[TaskRecord, ...]
+
+
+class LiveRecords:
+    """The runs below one output folder that the live page shows to one audience."""
+
+    def __init__(self, output_dir: Path, audience: Audience = "machine") -> None:
+        self._output_dir = output_dir
+        self._audience = audience
+
+    def remember(self, run_id: str) -> None:
+        """Mark a run as shown to this audience: a restarted judge shows it again, to no other audience."""
+        # A disk that is full or read-only must not stop the run.
+        with contextlib.suppress(OSError):
+            (self._store(run_id).folder / _MARK).write_text(self._audience)
+
+    def remembered(self, limit: int) -> list[str]:
+        """The newest runs that were shown to this audience, oldest first; none that another process is judging."""
+        folder = self._output_dir / "runs"
+        found: list[str] = []
+        # Ids begin with the time of the start.
+        for name in sorted((path.name for path in folder.iterdir()), reverse=True) if folder.is_dir() else ():
+            if len(found) == limit:
+                break
+            if RUN_ID.fullmatch(name) and self._is_marked(name) and not self._store(name).is_being_judged:
+                found.append(name)
+        return found[::-1]
+
+    def read(self, run_id: str) -> RunRecord:
+        """What the run's files tell."""
+        store = self._store(run_id)
+        try:
+            run = read_run(store)
+        except ConfigError:
+            # Of a newer version.
+            run = RunView(run_id, {}, "")
+        began, ended = run.record.get("resumed_at") or run.record.get("started_at"), run.record.get("ended_at")
+        return RunRecord(
+            scenario=show_hidden(run.identity["scenario"] or ""),
+            player=show_hidden(run.player),
+            is_complete=run.record.get("state") == "completed",
+            seconds=max(0.0, ended - began) if isinstance(began, float) and isinstance(ended, float) else 0.0,
+            total=len(run.task_ids),
+            tasks=tuple(found for task in store.tasks() if (found := _task_record(task))),
+        )
+
+    def report(self, run_id: str) -> dict[str, str | None]:
+        """Where a finished run's report is or will be: its path, and its address if it can be opened here.
+
+        Strangers learn nothing of this machine's folders, and see no report: it holds the run's configuration.
+        """
+        page = self._store(run_id).derived / "report" / "index.html"
+        if self._audience == "everyone":
+            return {"path": page.relative_to(self._output_dir).as_posix(), "url": None}
+        return {"path": str(page.resolve()), "url": f"/live/{run_id}/report/index.html" if page.is_file() else None}
+
+    def report_folder(self, run_id: str) -> Path | None:
+        """The folder of the run's report, if this audience may see it and it is no link to somewhere else."""
+        folder = self._store(run_id).derived / "report"
+        is_own = folder.resolve() == folder.parent.resolve() / "report"
+        return folder if self._audience != "everyone" and is_own and folder.is_dir() else None
+
+    def _is_marked(self, run_id: str) -> bool:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return (self._store(run_id).folder / _MARK).read_text() == self._audience
+        return False
+
+    def _store(self, run_id: str) -> RunStore:
+        return RunStore(self._output_dir, run_id)
+
+
+def steps_of(store: TaskStore, after: int) -> list[dict[str, Any]]:
+    """The recorded steps of a task's current attempt, without the first `after`; all texts bounded, not escaped."""
+    steps: tuple[Step, ...] = ()
+    with contextlib.suppress(TrajectoryError):
+        steps = read_steps(store.folder / "steps.jsonl")
+    return [_step(step) for step in steps[after:]]
+
+
+def _step(step: Step) -> dict[str, Any]:
+    outcome = step.outcome
+    return {
+        "step": step.index + 1,
+        "line": _bounded(outcome.line) if outcome and outcome.line else None,
+        "problem": _bounded(outcome.message) if outcome and not outcome.line else "",
+        "thought": _bounded(step.action.thought, _THOUGHT_CHARS) if step.action else "",
+        "url": _bounded(step.url),
+        "image": Path(step.screenshot).name if step.screenshot else None,
+    }
+
+
+def _task_record(store: TaskStore) -> TaskRecord | None:
+    with contextlib.suppress(TrajectoryError):
+        found = read_attempt(store.folder)
+        reason = found.verdict.reason if found.verdict else found.error or found.stop_reason
+        return TaskRecord(
+            task_id=store.name,
+            task=_bounded(found.task.task),
+            outcome=found.outcome,
+            attempt=found.number,
+            steps=found.steps_taken,
+            max_steps=found.max_steps,
+            reason=_bounded(reason),
+        )
+    return None
+
+
+def _bounded(text: str, limit: int = _TEXT_CHARS) -> str:
+    return show_hidden(clip(text, limit))
