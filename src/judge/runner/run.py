@@ -206,8 +206,6 @@ def _config(
         f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."
         for name in foreign
     )
-    if options.name is not None and not is_ours:
-        notes += ("Note: --name is not recorded: a judge that already runs keeps its own records.",)
     notes += tuple(
         f"Note: site {site.name} is not restarted: that needs a judge that is started here."
         for site in scenario.sites
@@ -224,6 +222,8 @@ def _config(
             )
         if options.limit is not None:
             config["num_instances"] = options.limit
+    if options.name is not None:
+        config["name"] = options.name
     if options.max_parallel is not None:
         config["max_parallel"] = options.max_parallel
     if judge_model := options.judge_model or settings.judge_model:
@@ -254,7 +254,6 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
 
     path = scenario.path.resolve()
     return Launch(
-        name=options.name,
         revision=git_revision(path.parent),
         scenario_name=f"{path.parent.name}/{path.name}"[-300:],
         scenario_path=str(path)[-5000:],
