@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from rich.console import Console
 
+from judge.browser.chromium import find_browser
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.events import Sink
@@ -114,12 +115,16 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     if options.shards is not None:
         _require_shardable(declared, options, is_ours=is_ours)
     config, notes = _config(scenario, options, settings, is_ours=is_ours)
-    if scenario.green_agent.cmd is not None and not options.serve_only:
+    if (judge_cmd := scenario.green_agent.cmd) is not None and not options.serve_only:
+        # The judge's own environment: a key may be set for it alone.
+        judge_settings = Settings.from_environ({**settings.environ, **members[-1].env})
         try:
-            # With the judge's own environment: a key may be set for it alone.
-            check_config(config, Settings.from_environ({**settings.environ, **members[-1].env}))
+            check_config(config, judge_settings)
         except ConfigError as error:
             raise ConfigError(f"{options.scenario}: {error.message}", remedy=error.remedy) from None
+        if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
+            # Any other command may have its browser elsewhere, such as in a container.
+            find_browser(config.browser_path, judge_settings)
     tasks = scenario.tasks
     if tasks:
         tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task_ids)

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,6 +113,19 @@ def test_a_taken_port_is_named_before_anything_starts(scenario: Callable[..., Pa
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert f"port {port} on 127.0.0.1 is already taken" in fails(scenario(judge=port))
+
+
+def test_without_a_browser_nothing_starts_and_the_line_says_how_to_get_one(
+    fails: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WABE_BROWSER_PATH", raising=False)
+    for name in ("PATH", "PLAYWRIGHT_BROWSERS_PATH"):
+        monkeypatch.setenv(name, str(tmp_path))
+    said = fails("demo")
+    assert said.startswith("error: no browser found (run `")
+    assert f"{sys.executable} -m playwright install chromium" in said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_agent_that_ends_at_once_is_named_with_the_end_of_its_log(
