@@ -30,8 +30,8 @@ def programs(wheel: Path) -> Path:
     folder = wheel.parent / "environment"
     venv.create(folder)
     python = folder / "bin" / "python"
-    install = ["--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel]
-    subprocess.run([sys.executable, "-m", "pip", *install], check=True)
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python]
+    subprocess.run([*pip, "install", "--quiet", "--no-index", "--no-deps", wheel], check=True)
     # A folder named in a .pth file is searched last, and its own .pth files (such as that of our source tree) are not
     # read.
     (site_packages,) = folder.glob("lib/*/site-packages")

@@ -35,5 +35,6 @@ def markdown(rows: Sequence[AttemptRow]) -> str:
 
 def _code(text: str) -> str:
     """The text as a code span: no link, image, mention or HTML of a participant or a page takes effect."""
-    shown = one_line(without_surrogates(text), _MAX_WHY_CHARS).replace("`", "'").replace("|", "\\|")
+    # An escaped bar would not do: behind a backslash of the text it ends the cell.
+    shown = one_line(without_surrogates(text), _MAX_WHY_CHARS).replace("`", "'").replace("|", "¦")
     return f"`{shown}`" if shown else ""

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.results import a_finished_run, a_result, a_verdict
+from helpers.results import a_finished_run, a_result, a_row, a_verdict
 from judge.results.summary import markdown
 from judge.results.tables import AttemptRow, Tabled, table_of
 
@@ -31,13 +31,7 @@ def test_what_did_not_succeed_comes_first_with_its_reason(tmp_path: Path) -> Non
 
 @given(reason=st.text(st.characters()) | st.sampled_from(["`</td> <img src=x>`", "a | b", "![x](http://x/)", "\\|"]))
 def test_no_text_of_a_page_leaves_its_cell(reason: str) -> None:
-    row = ROW.model_copy(update={"reason": reason, "verdict": "failure"})
+    row = a_row(verdict="failure", success=False, reason=reason)
     line = markdown([row]).encode().decode().splitlines()[-1]
     assert line.count("`") in (2, 4)
-    assert line.replace("\\|", "").count("|") == 7
-
-
-ROW = AttemptRow.model_construct(
-    **dict.fromkeys(AttemptRow.model_fields)
-    | {"run_id": "r1", "task_id": "t1", "steps": 1, "duration_s": 1.0, "participant": "p", "stop_reason": "finished"}
-)
+    assert line.count("|") == 7

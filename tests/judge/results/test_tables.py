@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.paths import ROOT
-from helpers.results import JUDGE, a_finished_run, a_result, a_step, a_verdict, write_attempt, write_verdict_on
+from helpers.results import JUDGE, a_finished_run, a_result, a_row, a_step, a_verdict, write_attempt, write_verdict_on
 from judge.results.identity import record_card
 from judge.results.tables import AttemptRow, Tabled, Unreadable, csv_of, parquet_of, table_of
 from judge.store import RunStore
@@ -28,13 +28,6 @@ def one(store: RunStore) -> Tabled:
     (found,) = table_of(store)
     assert isinstance(found, Tabled)
     return found
-
-
-def a_row(**changes: Any) -> AttemptRow:
-    values = {
-        name: "x" if field.annotation in (str, str | None) else 1 for name, field in AttemptRow.model_fields.items()
-    }
-    return AttemptRow(**(values | {"success": True} | changes))  # type: ignore[arg-type]
 
 
 def test_a_row_has_the_attempt_its_verdict_and_who_played(tmp_path: Path) -> None:

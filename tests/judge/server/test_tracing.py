@@ -52,7 +52,7 @@ class Collected:
 
 def id_of(span: ReadableSpan) -> int:
     assert span.context is not None
-    return span.context.span_id
+    return int(span.context.span_id)
 
 
 def attributes(holder: Any) -> dict[str, Any]:
@@ -152,7 +152,7 @@ async def test_steps_follow_each_other_inside_their_attempt(got: Collected) -> N
     first, second, third = (span for span in got.below(attempt) if span.name == "step")
     assert attempt.start_time == first.start_time
     times = (first.start_time, first.end_time, second.end_time, third.end_time, attempt.end_time)
-    assert list(times) == sorted(times, key=int)
+    assert list(times) == sorted(times, key=lambda time: time or 0)
     assert (first.end_time, second.end_time) == (second.start_time, third.start_time)
     assert attributes(first) == {"wabe.step": 1, "wabe.action": "<Go button> -> CLICK"}
 
