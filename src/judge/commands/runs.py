@@ -120,11 +120,13 @@ def prune(
     """Delete all runs but the newest. Runs in progress stay."""
     folder = output_folder(output_dir or context.obj, Settings.from_environ())
     found = runs_in(folder)
-    old = found[: max(0, len(found) - keep)]
-    busy = [store for store in old if store.is_in_progress]
-    for store in busy:
-        typer.echo(f"{store.run_id} is in progress and stays")
-    _remove([removable(folder, store.run_id) for store in old if store not in busy], yes=yes)
+    old = []
+    for store in found[: max(0, len(found) - keep)]:
+        try:
+            old.append(removable(folder, store.run_id))
+        except ConfigError as error:
+            typer.echo(f"{error.message}: it stays")
+    _remove(old, yes=yes)
 
 
 def _remove(stores: list[RunStore], *, yes: bool) -> None:

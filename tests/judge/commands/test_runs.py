@@ -188,7 +188,7 @@ def test_all_but_the_newest_runs_are_deleted_and_not_one_in_progress(tmp_path: P
         a_run(tmp_path, run_id)
     with RunStore(tmp_path, "r1").held("judge"):
         said = deleting(tmp_path, "prune", "--keep", "1", "--yes")
-    assert said.stdout.splitlines()[0] == "r1 is in progress and stays"
+    assert said.stdout.splitlines()[0] == "run r1 is in progress: it stays"
     assert list(rows(tmp_path)) == ["r4", "r1"]
     assert deleting(tmp_path, "prune", "--keep", "2", "--yes").stdout == "No runs to delete.\n"
 
