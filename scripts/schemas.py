@@ -95,6 +95,7 @@ ENTRY = create_model(
     flags=(list[str], ...),
     settle=(str | None, ...),
     task_sha256=(str, _SHA256),
+    duration_s=(float, ...),
     decided_by=(Truth, ...),
 )
 DETAIL = create_model(

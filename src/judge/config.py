@@ -133,6 +133,7 @@ class RunConfig(Table):
     allowed_sites: AllowedSites = ()
 
     off_site: Literal["flag", "fail", "allow"] = "flag"
+    name: Annotated[OneLine, at_most(200)] | None = None
     scenario: OneLine | None = None
     run_id: str | None = Field(
         default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?$"

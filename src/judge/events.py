@@ -7,7 +7,9 @@ never JSON: clients take every text that parses as JSON for a result.
 import re
 from collections.abc import Callable
 
-from shared.models import TASK_ID, Record, TaskOutcome
+from pydantic import Field
+
+from shared.models import TASK_ID, Record, Step, TaskOutcome
 from shared.text import one_line
 
 # Where the metadata of an assessment's A2A task names its run.
@@ -50,12 +52,16 @@ class StepBegun(Record):
 
 
 class StepDone(Record):
-    """One step is over and on disk; `action` is the factual line, or why there is none."""
+    """One step is over and on disk; `action` is the factual line, or why there is none.
+
+    `recorded` is known in the judge's own process only: it is in no dump and does not cross A2A.
+    """
 
     task_id: str
     step: int
     max_steps: int
     action: str
+    recorded: Step | None = Field(default=None, exclude=True, repr=False)
 
 
 class TaskRetried(Record):

@@ -192,6 +192,11 @@ class RunStore:
         """Whether a process holds the folder as its judge. Where a file system has no locks, this is not known."""
         return _is_locked(self.folder / ".judge.lock")
 
+    @property
+    def is_in_progress(self) -> bool:
+        """Whether a process holds the folder or a shard in it, as far as the file system has locks."""
+        return any(_is_locked(path) for path in (*self.folder.glob(".*.lock"), *self.folder.glob("shards/*/.*.lock")))
+
     @contextlib.contextmanager
     def held(self, by: Literal["judge", "runner"]) -> Iterator[None]:
         """Hold the folder as its only judge (whoever writes results) or its only runner (`agentbeats-run`).
@@ -231,7 +236,7 @@ class RunStore:
         try:
             self.results.mkdir(parents=True, exist_ok=True)
             if "/" not in self.run_id:
-                _link_latest(self.output_dir, self.results)
+                link_latest(self.output_dir, self.results)
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -447,7 +452,7 @@ def _locked(path: Path, what: str) -> Iterator[None]:
     """
     try:
         # Python opens files close-on-exec, so no browser or participant started meanwhile inherits the lock.
-        stream = path.open("a+b", buffering=0)
+        stream = open(path, "a+b", buffering=0, opener=_open_no_link)  # noqa: SIM115
     except OSError as error:
         raise ConfigError(
             f"cannot write {path}: {error.strerror or error}", remedy="check who owns the folder, and the disk's space"
@@ -473,7 +478,12 @@ def _locked(path: Path, what: str) -> Iterator[None]:
         yield
 
 
-def _link_latest(output_dir: Path, results: Path) -> None:
+def _open_no_link(path: str, flags: int) -> int:
+    """For `open`: a lock file is written, so one that is a link could stand for any file of the user."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def link_latest(output_dir: Path, results: Path) -> None:
     """Make `<output_dir>/results` a relative link to `results`. A real folder of that name is left alone."""
     link = output_dir / "results"
     if link.exists() and not link.is_symlink():

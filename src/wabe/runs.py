@@ -1,22 +1,33 @@
-"""A run as tables: one row per task and one per step."""
+"""A run as tables: one row per task, attempt, step and check."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from judge.results.tables import Unreadable, table_of
 from judge.store import run_of
-from judge.trajectory.files import read_result
-from shared.errors import ConfigError
+from shared.errors import ConfigError, TrajectoryError
+from shared.models import Step
+
+_OF_TASK = (
+    *("task_id", "task", "website", "level", "reference_length", "verdict", "success", "max_steps", "stop_reason"),
+    *("error", "blame", "attempt", "answer", "cost_usd", "duration_s", "judge_s", "trajectory_sha256"),
+)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run's records. Rows are plain dictionaries with the same keys, so `pandas.DataFrame(run.tasks)` works."""
+    """A run's records. Rows are plain dictionaries with the same keys, so `pandas.DataFrame(run.attempts)` works.
+
+    `attempts` has the columns of `wabe export --format csv`; `tasks` are those of the first epoch, in fewer columns.
+    """
 
     run_id: str
     info: dict[str, Any]
     tasks: list[dict[str, Any]]
     steps: list[dict[str, Any]]
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    checks: list[dict[str, Any]] = field(default_factory=list)
 
 
 def load_run(folder: Path | str) -> Run:
@@ -30,39 +41,27 @@ def load_run(folder: Path | str) -> Run:
     info = store.read_run() if store else None
     if store is None or info is None:
         raise ConfigError(f"{folder} is not a run", remedy="give a folder .output/runs/<run_id> with a run.json")
-    tasks, steps = [], []
-    for task in store.tasks():
-        if not (task.folder / "result.json").is_file():
-            continue
-        result = read_result(task.folder)
-        tasks.append(_task_row(result))
-        steps += [_step_row(result["task_id"], step) for step in result.get("steps") or ()]
-    return Run(run_id=store.run_id, info=info, tasks=tasks, steps=steps)
+    run = Run(run_id=store.run_id, info=info, tasks=[], steps=[])
+    for found in table_of(store):
+        if isinstance(found, Unreadable):
+            raise TrajectoryError(found.reason)
+        row = found.row.model_dump()
+        run.attempts.append(row)
+        if row["epoch"] == 1:
+            run.tasks.append({"steps_taken": row["steps"]} | {key: row[key] for key in _OF_TASK})
+        run.steps.extend(_step_row(row["task_id"], row["epoch"], step) for step in found.attempt.steps)
+        run.checks.extend(check.model_dump() for check in found.checks)
+    return run
 
 
-def _task_row(result: dict[str, Any]) -> dict[str, Any]:
-    verdict, times = result.get("verdict"), result.get("times") or {}
-    return {
-        **{key: result.get(key) for key in ("task_id", "task", "website", "level", "reference_length")},
-        "verdict": verdict,
-        "success": {"success": True, "failure": False}.get(str(verdict)),
-        "steps_taken": len(result.get("steps") or ()),
-        **{key: result.get(key) for key in ("max_steps", "stop_reason", "error", "blame", "attempt")},
-        "answer": result.get("agent_final_answer"),
-        "cost_usd": result.get("cost_usd"),
-        "duration_s": times.get("duration_s"),
-        "judge_s": times.get("judge_s"),
-        "trajectory_sha256": result.get("trajectory_sha256"),
-    }
-
-
-def _step_row(task_id: str, step: dict[str, Any]) -> dict[str, Any]:
-    action, outcome, timings = (step.get(key) or {} for key in ("action", "outcome", "timings"))
+def _step_row(task_id: str, epoch: int, step: Step) -> dict[str, Any]:
+    action, outcome, timings = step.action, step.outcome, step.timings
     return {
         "task_id": task_id,
-        **{key: step.get(key) for key in ("index", "url", "title", "screenshot", "snapshot", "feedback")},
-        **{key: action.get(key) for key in ("thought", "tool", "params")},
-        "action_line": outcome.get("line"),
-        "ok": outcome.get("ok"),
-        **{key: timings.get(key) for key in ("observe_s", "reply_s", "act_s")},
+        "epoch": epoch,
+        **{key: getattr(step, key) for key in ("index", "url", "title", "screenshot", "snapshot", "feedback")},
+        **{key: getattr(action, key, None) for key in ("thought", "tool", "params")},
+        "action_line": outcome.line if outcome else None,
+        "ok": outcome.ok if outcome else None,
+        **{key: getattr(timings, key) for key in ("observe_s", "reply_s", "act_s")},
     }

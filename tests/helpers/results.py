@@ -8,6 +8,7 @@ from judge.config import RunConfig
 from judge.results.identity import identity_in
 from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance
 from judge.results.submission import Submission, TaskSummary, build_submission
+from judge.results.tables import AttemptRow
 from judge.scenario.models import Launch, Shard
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
@@ -135,3 +136,10 @@ def a_finished_run(
         build_submission(role="white_agent", participant_ids={}, results=done, judge=judge, provenance=made_with)
     )
     return store
+
+
+def a_row(**changes: Any) -> AttemptRow:
+    """A row of a table: texts are `x`, numbers 1."""
+    fields = AttemptRow.model_fields.items()
+    values: dict[str, Any] = {name: "x" if field.annotation in (str, str | None) else 1 for name, field in fields}
+    return AttemptRow(**(values | {"success": True} | changes))

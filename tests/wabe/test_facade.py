@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import wabe
+from helpers.results import a_finished_run, a_result, a_verdict
 from shared.errors import ConfigError
 
 OLD_RUN = Path(__file__).parents[1] / "fixtures" / "runs" / "20261121-235844-81a1"
@@ -56,9 +57,17 @@ def test_a_run_is_read_as_tables(run_folder: Path) -> None:
     assert steps[2]["tool"] == "browser_click"
 
 
+def test_attempts_and_checks_are_tables_as_well(tmp_path: Path) -> None:
+    check = {"check": "page", "description": "the cart", "passed": False, "expected": "/", "found": "/x", "step": None}
+    store = a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("failure", evidence={"checks": [check]})))
+    run = wabe.load_run(store.folder)
+    assert [(row["task_id"], row["epoch"], row["verdict"]) for row in run.attempts] == [("t1", 1, "failure")]
+    assert run.checks == [{"task_id": "t1", "epoch": 1, "number": 1, **check}]
+
+
 def test_rows_of_one_table_have_the_same_columns(run_folder: Path) -> None:
     run = wabe.load_run(run_folder)
-    for rows in (run.tasks, run.steps):
+    for rows in (run.attempts, run.tasks, run.steps):
         assert rows
         assert {tuple(row) for row in rows} == {tuple(rows[0])}
 

@@ -52,7 +52,10 @@ _OWN_BUILDS = (
     ("chromium-", ("chrome-*/chrome", "chrome-*/chrome.exe", "chrome-mac*/*.app/Contents/MacOS/*")),
 )
 _PROBE_TIMEOUT_S = 10
-_REMEDY = "run `playwright install chromium`, install Chromium or Chrome, or set browser_path or WABE_BROWSER_PATH"
+_REMEDY = (
+    f"run `{sys.executable} -m playwright install chromium`, install Chromium or Chrome, or set browser_path or"
+    " WABE_BROWSER_PATH"
+)
 # What a browser may need of our environment. Keys stay out: a page that breaks out of the browser finds none.
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "FONTCONFIG_FILE", "FONTCONFIG_PATH", "LANG", "LC_ALL", "TZ")
 # What does not go through an HTTP proxy may not leave at all: WebRTC's and QUIC's datagrams, and DNS look-ups, by which

@@ -26,8 +26,17 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe report latest --open",
             "wabe report 20260101-120000-ab 20260102-120000-cd --output comparison",
         ),
-        "export": ("wabe export latest", "wabe export latest --format webarena-verified --output submission"),
-        "runs": ("wabe runs", "wabe runs --json"),
+        "export": (
+            "wabe export latest",
+            "wabe export latest --format webarena-verified --output submission",
+            "wabe export latest --format csv --output attempts.csv",
+        ),
+        "runs": (
+            "wabe runs",
+            "wabe runs --json",
+            "wabe runs rm 20260101-120000-ab",
+            "wabe runs prune --keep 20 --yes",
+        ),
         "merge": ("wabe merge shard-*.json --output results.json",),
         "steps": (
             "wabe steps make latest --output steps",

@@ -1,4 +1,4 @@
-"""`wabe export`: a run in the layout of another benchmark, and the check of submission folders."""
+"""`wabe export`: a run in the layout of another benchmark or as a table, and the check of submission folders."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,19 +18,31 @@ from judge.results.export import (
     write_tasks,
 )
 from judge.results.folders import resolve_store
+from judge.results.summary import markdown
+from judge.results.tables import Unreadable, csv_of, parquet_of, table_of
 from judge.results.webarena import export_webarena
 from judge.runner.boundary import EXIT_LOST
-from judge.store import output_folder
+from judge.store import RunStore, output_folder
 from shared.errors import ConfigError
 from shared.fields import closest
+from shared.files import write_atomic
 from shared.settings import Settings
 from shared.text import counted, one_line
+
+CSV, PARQUET, MARKDOWN = "csv", "parquet", "markdown"
+# The file of each, by default.
+_TABLES: Mapping[str, str] = {CSV: "attempts.csv", PARQUET: "attempts.parquet", MARKDOWN: "summary.md"}
+_FORMATS = (*FORMATS, *_TABLES)
+_STDOUT = Path("-")
 
 
 def export(
     run: Annotated[str | None, typer.Argument(help=RUN_HELP, metavar="RUN")] = None,
-    format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(FORMATS)}.")] = FORMATS[0],
-    output: Annotated[Path | None, typer.Option(help="Where to write; default: export/ in the run's folder.")] = None,
+    format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(_FORMATS)}.")] = FORMATS[0],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Where to write; default: export/ in the run's folder. `-` prints csv and markdown."),
+    ] = None,
     validate: Annotated[
         Path | None, typer.Option(help="Check this submission folder instead of writing one.", metavar="DIR")
     ] = None,
@@ -40,12 +52,14 @@ def export(
     tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Write a run as a folder of Online-Mind2Web, webeval or WebArena-Verified, or check a submission folder."""
-    if format_ not in FORMATS:
-        remedy = f"{closest(format_, FORMATS)}one of: {', '.join(FORMATS)}"
+    """Write a run as a folder of another benchmark or as a table of its attempts, or check a submission folder."""
+    if format_ not in _FORMATS:
+        remedy = f"{closest(format_, _FORMATS)}one of: {', '.join(_FORMATS)}"
         raise ConfigError(f"unknown --format {one_line(format_)[:40]!r}", remedy=remedy)
     if (run is None) == (validate is None):
         raise ConfigError("give either a RUN to export or --validate DIR", remedy="such as: wabe export latest")
+    if format_ in _TABLES and (validate or dataset):
+        raise ConfigError("--validate and --dataset are for folders of other benchmarks", remedy="leave them out")
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
     settings = Settings.from_environ()
     if validate is not None and format_ == WEBARENA:
@@ -55,7 +69,14 @@ def export(
         _report_problems(validate, lengths)
         return
     store = resolve_store(run or "latest", output_folder(output_dir, settings), tasks)
-    target = output or store.derived / "export" / format_
+    if format_ in _TABLES:
+        _export_table(store, format_, output or store.derived / "export" / _TABLES[format_])
+        return
+    _export_folder(store, format_, output or store.derived / "export" / format_, lengths, settings)
+
+
+def _export_folder(store: RunStore, format_: str, target: Path, lengths: Mapping[str, int], settings: Settings) -> None:
+    """Write the run in another benchmark's layout."""
     if format_ == WEBARENA:
         results = list(export_webarena((task.folder for task in store.tasks()), target))
     else:
@@ -76,6 +97,30 @@ def export(
     elif written:
         _report_problems(target, lengths)
     if left_out or not results:
+        raise typer.Exit(EXIT_LOST)
+
+
+def _export_table(store: RunStore, format_: str, target: Path) -> None:
+    """Write the attempts as one file, or print them. What could not be read is named, and the exit code says so."""
+    found = list(table_of(store))
+    rows = [each.row for each in found if not isinstance(each, Unreadable)]
+    if target == _STDOUT and format_ == PARQUET:
+        raise ConfigError("--format parquet is not for printing", remedy="give --output a file")
+    data = parquet_of(rows) if format_ == PARQUET else {CSV: csv_of, MARKDOWN: markdown}[format_](rows).encode()
+    if target == _STDOUT:
+        typer.echo(data, nl=False)
+    else:
+        try:
+            write_atomic(target, data)
+        except OSError as error:
+            raise ConfigError(
+                f"--output {target}: {error.strerror or error}", remedy="choose a file you can write"
+            ) from None
+        typer.echo(f"{target}: {counted(len(rows), 'attempt')} written")
+    for each in found:
+        if isinstance(each, Unreadable):
+            typer.echo(f"left out {one_line(each.task_id)}: {one_line(each.reason)}", err=True)
+    if len(rows) < len(found) or not rows:
         raise typer.Exit(EXIT_LOST)
 
 

@@ -1,7 +1,8 @@
-"""`wabe runs`: the runs on this machine."""
+"""`wabe runs`: the runs on this machine, and deleting them."""
 
 import json
-from typing import Any, NamedTuple
+import sys
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
@@ -11,11 +12,12 @@ from rich.text import Text
 
 from judge.commands import AsJson, OutputDir
 from judge.results.identity import identity_in, player
+from judge.results.removal import removable, remove, size_of
 from judge.store import RunStore, output_folder, runs_in
 from shared.errors import ConfigError
 from shared.files import read_json
 from shared.settings import Settings
-from shared.text import one_line
+from shared.text import counted, one_line
 
 _COLUMNS = ("Run", "Scenario", "Participant", "State", "Success rate")
 _STATES = {"completed": "finished", "cancelled": "interrupted", "stopped": "interrupted", "failed": "failed"}
@@ -46,13 +48,29 @@ class _Record(BaseModel):
 
 
 class _Submission(BaseModel):
-    """What is listed of `results.json`."""
+    """What is listed of `results.json`. Older files do not say how many tasks were scored."""
 
     success_rate: float | None = Field(validation_alias=AliasPath("results", 0, "detail", "success_rate"))
+    scored_tasks: int | None = Field(default=None, validation_alias=AliasPath("results", 0, "detail", "scored_tasks"))
+
+    @property
+    def rate(self) -> float | None:
+        """The success rate; there is none if nothing was scored."""
+        return None if self.scored_tasks == 0 else self.success_rate
 
 
-def runs(output_dir: OutputDir = None, as_json: AsJson = False) -> None:
-    """List local runs, newest first: id, scenario, participant, state, success rate."""
+runs = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+@runs.callback(invoke_without_command=True)
+def list_runs(context: typer.Context, output_dir: OutputDir = None, as_json: AsJson = False) -> None:
+    """List local runs, newest first: id, scenario, participant, state, success rate; or delete some of them."""
+    if context.invoked_subcommand is not None:
+        # `wabe runs --output-dir DIR rm ID` must not delete anything elsewhere.
+        context.obj = output_dir
+        return
     folder = output_folder(output_dir, Settings.from_environ())
     found = [_listed(store) for store in reversed(runs_in(folder))]
     if as_json:
@@ -80,6 +98,61 @@ def runs(output_dir: OutputDir = None, as_json: AsJson = False) -> None:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
+@runs.command("rm")
+def remove_named(
+    context: typer.Context,
+    run_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of runs, as `wabe runs` lists them.")],
+    yes: Yes = False,
+    output_dir: OutputDir = None,
+) -> None:
+    """Delete runs."""
+    folder = output_folder(output_dir or context.obj, Settings.from_environ())
+    _remove([removable(folder, run_id) for run_id in dict.fromkeys(run_ids)], yes=yes)
+
+
+@runs.command()
+def prune(
+    context: typer.Context,
+    keep: Annotated[int, typer.Option(min=0, help="How many of the newest runs to keep.")],
+    yes: Yes = False,
+    output_dir: OutputDir = None,
+) -> None:
+    """Delete all runs but the newest. Runs in progress stay."""
+    folder = output_folder(output_dir or context.obj, Settings.from_environ())
+    found = runs_in(folder)
+    old = []
+    for store in found[: max(0, len(found) - keep)]:
+        try:
+            old.append(removable(folder, store.run_id))
+        except ConfigError as error:
+            typer.echo(f"{error.message}: it stays")
+    _remove(old, yes=yes)
+
+
+def _remove(stores: list[RunStore], *, yes: bool) -> None:
+    if not stores:
+        typer.echo("No runs to delete.")
+        return
+    what = f"{counted(len(stores), 'run')} ({_megabytes(sum(size_of(store.folder) for store in stores))})"
+    if not yes:
+        for store in stores:
+            typer.echo(store.run_id)
+        if not sys.stdin.isatty():
+            raise ConfigError(f"{what} would be deleted, and nobody can be asked here", remedy="add --yes")
+        if not typer.confirm(f"Delete {what}?"):
+            typer.echo("Nothing was deleted.")
+            return
+    freed = 0
+    for store in stores:
+        freed += remove(store)
+        typer.echo(f"deleted {store.run_id}")
+    typer.echo(f"Freed {_megabytes(freed)}.")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB"
+
+
 def _cells(run: _Run) -> tuple[str, ...]:
     rate = "-" if run.success_rate is None else f"{run.success_rate:.1f} %"
     return run.id, run.scenario or "-", run.participant or "-", run.state, rate
@@ -93,7 +166,7 @@ def _listed(store: RunStore) -> _Run:
         record = _Record.model_validate(store.read_run())
         results = store.folder / "results.json"
         # A run that did not finish has no results yet.
-        rate = _Submission.model_validate(read_json(results)).success_rate if results.exists() else None
+        rate = _Submission.model_validate(read_json(results)).rate if results.exists() else None
     except ConfigError:
         return damaged._replace(state="newer version")
     except (ValidationError, OSError, ValueError):

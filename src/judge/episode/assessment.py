@@ -181,6 +181,7 @@ class Assessment:
                     step=step.index + 1,
                     max_steps=self.config.max_steps,
                     action=line or f"{NO_ACTION}: {problem}",
+                    recorded=step,
                 )
             )
 

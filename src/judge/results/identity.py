@@ -11,11 +11,14 @@ _MAX_CHARS = 200
 _KEYS = ("name", "card_name", "card_version", "model", "agentbeats_id", "revision")
 
 
-def identity_of_launch(launch: Launch | None, role: str, agentbeats_id: str) -> dict[str, Any]:
-    """What is known of the participant before it is called. `record_card` adds what its agent card says."""
+def identity_of_launch(launch: Launch | None, role: str, agentbeats_id: str, name: str | None = None) -> dict[str, Any]:
+    """What is known of the participant before it is called; `name` is the user's own for the run.
+
+    `record_card` adds what its agent card says.
+    """
     process = launch.participants.get(role) if launch else None
     return {
-        "name": launch.name if launch else None,
+        "name": name,
         "card_name": None,
         "card_version": None,
         "model": process.model if process else None,

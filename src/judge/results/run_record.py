@@ -27,7 +27,7 @@ from shared.text import one_line
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")
 # Settings that change no result: where and how widely a run is spread.
 _NO_RESULT = frozenset(
-    {"site_restarts", "run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel"}
+    {"site_restarts", "run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel", "name"}
 )
 # Settings that may differ when a run is resumed, because no verdict depends on them: how fast and with which budget the
 # judge model is called (a verdict that a budget prevented is unscored, and resuming asks again), and what the other
@@ -35,6 +35,7 @@ _NO_RESULT = frozenset(
 _NOT_COMPARED = frozenset(
     {
         "run_id",
+        "name",
         "participant_ids",
         # Ports of the runner, which differ each time; `[[sites]]` are compared by their commands.
         "site_restarts",
@@ -190,7 +191,8 @@ def begin_run(
         else None,
         "participants": {role: url},
         "identity": resumed(
-            before.get("identity") or {}, identity_of_launch(launch, role, config.participant_ids.get(role, ""))
+            before.get("identity") or {},
+            identity_of_launch(launch, role, config.participant_ids.get(role, ""), config.name),
         ),
         "request": asked,
         "request_sha256": sha256_of(asked),

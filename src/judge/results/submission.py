@@ -139,6 +139,7 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         "reason": clip(verdict.reason, _MAX_TEXT_CHARS) if verdict else None,
         "flags": attempt.flags,
         "settle": attempt.settle,
+        "duration_s": round(attempt.ended_at - attempt.started_at, 3),
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
     }
 

@@ -264,8 +264,9 @@ def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_o
             yield from _differs(f"results.json: {key}", detail.get(key), made[key])
     listed = detail["tasks"] if isinstance(detail.get("tasks"), list) else []
     later = set() if has_truth else {"decided_by"}
-    # Older versions did not name it.
-    later |= set() if any("task_sha256" in entry for entry in listed if isinstance(entry, Mapping)) else {"task_sha256"}
+    # Older versions did not name them.
+    named = {key for entry in listed if isinstance(entry, Mapping) for key in entry}
+    later |= {"task_sha256", "duration_s"} - named
     by_id = {entry.get("task_id"): entry for entry in listed if isinstance(entry, Mapping)}
     if len(by_id) < len(listed):
         yield f"results.json: tasks: {len(listed)} entries, {len(by_id)} of different ids"

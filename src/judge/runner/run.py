@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from rich.console import Console
 
+from judge.browser.chromium import find_browser
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.events import Sink
@@ -115,12 +116,16 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     if options.shards is not None:
         _require_shardable(declared, options, is_ours=is_ours)
     config, notes = _config(scenario, options, settings, is_ours=is_ours)
-    if scenario.green_agent.cmd is not None and not options.serve_only:
+    if (judge_cmd := scenario.green_agent.cmd) is not None and not options.serve_only:
+        # The judge's own environment: a key may be set for it alone.
+        judge_settings = Settings.from_environ({**settings.environ, **members[-1].env})
         try:
-            # With the judge's own environment: a key may be set for it alone.
-            check_config(config, Settings.from_environ({**settings.environ, **members[-1].env}))
+            check_config(config, judge_settings)
         except ConfigError as error:
             raise ConfigError(f"{options.scenario}: {error.message}", remedy=error.remedy) from None
+        if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
+            # Any other command may have its browser elsewhere, such as in a container.
+            find_browser(config.browser_path, judge_settings)
     tasks = scenario.tasks
     if tasks:
         tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task_ids)
@@ -207,8 +212,6 @@ def _config(
         f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."
         for name in foreign
     )
-    if options.name is not None and not is_ours:
-        notes += ("Note: --name is not recorded: a judge that already runs keeps its own records.",)
     notes += tuple(
         f"Note: site {site.name} is not restarted: that needs a judge that is started here."
         for site in scenario.sites
@@ -225,6 +228,8 @@ def _config(
             )
         if options.limit is not None:
             config["num_instances"] = options.limit
+    if options.name is not None:
+        config["name"] = options.name
     if options.max_parallel is not None:
         config["max_parallel"] = options.max_parallel
     if judge_model := options.judge_model or settings.judge_model:
@@ -255,7 +260,6 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
 
     path = scenario.path.resolve()
     return Launch(
-        name=options.name,
         revision=git_revision(path.parent),
         scenario_name=f"{path.parent.name}/{path.name}"[-300:],
         scenario_path=str(path)[-5000:],

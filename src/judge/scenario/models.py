@@ -317,14 +317,13 @@ class Shard(Record):
 class Launch(Record):
     """What `agentbeats-run` adds to its request, for the run's record: the scenario file and the processes started.
 
-    `name` is the user's own for the run, `revision` the git commit of the scenario's folder.
+    `revision` is the git commit of the scenario's folder.
     `shard` is set if the request has the tasks of one shard only.
     """
 
     scenario_name: str = Field(max_length=300)
     scenario_path: str = Field(max_length=5000)
     scenario_sha256: str = Field(max_length=64)
-    name: str | None = Field(default=None, max_length=200)
     revision: str | None = Field(default=None, max_length=200)
     participants: dict[str, LaunchedProcess] = Field(default_factory=dict, max_length=100)
     sites: dict[str, LaunchedProcess] = Field(default_factory=dict, max_length=100)

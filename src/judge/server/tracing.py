@@ -1,4 +1,4 @@
-"""Spans for any OTLP backend: assessment, episode, step, judging, model call.
+"""Spans for any OTLP backend: assessment, attempt, step, participant's turn, browser tool, judging, model call.
 
 Names and attributes follow OpenTelemetry's semantic conventions for generative AI where they have one; ours begin with
 `wabe.`. Prompts, replies and screenshots are not sent. Tracing is on when the `otel` extra is installed and
@@ -24,6 +24,7 @@ from opentelemetry.util.types import Attributes, AttributeValue
 from judge.events import Event, RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from shared.errors import WabeError
 from shared.llm.model import Completion, Model, ModelRequest
+from shared.models import Step
 from shared.settings import Settings
 from shared.text import one_line
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _TEXT_CHARS = 300
+_NAME_CHARS = 60
 _FLUSH_MS = 5000
 _STOPPED = "the run was stopped"
 
@@ -51,7 +53,7 @@ def open_tracing(settings: Settings, *, version: str) -> "Tracing":
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        log.warning("an OTLP endpoint is set but the otel extra is not installed: pip install -e '.[otel]'")
+        log.warning("an OTLP endpoint is set but the otel extra is not installed: pip install 'wabe[otel]'")
         return Tracing(None, version)
     resource = {"service.name": environ.get("OTEL_SERVICE_NAME") or "wabe-judge", "service.version": version}
     # `Tracing.close` shuts it down, with a time limit.
@@ -69,7 +71,7 @@ class Tracing:
 
     @contextmanager
     def watch(self, run_id: str, agent: str = "") -> Iterator[Sink]:
-        """The sink for the events of one run: a root span, below it one per episode with its steps and its judging."""
+        """The sink for the events of one run: a root span, below it one per attempt with its steps and its judging."""
         with self._tracer.start_as_current_span(
             "assessment", context=Context(), attributes={"wabe.run_id": run_id}, record_exception=False
         ) as root:
@@ -91,8 +93,8 @@ class Tracing:
 
 
 @dataclass
-class _Episode:
-    """The open spans of one episode. `step_start` is in nanoseconds since 1970."""
+class _Attempt:
+    """The open spans of one attempt. `step_start` is in nanoseconds since 1970."""
 
     span: Span
     step_start: int
@@ -111,7 +113,7 @@ class _RunSpans:
         self._tracer = tracer
         self._root = root
         self._agent = agent
-        self._episodes: dict[str, _Episode] = {}
+        self._attempts: dict[str, _Attempt] = {}
         self._is_done = False
 
     def take(self, event: Event) -> None:
@@ -121,16 +123,12 @@ class _RunSpans:
                 self._root.set_attributes({"wabe.tasks": event.total, "wabe.tasks_kept": event.kept})
             case TaskStarted():
                 self._begin(event)
-            # A step is reported when it is over, so its span gets its times afterwards: steps adjoin each other.
-            case StepDone() if episode := self._episodes.get(event.task_id):
-                attributes: Attributes = {"wabe.step": event.step, "wabe.action": one_line(event.action, _TEXT_CHARS)}
-                step = self._tracer.start_span("step", start_time=episode.step_start, attributes=attributes)
-                episode.step_start = time.time_ns()
-                step.end(episode.step_start)
+            case StepDone() if attempt := self._attempts.get(event.task_id):
+                self._step(attempt, event)
             # Where several judges decide a task, each of them is announced.
-            case TaskJudging() if (episode := self._episodes.get(event.task_id)) and episode.judging is None:
-                episode.judging = self._tracer.start_span("judge")
-                _make_current(episode.judging)
+            case TaskJudging() if (attempt := self._attempts.get(event.task_id)) and attempt.judging is None:
+                attempt.judging = self._tracer.start_span("judge")
+                _make_current(attempt.judging)
             case TaskRetried():
                 self._end(event.task_id, "aborted", event.cause)
             case TaskDone():
@@ -141,34 +139,72 @@ class _RunSpans:
 
     def stop(self) -> None:
         """End the spans of a run that was cancelled or failed."""
-        for task_id in list(self._episodes):
+        for task_id in list(self._attempts):
             self._end(task_id, "aborted", _STOPPED)
         if not self._is_done:
             self._root.set_status(Status(StatusCode.ERROR, _STOPPED))
 
     def _begin(self, event: TaskStarted) -> None:
         now = time.time_ns()
-        attributes: dict[str, AttributeValue] = {
-            "gen_ai.operation.name": "invoke_agent",
+        attributes: Attributes = {
             "wabe.task_id": event.task_id,
             "wabe.attempt": event.attempt,
             "wabe.max_steps": event.max_steps,
         }
-        if self._agent:
-            attributes["gen_ai.agent.name"] = self._agent
-        span = self._tracer.start_span(f"invoke_agent {self._agent}".strip(), start_time=now, attributes=attributes)
-        self._episodes[event.task_id] = _Episode(span, now)
+        span = self._tracer.start_span(f"attempt {event.task_id}", start_time=now, attributes=attributes)
+        self._attempts[event.task_id] = _Attempt(span, now)
         _make_current(span)
 
+    def _step(self, attempt: _Attempt, event: StepDone) -> None:
+        """The spans of a step. It is reported when it is over, so they get their times afterwards; steps adjoin."""
+        began, ended = attempt.step_start, time.time_ns()
+        attributes: Attributes = {"wabe.step": event.step, "wabe.action": one_line(event.action, _TEXT_CHARS)}
+        span = self._tracer.start_span("step", start_time=began, attributes=attributes)
+        if event.recorded is not None:
+            self._turn(trace.set_span_in_context(span), event.recorded, began, ended)
+        attempt.step_start = ended
+        span.end(ended)
+
+    def _turn(self, context: Context, step: Step, began: int, ended: int) -> None:
+        """The participant's turn and the tool that it chose: the end of a step, which begins with looking at the page.
+
+        A refused action is a tool call that failed.
+        """
+        acting = max(began, ended - round(step.timings.act_s * 1e9))
+        asked = max(began, acting - round(step.timings.reply_s * 1e9))
+        turn: dict[str, AttributeValue] = {
+            "gen_ai.operation.name": "invoke_agent",
+            # The convention wants a provider; what is behind the participant's address is not known.
+            "gen_ai.provider.name": "a2a",
+        }
+        if self._agent:
+            turn["gen_ai.agent.name"] = self._agent
+        self._tracer.start_span(
+            f"invoke_agent {self._agent}".strip(), context, SpanKind.CLIENT, turn, start_time=asked
+        ).end(acting)
+        if step.action is None:
+            return
+        tool, outcome = one_line(step.action.tool, _NAME_CHARS), step.outcome
+        called: Attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": tool,
+            "gen_ai.tool.type": "function",
+        }
+        span = self._tracer.start_span(f"execute_tool {tool}", context, attributes=called, start_time=acting)
+        if outcome is not None and not outcome.ok:
+            span.set_attribute("error.type", "tool_error")
+            span.set_status(Status(StatusCode.ERROR, one_line(outcome.message, _TEXT_CHARS)))
+        span.end(ended)
+
     def _end(self, task_id: str, outcome: str, reason: str) -> None:
-        episode = self._episodes.pop(task_id, None)
-        if episode is None:
+        attempt = self._attempts.pop(task_id, None)
+        if attempt is None:
             return
         explanation = one_line(reason, _TEXT_CHARS)
-        if episode.judging is not None:
-            episode.judging.end()
-        episode.span.set_attribute("wabe.outcome", outcome)
-        episode.span.add_event(
+        if attempt.judging is not None:
+            attempt.judging.end()
+        attempt.span.set_attribute("wabe.outcome", outcome)
+        attempt.span.add_event(
             "gen_ai.evaluation.result",
             {
                 "gen_ai.evaluation.name": "task success",
@@ -177,9 +213,9 @@ class _RunSpans:
             },
         )
         if outcome == "aborted":
-            episode.span.set_attribute("error.type", "aborted")
-            episode.span.set_status(Status(StatusCode.ERROR, explanation))
-        episode.span.end()
+            attempt.span.set_attribute("error.type", "aborted")
+            attempt.span.set_status(Status(StatusCode.ERROR, explanation))
+        attempt.span.end()
         _make_current(self._root)
 
 

@@ -112,7 +112,9 @@ class RunningCommand:
 
 
 @contextmanager
-def command(temp: Path, *arguments: str | Path, env: dict[str, str] | None = None) -> Iterator[RunningCommand]:
+def command(
+    temp: Path, *arguments: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT
+) -> Iterator[RunningCommand]:
     """Start a command of ours in a session of its own; kill whatever is left of it at the end."""
     adopt_descendants()
     temp.mkdir(exist_ok=True)
@@ -127,7 +129,7 @@ def command(temp: Path, *arguments: str | Path, env: dict[str, str] | None = Non
     before = set(descendants(os.getpid()))
     process = subprocess.Popen(
         [str(argument) for argument in arguments],
-        cwd=ROOT,
+        cwd=cwd,
         env=environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -147,8 +149,12 @@ def command(temp: Path, *arguments: str | Path, env: dict[str, str] | None = Non
 
 
 def run_command(
-    temp: Path, *arguments: str | Path, env: dict[str, str] | None = None, timeout_s: float = 300
+    temp: Path,
+    *arguments: str | Path,
+    env: dict[str, str] | None = None,
+    cwd: Path = ROOT,
+    timeout_s: float = 300,
 ) -> FinishedCommand:
     """Run a command of ours to its end."""
-    with command(temp, *arguments, env=env) as running:
+    with command(temp, *arguments, env=env, cwd=cwd) as running:
         return running.end(timeout_s)

@@ -2,16 +2,21 @@
 
 import json
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from helpers.runner.scenario_runs import write_scenario
 from judge.commands.app import app, command_app, expand_resume
 from judge.commands.run import _scenario_file
+from judge.results.identity import identity_in
+from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
 from judge.runner.run import RunOptions, make_plan, resume_command
+from judge.scenario.request import parse_request
 from judge.scenario.toml import load_scenario
 from judge.store import RunStore
 from shared.settings import Settings
@@ -110,6 +115,19 @@ def test_a_taken_port_is_named_before_anything_starts(scenario: Callable[..., Pa
         assert f"port {port} on 127.0.0.1 is already taken" in fails(scenario(judge=port))
 
 
+def test_without_a_browser_nothing_starts_and_the_line_says_how_to_get_one(
+    fails: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WABE_BROWSER_PATH", raising=False)
+    for name in ("PATH", "PLAYWRIGHT_BROWSERS_PATH"):
+        monkeypatch.setenv(name, str(tmp_path))
+    said = fails("demo")
+    assert said.startswith("error: no browser found (run `")
+    assert f"{sys.executable} -m playwright install chromium" in said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_agent_that_ends_at_once_is_named_with_the_end_of_its_log(
     scenario: Callable[..., Path], fails: Callable[..., str]
 ) -> None:
@@ -153,6 +171,25 @@ def test_a_limit_goes_to_the_judge_that_knows_the_tasks(tmp_path: Path) -> None:
     (tmp_path / "live.toml").write_text(NO_TASKS)
     plan = make_plan(RunOptions(scenario=tmp_path / "live.toml", limit=2), Settings())
     assert json.loads(plan.request)["config"]["num_instances"] == 2
+
+
+@pytest.mark.parametrize("judge_cmd", ['cmd = "true"', ""], ids=["a judge started here", "one that already runs"])
+def test_the_name_of_a_run_goes_with_the_request_into_its_record(tmp_path: Path, judge_cmd: str) -> None:
+    path = write_scenario(tmp_path / "scenario.toml", judge_cmd=judge_cmd)
+    plan = make_plan(RunOptions(scenario=path, output_dir=tmp_path, name="night run"), Settings())
+    request = parse_request(plan.request, lambda _: ())
+    store = RunStore(tmp_path, "r1")
+    begin_run(
+        store,
+        config=request.config,
+        tasks=request.tasks,
+        role="white_agent",
+        url="http://127.0.0.1:1",
+        judge_id="checks-1",
+        launch=request.launch,
+    )
+    assert identity_in(store.read_run() or {})["name"] == "night run"
+    assert plan.notes == ()
 
 
 def test_resume_takes_a_run_id_or_stands_alone() -> None:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from helpers.results import a_finished_run, a_result, a_verdict
 from judge.commands.app import command_app
 from judge.store import RunStore
+from shared.errors import ConfigError
 
 OLD_RUN = Path(__file__).resolve().parents[2] / "fixtures" / "runs" / "20261121-235844-81a1"
 
@@ -74,6 +75,12 @@ def test_a_run_is_listed_with_who_played_it(tmp_path: Path) -> None:
 def test_a_run_as_the_judge_records_it_is_finished(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success")))
     assert rows(tmp_path)[store.run_id]["success_rate"] == 100.0
+
+
+def test_without_a_scored_task_there_is_no_rate(tmp_path: Path) -> None:
+    a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("unscored")))
+    assert rows(tmp_path)["run-1"]["success_rate"] is None
+    assert listed(tmp_path).splitlines()[1].split()[-1] == "-"
 
 
 def test_the_newest_run_is_first(tmp_path: Path) -> None:
@@ -146,6 +153,66 @@ def test_without_runs_it_names_the_command_that_starts_one(tmp_path: Path) -> No
     assert (result.exit_code, result.stdout) == (0, "")
     assert "wabe run demo" in result.stderr
     assert json.loads(listed(tmp_path, "--json")) == []
+
+
+def deleting(folder: Path, *arguments: str) -> Any:
+    return CliRunner().invoke(command_app("runs"), [*arguments, "--output-dir", str(folder)])
+
+
+def test_named_runs_are_deleted_and_what_was_freed_is_said(tmp_path: Path) -> None:
+    for run_id in ("r1", "r2", "r3"):
+        (a_run(tmp_path, run_id).folder / "large").write_bytes(bytes(1_500_000))
+    said = deleting(tmp_path, "rm", "r1", "r3", "--yes")
+    assert said.stdout.splitlines() == ["deleted r1", "deleted r3", "Freed 3.0 MB."]
+    assert list(rows(tmp_path)) == ["r2"]
+
+
+def test_an_unknown_id_deletes_nothing(tmp_path: Path) -> None:
+    a_run(tmp_path, "r1")
+    said = deleting(tmp_path, "rm", "r1", "r9", "--yes")
+    assert isinstance(said.exception, ConfigError)
+    assert 'no run "r9"' in said.exception.message
+    assert list(rows(tmp_path)) == ["r1"]
+
+
+def test_without_a_terminal_deleting_needs_to_be_confirmed_by_an_option(tmp_path: Path) -> None:
+    a_run(tmp_path, "r1")
+    said = deleting(tmp_path, "rm", "r1")
+    assert isinstance(said.exception, ConfigError)
+    assert "--yes" in said.exception.remedy
+    assert list(rows(tmp_path)) == ["r1"]
+
+
+def test_all_but_the_newest_runs_are_deleted_and_not_one_in_progress(tmp_path: Path) -> None:
+    for run_id in ("r1", "r2", "r3", "r4"):
+        a_run(tmp_path, run_id)
+    with RunStore(tmp_path, "r1").held("judge"):
+        said = deleting(tmp_path, "prune", "--keep", "1", "--yes")
+    assert said.stdout.splitlines()[0] == "run r1 is in progress: it stays"
+    assert list(rows(tmp_path)) == ["r4", "r1"]
+    assert deleting(tmp_path, "prune", "--keep", "2", "--yes").stdout == "No runs to delete.\n"
+
+
+def test_an_output_folder_before_the_command_counts_for_it(tmp_path: Path) -> None:
+    a_run(tmp_path, "r1")
+    arguments = ["--output-dir", str(tmp_path), "rm", "r1", "--yes"]
+    assert CliRunner().invoke(command_app("runs"), arguments).exit_code == 0
+    assert rows(tmp_path) == {}
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n", ["r1"]), ("y", [])])
+def test_on_a_terminal_it_asks_before_it_deletes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str, left: list[str]
+) -> None:
+    a_run(tmp_path, "r1")
+    main, worker = pty.openpty()
+    os.write(main, f"{answer}\n".encode())
+    with os.fdopen(worker) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        command_app("runs")(["rm", "r1", "--output-dir", str(tmp_path)], standalone_mode=False)
+    os.close(main)
+    assert "Delete 1 run (0.0 MB)? [y/N]" in capsys.readouterr().out
+    assert list(rows(tmp_path)) == left
 
 
 def test_on_a_terminal_it_is_a_table(tmp_path: Path) -> None:

@@ -13,14 +13,13 @@ LAUNCH = Launch(
     scenario_name="demo/scenario.toml",
     scenario_path="/x/demo/scenario.toml",
     scenario_sha256="c0ffee",
-    name="night run",
     revision="abc123",
     participants={"white_agent": LaunchedProcess(model="gemini-3")},
 )
 
 
 def test_a_launch_names_the_run_the_model_and_the_revision() -> None:
-    assert identity_of_launch(LAUNCH, "white_agent", "id-1") == {
+    assert identity_of_launch(LAUNCH, "white_agent", "id-1", "night run") == {
         "name": "night run",
         "card_name": None,
         "card_version": None,

@@ -42,6 +42,7 @@ def test_a_submission_has_the_keys_of_the_contract_in_order() -> None:
         "reason",
         "flags",
         "settle",
+        "duration_s",
         "task_sha256",
         "decided_by",
     ]

@@ -38,6 +38,15 @@ def test_a_failure_is_a_failure_and_a_lost_task_is_an_error(tmp_path: Path) -> N
     }
 
 
+def test_cases_have_the_time_of_their_attempt_and_the_suite_their_sum(tmp_path: Path) -> None:
+    tasks = [a_task("t1", "success") | {"duration_s": 1.25}, a_task("t2", "failure") | {"duration_s": 2}]
+    # A judge of an older version names none; another one may send anything.
+    tasks += [a_task("t3", "failure"), a_task("t4", "failure") | {"duration_s": float("inf")}]
+    suite = written(tmp_path / "j.xml", *tasks)[0]
+    assert suite.get("time") == "3.250"
+    assert [case.get("time") for case in suite] == ["1.250", "2.000", "0.000", "0.000"]
+
+
 @given(reason=st.text())
 def test_whatever_the_reason_the_file_is_xml(tmp_path_factory: pytest.TempPathFactory, reason: str) -> None:
     suite = written(tmp_path_factory.getbasetemp() / "reason.xml", a_task("t", "failure", reason))[0]

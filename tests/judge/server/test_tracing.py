@@ -1,10 +1,8 @@
-"""Spans, as a collector on this machine receives them."""
+"""Spans: their tree, times and attributes, and that a collector on this machine gets them."""
 
 import asyncio
 import gzip
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,67 +16,52 @@ from judge.events import RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudg
 from judge.server.tracing import Tracing, open_tracing
 from shared.errors import ModelUnavailable
 from shared.llm.model import Completion, ModelRequest
-from shared.models import TokenUsage
+from shared.models import Action, Outcome, Step, Timings, TokenUsage
 from shared.settings import Settings
 
 proto = pytest.importorskip(
     "opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="the otel extra is not installed"
 )
 
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider  # noqa: E402
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes  # noqa: E402
+from opentelemetry.trace import SpanKind, StatusCode  # noqa: E402
+
 
 class Collected:
-    """What the collector got: spans by name, with their attributes as plain values."""
+    """Tracing into memory, and the spans by name."""
 
     def __init__(self) -> None:
-        self.spans: list[Any] = []
-        self.services: set[str] = set()
+        self._exporter = InMemorySpanExporter()
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.tracing = Tracing(provider, "9.9")
 
-    def add(self, body: bytes) -> None:
-        for group in proto.ExportTraceServiceRequest.FromString(body).resource_spans:
-            self.services.add(attributes(group.resource)["service.name"])
-            self.spans += [span for scope in group.scope_spans for span in scope.spans]
+    @property
+    def spans(self) -> tuple[ReadableSpan, ...]:
+        return self._exporter.get_finished_spans()
 
-    def named(self, name: str) -> list[Any]:
+    def named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.spans if span.name == name]
 
-    def one(self, name: str) -> Any:
-        (span,) = self.named(name)
-        return span
+    def below(self, parent: ReadableSpan) -> list[ReadableSpan]:
+        return [span for span in self.spans if span.parent and span.parent.span_id == id_of(parent)]
+
+
+def id_of(span: ReadableSpan) -> int:
+    assert span.context is not None
+    return int(span.context.span_id)
 
 
 def attributes(holder: Any) -> dict[str, Any]:
-    values = {}
-    for item in holder.attributes:
-        kind = item.value.WhichOneof("value")
-        value = getattr(item.value, kind)
-        values[item.key] = [part.string_value for part in value.values] if kind == "array_value" else value
-    return values
+    return dict(holder.attributes)
 
 
-@asynccontextmanager
-async def collecting() -> AsyncIterator[tuple[Tracing, Collected]]:
-    """Tracing to a collector on a port of its own. Leave the block's tracing open: it is closed here."""
-    collected = Collected()
-
-    async def take(request: Request) -> Response:
-        body = await request.body()
-        collected.add(gzip.decompress(body) if request.headers.get("content-encoding") == "gzip" else body)
-        return Response(proto.ExportTraceServiceResponse().SerializeToString(), media_type="application/x-protobuf")
-
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()
-    app = Starlette(routes=[Route("/v1/traces", take, methods=["POST"])])
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    job = asyncio.create_task(server.serve(sockets=[listener]))
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    tracing = open_tracing(Settings.from_environ({"OTEL_EXPORTER_OTLP_ENDPOINT": address}), version="9.9")
-    try:
-        yield tracing, collected
-    finally:
-        server.should_exit = True
-        await job
-        listener.close()
+@pytest.fixture
+def got() -> Collected:
+    return Collected()
 
 
 class Scripted:
@@ -96,6 +79,29 @@ class Scripted:
         """Nothing is open."""
 
 
+STEPS = (
+    Step(
+        index=0,
+        url="https://shop.test/",
+        title="",
+        reply="secret reply",
+        action=Action(tool="browser_click", params={"ref": "secret"}, thought="secret thought"),
+        outcome=Outcome(ok=True, line="<Go button> -> CLICK"),
+        timings=Timings(observe_s=1e-6, reply_s=2e-6, act_s=1e-6),
+    ),
+    Step(
+        index=1,
+        url="https://shop.test/",
+        title="",
+        action=Action(tool="fly\naway"),
+        outcome=Outcome(ok=False, message="there is no tool 'fly'"),
+        # Longer than it can have been: the machine's clock was set back.
+        timings=Timings(reply_s=3600, act_s=3600),
+    ),
+    Step(index=2, url="https://shop.test/", title="", outcome=Outcome(ok=False, message="not readable")),
+)
+
+
 async def an_assessment(tracing: Tracing, *, system: str = "secret prompt") -> None:
     """Two tasks at once, as an assessment emits them; the second is aborted once."""
     model = tracing.model(Scripted())
@@ -105,10 +111,11 @@ async def an_assessment(tracing: Tracing, *, system: str = "secret prompt") -> N
             sink(TaskStarted(task_id=task_id, attempt=1, max_steps=5))
             sink(TaskRetried(task_id=task_id, attempt=1, cause="the browser is gone"))
         sink(TaskStarted(task_id=task_id, attempt=2, max_steps=5))
-        for number in (1, 2):
+        for number, step in enumerate(STEPS, 1):
             await asyncio.sleep(0)
-            sink(StepDone(task_id=task_id, step=number, max_steps=5, action="<Go button> -> CLICK"))
-        sink(TaskJudging(task_id=task_id, steps=2))
+            line = step.outcome.line if step.outcome else None
+            sink(StepDone(task_id=task_id, step=number, max_steps=5, action=line or "no action", recorded=step))
+        sink(TaskJudging(task_id=task_id, steps=3))
         try:
             # As the cache does it: the call is made in an asyncio task of its own.
             await asyncio.create_task(model.complete(ModelRequest(system=system, parts=("secret part",), seed=7)))
@@ -116,7 +123,7 @@ async def an_assessment(tracing: Tracing, *, system: str = "secret prompt") -> N
             outcome = "unscored"
         else:
             outcome = "success"
-        sink(TaskDone(task_id=task_id, outcome=outcome, steps=2, reason="all met"))
+        sink(TaskDone(task_id=task_id, outcome=outcome, steps=3, reason="all met"))
 
     with tracing.watch("r1", "white_agent") as sink:
         sink(RunStarted(run_id="r1", total=2))
@@ -124,40 +131,76 @@ async def an_assessment(tracing: Tracing, *, system: str = "secret prompt") -> N
             for name in ("t1", "t2"):
                 group.create_task(task(sink, name))
         sink(RunDone(successes=2, scored=2, total=2))
-    await asyncio.to_thread(tracing.close)
 
 
-async def test_a_run_is_one_tree_of_spans() -> None:
-    async with collecting() as (tracing, got):
-        await an_assessment(tracing)
-    root = got.one("assessment")
-    episodes = got.named("invoke_agent white_agent")
-    assert len({span.trace_id for span in got.spans}) == 1
-    assert root.parent_span_id == b""
-    assert [span.parent_span_id for span in episodes] == [root.span_id] * 3
-    judged = {span.parent_span_id for span in got.named("judge")}
-    assert judged < {span.span_id for span in episodes}
-    calls = got.named("chat gemini-3-flash-preview")
-    assert {span.parent_span_id for span in calls} == {span.span_id for span in got.named("judge")}
+async def test_a_run_is_one_tree_of_spans(got: Collected) -> None:
+    await an_assessment(got.tracing)
+    (root,) = got.named("assessment")
+    attempts = [*got.named("attempt t1"), *got.named("attempt t2")]
+    assert len({span.context.trace_id for span in got.spans if span.context}) == 1
+    assert root.parent is None
+    assert sorted(map(id_of, got.below(root))) == sorted(map(id_of, attempts))
+    played = [[span.name for span in got.below(attempt)] for attempt in attempts]
+    assert sorted(played) == [[], ["step", "step", "step", "judge"], ["step", "step", "step", "judge"]]
+    for judging in got.named("judge"):
+        assert [span.name for span in got.below(judging)] == ["chat gemini-3-flash-preview"]
 
 
-async def test_steps_follow_each_other_inside_their_episode() -> None:
-    async with collecting() as (tracing, got):
-        await an_assessment(tracing)
-    for episode in got.named("invoke_agent white_agent"):
-        steps = [span for span in got.named("step") if span.parent_span_id == episode.span_id]
-        if steps:
-            first, second = steps
-            assert episode.start_time_unix_nano == first.start_time_unix_nano <= first.end_time_unix_nano
-            assert first.end_time_unix_nano == second.start_time_unix_nano <= episode.end_time_unix_nano
-            assert attributes(first) == {"wabe.step": 1, "wabe.action": "<Go button> -> CLICK"}
+async def test_steps_follow_each_other_inside_their_attempt(got: Collected) -> None:
+    await an_assessment(got.tracing)
+    (attempt,) = got.named("attempt t1")
+    first, second, third = (span for span in got.below(attempt) if span.name == "step")
+    assert attempt.start_time == first.start_time
+    times = (first.start_time, first.end_time, second.end_time, third.end_time, attempt.end_time)
+    assert list(times) == sorted(times, key=lambda time: time or 0)
+    assert (first.end_time, second.end_time) == (second.start_time, third.start_time)
+    assert attributes(first) == {"wabe.step": 1, "wabe.action": "<Go button> -> CLICK"}
 
 
-async def test_a_model_call_has_the_conventions_attributes() -> None:
-    async with collecting() as (tracing, got):
-        await an_assessment(tracing)
+async def test_a_step_has_the_participants_turn_and_the_tool_that_it_called(got: Collected) -> None:
+    await an_assessment(got.tracing)
+    (attempt,) = got.named("attempt t1")
+    clicked, failed, unreadable = (got.below(step) for step in got.below(attempt) if step.name == "step")
+    turn, tool = clicked
+    assert (turn.name, turn.kind, attributes(turn)) == (
+        "invoke_agent white_agent",
+        SpanKind.CLIENT,
+        {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.provider.name": "a2a",
+            "gen_ai.agent.name": "white_agent",
+        },
+    )
+    assert (tool.name, tool.status.status_code, attributes(tool)) == (
+        "execute_tool browser_click",
+        StatusCode.UNSET,
+        {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "browser_click",
+            "gen_ai.tool.type": "function",
+        },
+    )
+    assert (turn.end_time or 0) - (turn.start_time or 0) == 2000
+    assert (tool.end_time or 0) - (tool.start_time or 0) == 1000
+    assert turn.end_time == tool.start_time
+    assert [(span.name, span.status.description) for span in failed] == [
+        ("invoke_agent white_agent", None),
+        ("execute_tool fly away", "there is no tool 'fly'"),
+    ]
+    assert attributes(failed[1])["error.type"] == "tool_error"
+    assert [span.name for span in unreadable] == ["invoke_agent white_agent"]
+
+
+async def test_a_turn_never_begins_before_its_step(got: Collected) -> None:
+    await an_assessment(got.tracing)
+    for step in got.named("step"):
+        assert all((step.start_time or 0) <= (span.start_time or 0) for span in got.below(step))
+
+
+async def test_a_model_call_has_the_conventions_attributes(got: Collected) -> None:
+    await an_assessment(got.tracing)
     call = got.named("chat gemini-3-flash-preview")[0]
-    assert call.kind == 3  # client
+    assert call.kind == SpanKind.CLIENT
     assert attributes(call) == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "gcp.gemini",
@@ -165,7 +208,7 @@ async def test_a_model_call_has_the_conventions_attributes() -> None:
         "gen_ai.request.temperature": 0.0,
         "gen_ai.request.seed": 7,
         "gen_ai.response.model": "gemini-3-flash-preview-001",
-        "gen_ai.response.finish_reasons": ["stop"],
+        "gen_ai.response.finish_reasons": ("stop",),
         "gen_ai.usage.input_tokens": 100,
         "gen_ai.usage.output_tokens": 20,
         "gen_ai.usage.cache_read.input_tokens": 40,
@@ -174,39 +217,77 @@ async def test_a_model_call_has_the_conventions_attributes() -> None:
     }
 
 
-async def test_the_outcome_of_an_episode_is_an_evaluation_result() -> None:
-    async with collecting() as (tracing, got):
-        await an_assessment(tracing)
+async def test_no_attribute_is_named_like_the_conventions_without_being_in_them(got: Collected) -> None:
+    await an_assessment(got.tracing)
+    known = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)}
+    used = {name for span in got.spans for holder in (span, *span.events) for name in attributes(holder)}
+    assert {name for name in used if not name.startswith("wabe.")} - known == {"error.type"}
+
+
+async def test_the_outcome_of_an_attempt_is_an_evaluation_result(got: Collected) -> None:
+    await an_assessment(got.tracing)
     results = [
-        (attributes(span)["wabe.attempt"], attributes(event)["gen_ai.evaluation.score.label"], span.status.code)
-        for span in got.named("invoke_agent white_agent")
+        (attributes(span)["wabe.attempt"], attributes(event)["gen_ai.evaluation.score.label"], span.status.status_code)
+        for span in got.spans
         for event in span.events
     ]
-    assert sorted(results) == [(1, "aborted", 2), (2, "success", 0), (2, "success", 0)]
+    assert sorted(results, key=str) == [
+        (1, "aborted", StatusCode.ERROR),
+        (2, "success", StatusCode.UNSET),
+        (2, "success", StatusCode.UNSET),
+    ]
 
 
-async def test_a_failed_model_call_names_its_error() -> None:
-    async with collecting() as (tracing, got):
-        await an_assessment(tracing, system="fail")
+async def test_a_failed_model_call_names_its_error(got: Collected) -> None:
+    await an_assessment(got.tracing, system="fail")
     call = got.named("chat gemini-3-flash-preview")[0]
     assert attributes(call)["error.type"] == "ModelUnavailable"
-    assert (call.status.code, call.status.message) == (2, "no answer")
+    assert (call.status.status_code, call.status.description) == (StatusCode.ERROR, "no answer")
 
 
-async def test_prompts_and_replies_are_not_sent() -> None:
-    async with collecting() as (tracing, got):
+async def test_prompts_replies_and_parameters_are_not_sent(got: Collected) -> None:
+    await an_assessment(got.tracing)
+    assert "secret" not in "".join(span.to_json() for span in got.spans)
+
+
+async def test_a_run_that_was_stopped_is_sent_as_far_as_it_got(got: Collected) -> None:
+    with got.tracing.watch("r1") as sink:
+        sink(RunStarted(run_id="r1", total=1))
+        sink(TaskStarted(task_id="t1", attempt=1, max_steps=5))
+    assert {span.name: span.status.status_code for span in got.spans} == {
+        "assessment": StatusCode.ERROR,
+        "attempt t1": StatusCode.ERROR,
+    }
+
+
+async def test_a_collector_gets_every_span_over_otlp() -> None:
+    names: list[str] = []
+    services: set[str] = set()
+
+    async def take(request: Request) -> Response:
+        body = await request.body()
+        body = gzip.decompress(body) if request.headers.get("content-encoding") == "gzip" else body
+        for group in proto.ExportTraceServiceRequest.FromString(body).resource_spans:
+            services.update(item.value.string_value for item in group.resource.attributes if item.key == "service.name")
+            names.extend(span.name for scope in group.scope_spans for span in scope.spans)
+        return Response(proto.ExportTraceServiceResponse().SerializeToString(), media_type="application/x-protobuf")
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        app = Starlette(routes=[Route("/v1/traces", take, methods=["POST"])])
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+        job = asyncio.create_task(server.serve(sockets=[listener]))
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        tracing = open_tracing(Settings.from_environ({"OTEL_EXPORTER_OTLP_ENDPOINT": address}), version="9.9")
         await an_assessment(tracing)
-    assert b"secret" not in b"".join(span.SerializeToString() for span in got.spans)
-    assert got.services == {"wabe-judge"}
-
-
-async def test_a_run_that_was_stopped_is_sent_as_far_as_it_got() -> None:
-    async with collecting() as (tracing, got):
-        with tracing.watch("r1") as sink:
-            sink(RunStarted(run_id="r1", total=1))
-            sink(TaskStarted(task_id="t1", attempt=1, max_steps=5))
         await asyncio.to_thread(tracing.close)
-    assert {span.name: span.status.code for span in got.spans} == {"assessment": 2, "invoke_agent": 2}
+        server.should_exit = True
+        await job
+    here = Collected()
+    await an_assessment(here.tracing)
+    assert sorted(names) == sorted(span.name for span in here.spans)
+    assert services == {"wabe-judge"}
 
 
 @pytest.mark.parametrize(
@@ -224,4 +305,4 @@ def test_a_missing_extra_is_a_warning_and_tracing_is_off(
     monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace", None)
     settings = Settings.from_environ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
     assert open_tracing(settings, version="9.9").provider is None
-    assert ".[otel]" in caplog.text
+    assert "wabe[otel]" in caplog.text

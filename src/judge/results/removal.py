@@ -1,0 +1,81 @@
+"""Deletes runs: only whole ones, only inside the output folder, none that a process is working on."""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from judge.store import RUN_ID, RunStore, link_latest, runs_in
+from shared.errors import ConfigError
+from shared.text import excerpt
+
+_DOOMED = ".removed-"
+
+
+def removable(output_dir: Path, run_id: str) -> RunStore:
+    """The run of that id, which may be unfinished or damaged.
+
+    Raises `ConfigError` if there is none, if it is in progress, or if its folder is really somewhere else.
+    """
+    # Neither a shard nor a path: deleting one shard would break the run.
+    if not RUN_ID.fullmatch(run_id) or "/" in run_id or not os.path.lexists(output_dir / "runs" / run_id):
+        raise ConfigError(f"no run {excerpt(run_id)} under {output_dir / 'runs'}", remedy="`wabe runs` lists their ids")
+    store = RunStore(output_dir, run_id)
+    if Path(os.path.realpath(store.folder)) != Path(os.path.realpath(output_dir), "runs", run_id):
+        raise ConfigError(f"{store.folder} is or lies behind a link", remedy="delete it where it really is")
+    if not store.folder.is_dir():
+        raise ConfigError(f"{store.folder} is not a folder", remedy="delete it yourself")
+    if store.is_in_progress:
+        raise ConfigError(f"run {run_id} is in progress", remedy="wait until it ends, or stop it")
+    return store
+
+
+def size_of(folder: Path) -> int:
+    """The bytes of all files below the folder; links are not followed, and hard links count once."""
+    sizes: dict[tuple[int, int], int] = {}
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            # A file may vanish meanwhile.
+            with contextlib.suppress(OSError):
+                found = Path(parent, name).lstat()
+                sizes[found.st_dev, found.st_ino] = found.st_size
+    return sum(sizes.values())
+
+
+def remove(store: RunStore) -> int:
+    """Delete the run's folder with its shards. Returns the bytes freed; raises `ConfigError` if it is in progress.
+
+    The folder gets another name first: whatever is interrupted then leaves no half of a run, and the next call deletes
+    the rest.
+    """
+    doomed = store.folder.with_name(f"{_DOOMED}{store.run_id}-{os.getpid()}")
+    with contextlib.ExitStack() as locks:
+        for part in (store, *(RunStore(store.output_dir, f"{store.run_id}/shards/{name}") for name in _shards(store))):
+            locks.enter_context(part.held("runner"))
+            locks.enter_context(part.held("judge"))
+        freed = size_of(store.folder)
+        store.folder.rename(doomed)
+    shutil.rmtree(doomed)
+    for left in store.folder.parent.glob(f"{_DOOMED}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    _link_newest(store.output_dir)
+    return freed
+
+
+def _shards(store: RunStore) -> list[str]:
+    folder = store.folder / "shards"
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+    return [name for name in names if RUN_ID.fullmatch(f"{store.run_id}/shards/{name}")]
+
+
+def _link_newest(output_dir: Path) -> None:
+    """Let `<output_dir>/results` lead to the newest run that is left, if it led to a deleted one."""
+    link = output_dir / "results"
+    if not link.is_symlink() or link.exists():
+        return
+    link.unlink()
+    left = [store for store in runs_in(output_dir) if store.results.is_dir()]
+    if left:
+        link_latest(output_dir, left[-1].results)

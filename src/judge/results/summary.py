@@ -1,0 +1,40 @@
+"""A run as a page of Markdown, such as a job's summary on a continuous integration service."""
+
+from collections.abc import Sequence
+
+from judge.results.identity import player
+from judge.results.submission import counts_of, incomplete_note, rate_text
+from judge.results.tables import AttemptRow
+from shared.text import one_line, without_surrogates
+
+_ORDER = ("failure", "aborted", "unscored", "success")
+_MAX_WHY_CHARS = 200
+# A service refuses a summary of more than a megabyte.
+_MAX_ROWS = 1000
+
+
+def markdown(rows: Sequence[AttemptRow]) -> str:
+    """Who played what, the success rate, and a table of the attempts, those that did not succeed first."""
+    counts = counts_of({"verdict": row.verdict, "stop_reason": row.stop_reason} for row in rows)
+    lines = ["### WABE: " + (_code(rows[0].scenario or rows[0].run_id) if rows else "no results"), ""]
+    if rows:
+        first = rows[0]
+        known = {"name": first.name, "card_name": first.agent, "card_version": first.agent_version}
+        lines += [f"Participant: {_code(player({**known, 'model': first.model}, first.participant))}", ""]
+    note = incomplete_note(counts)
+    of_all = f"of all tasks: {counts['success_rate_of_all']} %"
+    lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
+    lines += ["| verdict | task | level | steps | seconds | why |", "|---|---|---|--:|--:|---|"]
+    for row in sorted(rows, key=lambda row: _ORDER.index(row.verdict))[:_MAX_ROWS]:
+        why = "" if row.verdict == "success" else _code(row.reason or row.stop_reason)
+        cells = (row.verdict, _code(row.task_id), row.level or "", row.steps, f"{row.duration_s:.1f}", why)
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    lines += [f"\n… {len(rows) - _MAX_ROWS} more"] if len(rows) > _MAX_ROWS else []
+    return "\n".join(lines) + "\n"
+
+
+def _code(text: str) -> str:
+    """The text as a code span: no link, image, mention or HTML of a participant or a page takes effect."""
+    # An escaped bar would not do: behind a backslash of the text it ends the cell.
+    shown = one_line(without_surrogates(text), _MAX_WHY_CHARS).replace("`", "'").replace("|", "¦")
+    return f"`{shown}`" if shown else ""

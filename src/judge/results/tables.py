@@ -1,0 +1,248 @@
+"""A run as a table of attempts, for CSV, Parquet and Python; docs/export.md describes its columns."""
+
+import csv
+import io
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from judge.results.folders import FoundTask
+from judge.results.identity import identity_in
+from judge.results.run_record import judge_id_of
+from judge.results.submission import decided_by
+from judge.store import RunStore, TaskStore
+from judge.trajectory.files import read_result
+from judge.trajectory.record import Attempt
+from shared.errors import ConfigError, TrajectoryError
+from shared.models import JudgeInfo, Record
+from shared.text import show_hidden, without_surrogates
+
+# A spreadsheet takes a cell that begins with one of these for a formula. An apostrophe before it is the usual defence.
+_FORMULA_STARTS = tuple("=+-@＝＋－＠")
+_SQL_TYPES: Mapping[type, str] = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
+
+
+class AttemptRow(Record):
+    """The attempt that counts for one task in one epoch. The order of the columns is part of the format."""
+
+    run_id: str
+    task_id: str
+    epoch: int
+    attempt: int
+    website: str
+    level: str | None
+    reference_length: int | None
+    task: str
+    verdict: str
+    success: bool | None
+    decided_by: str
+    reason: str | None
+    failed_check: str | None
+    stop_reason: str
+    error: str | None
+    blame: str | None
+    flags: str
+    steps: int
+    max_steps: int
+    answer: str | None
+    started_at: str
+    ended_at: str
+    duration_s: float
+    observe_s: float
+    reply_s: float
+    act_s: float
+    judge_s: float | None
+    judge_method: str | None
+    judge_model: str | None
+    judge_calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    participant: str
+    name: str | None
+    agent: str | None
+    agent_version: str | None
+    model: str | None
+    agentbeats_id: str | None
+    scenario: str | None
+    revision: str | None
+    trajectory_sha256: str | None
+
+
+class CheckRow(Record):
+    """One check of an attempt; `passed` is `None` where it could not be decided, `step` is where it first passed."""
+
+    task_id: str
+    epoch: int
+    number: int
+    check: str
+    description: str
+    passed: bool | None
+    expected: str
+    found: str
+    step: int | None
+
+
+class Tabled(NamedTuple):
+    """An attempt with its row and its checks, in the order of the task's declaration."""
+
+    row: AttemptRow
+    checks: tuple[CheckRow, ...]
+    attempt: Attempt
+
+
+class Unreadable(NamedTuple):
+    """A task whose record is damaged, and what is wrong with it."""
+
+    task_id: str
+    reason: str
+
+
+def attempts_of(store: RunStore) -> Iterator[tuple[int, TaskStore]]:
+    """Every task's folder with its epoch, from 1."""
+    for task in store.tasks():
+        yield 1, task
+
+
+def table_of(store: RunStore) -> Iterator[Tabled | Unreadable]:
+    """The attempts of a run, or of a folder that another tool recorded. Tasks that have not ended are left out."""
+    record = store.read_run() or {}
+    for epoch, task in attempts_of(store):
+        if not isinstance(task, FoundTask) and not (task.folder / "result.json").exists():
+            continue
+        try:
+            yield _tabled(store.run_id, record, epoch, task)
+        except TrajectoryError as error:
+            yield Unreadable(task.name, error.message)
+
+
+def _tabled(run_id: str, record: Mapping[str, Any], epoch: int, task: TaskStore) -> Tabled:
+    if isinstance(task, FoundTask):
+        attempt, sha256, judge_id = task.attempt(), None, task.judge_id or ""
+    else:
+        result = read_result(task.folder)
+        attempt = Attempt.from_json(result, source=str(task.folder / "result.json"))
+        sha256, judge_id = result.get("trajectory_sha256"), judge_id_of(record, task.name)
+    checks = tuple(_checks(task, attempt, sha256, judge_id, epoch))
+    verdict, usage, played = attempt.verdict, attempt.token_usage, attempt.task
+    judge: JudgeInfo | None = verdict.judge if verdict else None
+    timings = [step.timings for step in attempt.steps]
+    identity = identity_in(record)
+    row = AttemptRow(
+        run_id=run_id,
+        task_id=played.task_id,
+        epoch=epoch,
+        attempt=attempt.number,
+        website=played.website,
+        level=played.level,
+        reference_length=played.reference_length,
+        task=played.task,
+        verdict=attempt.outcome,
+        success={"success": True, "failure": False}.get(attempt.outcome),
+        decided_by=decided_by(attempt, judge_id or None),
+        reason=verdict.reason if verdict else attempt.cause,
+        failed_check="; ".join(each.description for each in checks if each.passed is False) or None,
+        stop_reason=attempt.stop_reason,
+        error=attempt.error,
+        blame=attempt.blame,
+        flags=" ".join(attempt.flags),
+        steps=attempt.steps_taken,
+        max_steps=attempt.max_steps,
+        answer=attempt.final_answer,
+        started_at=_time(attempt.started_at),
+        ended_at=_time(attempt.ended_at),
+        duration_s=round(attempt.ended_at - attempt.started_at, 3),
+        observe_s=round(sum(each.observe_s for each in timings), 3),
+        reply_s=round(sum(each.reply_s for each in timings), 3),
+        act_s=round(sum(each.act_s for each in timings), 3),
+        judge_s=attempt.judge_s,
+        judge_method=judge.method if judge else None,
+        judge_model=judge.model if judge else None,
+        judge_calls=usage.calls,
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        cached_tokens=usage.cached,
+        reasoning_tokens=usage.reasoning,
+        cost_usd=attempt.cost_usd,
+        participant=str(next(iter(record.get("participants") or ()), "")),
+        name=identity["name"],
+        agent=identity["card_name"],
+        agent_version=identity["card_version"],
+        model=identity["model"],
+        agentbeats_id=identity["agentbeats_id"],
+        scenario=identity["scenario"],
+        revision=identity["revision"],
+        trajectory_sha256=sha256,
+    )
+    return Tabled(row, checks, attempt)
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _checks(task: TaskStore, attempt: Attempt, sha256: str | None, judge_id: str, epoch: int) -> Iterator[CheckRow]:
+    """The results of the checks, if they decided the attempt; only the verdict's own file has them."""
+    verdict = task.read_verdict(judge_id)
+    # A verdict on another trajectory says nothing about this one.
+    if verdict is None or attempt.verdict is None or (sha256 and verdict.trajectory_sha256 != sha256):
+        return
+    found = verdict.evidence.get("checks")
+    for number, each in enumerate(found if isinstance(found, list) else (), 1):
+        if isinstance(each, Mapping):
+            passed, step = each.get("passed"), each.get("step")
+            yield CheckRow(
+                task_id=attempt.task.task_id,
+                epoch=epoch,
+                number=number,
+                **{key: str(each.get(key, "")) for key in ("check", "description", "expected", "found")},
+                passed=passed if isinstance(passed, bool) else None,
+                step=step if isinstance(step, int) else None,
+            )
+
+
+def csv_of(rows: Iterable[AttemptRow]) -> str:
+    """The rows as CSV with a line of column names. No cell is a formula to a spreadsheet."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(AttemptRow.model_fields)
+    writer.writerows((_cell(value) for _, value in row) for row in rows)
+    return stream.getvalue()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return value
+    text = show_hidden(value)
+    return f"'{text}" if text.lstrip().startswith(_FORMULA_STARTS) else text
+
+
+def parquet_of(rows: Iterable[AttemptRow]) -> bytes:
+    """The rows as a Parquet file. Raises `ConfigError` when DuckDB is not installed."""
+    try:
+        # Late: an optional package, and slow to import.
+        import duckdb
+    except ImportError:
+        raise ConfigError(
+            "--format parquet needs DuckDB, which is not installed", remedy='pip install "wabe[leaderboard]"'
+        ) from None
+    columns = ", ".join(f"{name} {_sql_type(field.annotation)}" for name, field in AttemptRow.model_fields.items())
+    marks = ", ".join("?" * len(AttemptRow.model_fields))
+    values = [[without_surrogates(value) if isinstance(value, str) else value for _, value in row] for row in rows]
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect(":memory:") as connection:
+        path = Path(folder, "attempts.parquet")
+        connection.execute(f"CREATE TABLE attempts ({columns})")
+        if values:
+            connection.executemany(f"INSERT INTO attempts VALUES ({marks})", values)
+        connection.execute("COPY attempts TO '{}' (FORMAT parquet)".format(str(path).replace("'", "''")))
+        return path.read_bytes()
+
+
+def _sql_type(annotation: Any) -> str:
+    return _SQL_TYPES[(get_args(annotation) or (annotation,))[0]]

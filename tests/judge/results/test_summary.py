@@ -1,0 +1,37 @@
+"""A run as a page of Markdown."""
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.results import a_finished_run, a_result, a_row, a_verdict
+from judge.results.summary import markdown
+from judge.results.tables import AttemptRow, Tabled, table_of
+
+
+def rows_of(folder: Path, reason: str = "because") -> list[AttemptRow]:
+    results = (
+        a_result("good"),
+        a_result("bad", verdict=a_verdict("failure", reason=reason)),
+        a_result("lost", "environment_fault", error="the browser is gone", blame="browser"),
+    )
+    return [each.row for each in table_of(a_finished_run(folder, *results)) if isinstance(each, Tabled)]
+
+
+def test_what_did_not_succeed_comes_first_with_its_reason(tmp_path: Path) -> None:
+    lines = markdown(rows_of(tmp_path)).splitlines()
+    assert "**success rate 50.0 %, 1 of 2 scored tasks**; of all tasks: 33.3 %" in "\n".join(lines)
+    assert lines[-3:] == [
+        "| failure | `bad` | easy | 2 | 10.2 | `because` |",
+        "| aborted | `lost` | easy | 2 | 10.2 | `browser: the browser is gone` |",
+        "| success | `good` | easy | 2 | 10.2 |  |",
+    ]
+
+
+@given(reason=st.text(st.characters()) | st.sampled_from(["`</td> <img src=x>`", "a | b", "![x](http://x/)", "\\|"]))
+def test_no_text_of_a_page_leaves_its_cell(reason: str) -> None:
+    row = a_row(verdict="failure", success=False, reason=reason)
+    line = markdown([row]).encode().decode().splitlines()[-1]
+    assert line.count("`") in (2, 4)
+    assert line.count("|") == 7

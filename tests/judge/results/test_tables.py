@@ -1,0 +1,176 @@
+"""A run as a table: its rows, and what a spreadsheet or another reader makes of them."""
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.paths import ROOT
+from helpers.results import JUDGE, a_finished_run, a_result, a_row, a_step, a_verdict, write_attempt, write_verdict_on
+from judge.results.identity import record_card
+from judge.results.tables import AttemptRow, Tabled, Unreadable, csv_of, parquet_of, table_of
+from judge.store import RunStore
+from shared.errors import ConfigError
+from shared.models import Timings, TokenUsage
+
+
+def assertion(description: str, passed: bool | None) -> dict[str, Any]:
+    return {"check": "page", "description": description, "passed": passed, "expected": "/", "found": "/x", "step": 0}
+
+
+def one(store: RunStore) -> Tabled:
+    (found,) = table_of(store)
+    assert isinstance(found, Tabled)
+    return found
+
+
+def test_a_row_has_the_attempt_its_verdict_and_who_played(tmp_path: Path) -> None:
+    steps = (a_step(0, timings=Timings(observe_s=0.5, reply_s=2, act_s=0.25)), a_step(1, line="<page> -> FINISH"))
+    usage = TokenUsage(calls=2, input=100, output=10, cached=40, reasoning=5)
+    store = a_finished_run(
+        tmp_path, a_result("t1", steps=steps, final_answer="80", verdict=a_verdict("failure", token_usage=usage))
+    )
+    record_card(store, "my agent", "1.2")
+    row = one(store).row.model_dump()
+    expected = {
+        "run_id": "run-1",
+        "task_id": "t1",
+        "epoch": 1,
+        "attempt": 1,
+        "level": "easy",
+        "verdict": "failure",
+        "success": False,
+        "decided_by": "judge",
+        "reason": "because",
+        "failed_check": None,
+        "stop_reason": "finished",
+        "steps": 2,
+        "max_steps": 15,
+        "answer": "80",
+        "started_at": "2023-11-14T22:13:20.250000+00:00",
+        "duration_s": 10.25,
+        "observe_s": 0.5,
+        "reply_s": 2.0,
+        "act_s": 0.25,
+        "judge_method": "webjudge",
+        "judge_model": "offline",
+        "judge_calls": 2,
+        "input_tokens": 100,
+        "output_tokens": 10,
+        "cached_tokens": 40,
+        "reasoning_tokens": 5,
+        "cost_usd": 0.25,
+        "participant": "white_agent",
+        "agent": "my agent",
+        "agent_version": "1.2",
+    }
+    assert {key: row[key] for key in expected} == expected
+
+
+def test_the_checks_that_failed_are_named(tmp_path: Path) -> None:
+    store = RunStore(tmp_path, "r1")
+    verdict = a_verdict(
+        "failure",
+        judge=JUDGE.model_copy(update={"method": "checks"}),
+        evidence={"checks": [assertion("the cart", False), assertion("the page", True), assertion("the sum", False)]},
+    )
+    write_attempt(store.task("t1"), a_result("t1", verdict=verdict))
+    store.write_run({"judge_id": "webjudge-1", "judge_ids": {"t1": "checks-1"}})
+    write_verdict_on(store.task("t1"), "checks-1", verdict)
+    found = one(store)
+    assert found.row.failed_check == "the cart; the sum"
+    assert [(each.number, each.description, each.passed) for each in found.checks] == [
+        (1, "the cart", False),
+        (2, "the page", True),
+        (3, "the sum", False),
+    ]
+
+
+def test_checks_of_another_trajectory_are_not_this_ones(tmp_path: Path) -> None:
+    verdict = a_verdict("failure", evidence={"checks": [assertion("the cart", False)]}, trajectory_sha256="00")
+    store = a_finished_run(tmp_path, a_result("t1"))
+    store.task("t1").write_verdict("webjudge-1", verdict)
+    assert one(store).checks == ()
+
+
+@pytest.mark.parametrize("checks", [None, 3, "x", [1], [{}], [{"passed": "yes", "step": "1"}]])
+def test_damaged_evidence_never_passes(tmp_path: Path, checks: Any) -> None:
+    verdict = a_verdict("failure", evidence={"checks": checks})
+    store = a_finished_run(tmp_path, a_result("t1", verdict=verdict))
+    assert {each.passed for each in one(store).checks} <= {None}
+
+
+def test_a_task_under_way_has_no_row_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result("t1"), a_result("t2"), a_result("t3"))
+    (store.task("t1").folder / "result.json").unlink()
+    (store.task("t2").folder / "result.json").write_text("{")
+    damaged, good = table_of(store)
+    assert isinstance(damaged, Unreadable)
+    assert (damaged.task_id, isinstance(good, Tabled)) == ("t2", True)
+
+
+def test_csv_has_a_line_of_column_names_and_one_for_each_attempt() -> None:
+    text = csv_of([a_row(reason='two\nlines, "quoted"', level=None, success=None), a_row(success=False)])
+    first, second = csv.DictReader(io.StringIO(text))
+    assert list(first) == list(AttemptRow.model_fields)
+    assert (first["reason"], first["level"], first["success"]) == ('two\nlines, "quoted"', "", "")
+    assert (second["success"], second["duration_s"]) == ("false", "1.0")
+
+
+@given(start=st.sampled_from(["=", "+", "-", "@", "\t=", "\r=", "\n=", " =", "\u00a0@", "＝"]), rest=st.text())
+def test_no_cell_of_csv_is_a_formula(start: str, rest: str) -> None:
+    (row,) = csv.DictReader(io.StringIO(csv_of([a_row(answer=start + rest)])))
+    assert not row["answer"].lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠"))
+
+
+@given(text=st.text(st.characters()))
+def test_whatever_a_participant_says_csv_is_readable_utf_8(text: str) -> None:
+    (row,) = csv.DictReader(io.StringIO(csv_of([a_row(answer=text)]).encode().decode(), newline=""), strict=True)
+    assert len(row) == len(AttemptRow.model_fields)
+    assert None not in row
+
+
+def test_parquet_has_the_same_columns_with_their_types_and_the_exact_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    texts = ["=1+1", "\ud800", "nul \0", "two\nlines 😀", None]
+    path.write_bytes(parquet_of(a_row(answer=text, success=None) for text in texts))
+    with duckdb.connect() as connection:
+        described = connection.execute(f"DESCRIBE SELECT * FROM '{path}'").fetchall()
+        found = connection.execute(f"SELECT answer, success FROM '{path}'").fetchall()
+    types = {name: kind for name, kind, *_ in described}
+    assert list(types) == list(AttemptRow.model_fields)
+    assert [types[name] for name in ("run_id", "epoch", "cost_usd", "success")] == [
+        "VARCHAR",
+        "BIGINT",
+        "DOUBLE",
+        "BOOLEAN",
+    ]
+    assert found == [(text, None) for text in ["=1+1", "\ufffd", "nul \0", "two\nlines 😀", None]]
+
+
+def test_an_empty_run_is_an_empty_parquet_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(parquet_of([]))
+    with duckdb.connect() as connection:
+        assert connection.execute(f"SELECT count(*) FROM '{path}'").fetchall() == [(0,)]
+
+
+def test_without_duckdb_parquet_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
+    with pytest.raises(ConfigError) as raised:
+        parquet_of([])
+    assert "wabe[leaderboard]" in raised.value.remedy
+
+
+def test_every_column_is_documented_in_its_order() -> None:
+    text = (ROOT / "docs" / "export.md").read_text().partition("## Columns")[2].partition("\n## ")[0]
+    named = [
+        name for cell in re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
+    ]
+    assert named == list(AttemptRow.model_fields)

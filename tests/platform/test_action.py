@@ -1,0 +1,119 @@
+"""`action.yml`: valid by the schema of GitHub Actions, and its steps at work as the runner would execute them."""
+
+import json
+import re
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+import yaml
+
+from helpers.paths import ROOT
+from helpers.runner.commands import BIN, run_command
+
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
+SCRIPTS = [step for step in STEPS if "run" in step]
+SHELLCHECK = Path(sys.executable).with_name("shellcheck")
+
+
+def test_it_is_valid_by_the_schema_of_github() -> None:
+    schema = resources.files("check_jsonschema.builtin_schemas.vendor") / "github-actions.json"
+    jsonschema.Draft7Validator(json.loads(schema.read_text())).validate(ACTION)
+
+
+@pytest.mark.parametrize("step", SCRIPTS, ids=lambda step: step["name"])
+def test_shellcheck_finds_nothing_in_a_step(step: dict[str, Any]) -> None:
+    command = [SHELLCHECK, "--shell", step["shell"], "-"]
+    found = subprocess.run(command, input=step["run"], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (0, "")
+
+
+def test_no_input_becomes_part_of_a_script() -> None:
+    """The runner would paste it in, quotes and all: inputs come as variables."""
+    assert [step["name"] for step in SCRIPTS if "${{" in step["run"]] == []
+
+
+class Runner:
+    """What a runner gives to the steps of an action, and what they leave. Only scripts are run."""
+
+    def __init__(self, folder: Path, inputs: dict[str, str]) -> None:
+        self.folder = folder
+        defaults = {name: value.get("default", "") for name, value in ACTION["inputs"].items()}
+        self.values = {f"inputs.{name}": value for name, value in (defaults | inputs).items()}
+        self.values["steps.python.outputs.python-path"] = sys.executable
+        self.action = checked_out(folder / "action")
+        self.temp = folder / "runner"
+        self.temp.mkdir()
+
+    @property
+    def summary(self) -> str:
+        return (self.folder / "summary").read_text()
+
+    def run(self, step: dict[str, Any]) -> int:
+        script = self.folder / "step.sh"
+        script.write_text(step["run"])
+        written = self.folder / "output"
+        written.write_text("")
+        environ = {
+            "GITHUB_ACTION_PATH": str(self.action),
+            "GITHUB_OUTPUT": str(written),
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary"),
+            "RUNNER_TEMP": str(self.temp),
+            **{name: self._resolved(text) for name, text in step.get("env", {}).items()},
+        }
+        # As the runner's documentation gives it for `shell: bash`.
+        command = ("bash", "--noprofile", "--norc", "-eo", "pipefail", script)
+        ended = run_command(self.folder / "tmp", *command, env=environ)
+        for line in written.read_text().splitlines():
+            name, _, value = line.partition("=")
+            self.values[f"steps.{step['id']}.outputs.{name}"] = value
+        assert ended.left_processes == {}
+        return ended.code
+
+    def _resolved(self, text: str) -> str:
+        return re.sub(r"\$\{\{ (.+?) \}\}", lambda found: self.values[found[1]], text)
+
+
+def checked_out(folder: Path) -> Path:
+    """The action's checkout with an environment that is set up already, but for its browser's download."""
+    folder.mkdir()
+    for path in ROOT.iterdir():
+        if path.name != ".venv":
+            (folder / path.name).symlink_to(path)
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "wabe").symlink_to(BIN / "wabe")
+    # The network's boundary: what would be downloaded is written down.
+    noted = f'echo "$@" >>"{folder.parent}/downloads"'
+    (programs / "python").write_text(
+        f'#!/bin/sh\ncase "$2" in playwright | pip) {noted} ;; *) exec "{sys.executable}" "$@" ;; esac\n'
+    )
+    (programs / "python").chmod(0o755)
+    made_from = b"".join((ROOT / name).read_bytes() for name in ("requirements.lock",) * 2 + ("pyproject.toml",))
+    stamp = subprocess.run(["cksum"], input=made_from, capture_output=True, check=True).stdout
+    (folder / ".venv" / "wabe-lock").write_bytes(stamp.replace(b" ", b""))
+    return folder
+
+
+@pytest.mark.e2e
+def test_its_steps_run_a_scenario_and_write_the_summary(tmp_path: Path) -> None:
+    runner = Runner(tmp_path, {"scenario": "demo", "args": '--task red_rugs --name "my agent"', "fail-under": "50"})
+    install, chromium, run, summary = SCRIPTS
+    assert runner.run(install) == 0
+    assert runner.run(chromium) == 0
+    assert (tmp_path / "downloads").read_text() == "-m playwright install --with-deps --only-shell chromium\n"
+    # That task's script is wrong on purpose.
+    assert runner.run(run) == 1
+    assert runner.run(summary) == 0
+    folder = Path(runner.values["steps.run.outputs.folder"])
+    assert folder.parent == runner.temp
+    assert ElementTree.parse(folder / "junit.xml").getroot()[0].get("failures") == "1"
+    assert json.loads((folder / "results.json").read_text())["results"][0]["detail"]["total_tasks"] == 1
+    assert runner.summary.startswith("### WABE: `demo/scenario.toml`\n\nParticipant: `my agent: ")
+    assert "| failure | `red_rugs` |" in runner.summary
