@@ -1,5 +1,6 @@
 """A website on loopback, a place for a browser's files, and a look at what a browser left behind."""
 
+import os
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -115,7 +116,11 @@ def left_behind(place: Path, kept: Sequence[Path] = ()) -> list[str]:
 
     Without those of browsers whose folder is in `kept`.
     """
-    left = [str(path) for path in place.rglob("*") if not any(path.is_relative_to(folder) for folder in kept)]
+    left = []
+    # Unlike `Path.rglob`, it goes on when a browser that is just ending removes a folder.
+    for folder, folders, files in os.walk(place):
+        folders[:] = [name for name in folders if Path(folder, name) not in kept]
+        left += [str(Path(folder, name)) for name in (*folders, *files)]
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
