@@ -18,6 +18,7 @@ import imagesize  # type: ignore[import-untyped]
 
 from judge.report.evidence import VerdictView, verdict_view
 from judge.report.network import NetworkView, network_view
+from judge.results.categories import Finding, failure_categories
 from judge.results.folders import FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
@@ -78,6 +79,7 @@ class TaskRow:
     attempt: int = 1
     decided_by: str = ""
     differences: tuple[Difference, ...] = ()
+    categories: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -204,14 +206,14 @@ def read_task(store: TaskStore) -> TaskView:
         row = TaskRow(name, name, "", "unknown", "unknown", "unfinished", why, steps=len(steps))
         views = tuple(_step_view(store, step) for step in steps)
         return TaskView(row=row, steps=views, error=why, earlier_attempts=earlier_attempts)
-    verdicts, differences = _read_verdicts(store, result)
+    verdicts, differences, deciding = _read_verdicts(store, result)
     counted = next((verdict for verdict in verdicts if verdict.counts), None)
     scores = counted.scores if counted else ()
     shown = [step.index for step in result.steps if step.screenshot]
     # Only a record with one entry per screenshot says which score belongs to which.
     score_of = dict(zip(shown, scores, strict=True)) if len(shown) == len(scores) else {}
     return TaskView(
-        row=replace(_row(result, scores), differences=differences),
+        row=replace(_row(result, scores), differences=differences, categories=failure_categories(result, deciding)),
         steps=tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps),
         final_look=_step_view(store, result.final_look) if result.final_look else None,
         verdicts=verdicts,
@@ -291,12 +293,14 @@ def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
     )
 
 
-def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[tuple[VerdictView, ...], tuple[Difference, ...]]:
-    """The stored verdicts, the one that counts first, and where they differ from ground truth.
+def _read_verdicts(
+    store: TaskStore, result: Attempt
+) -> tuple[tuple[VerdictView, ...], tuple[Difference, ...], Verdict | None]:
+    """The stored verdicts, the one that counts first; where they differ from ground truth; the one that counts itself.
 
     Without its file, the one that counts comes from `result.json`.
     """
-    counted = result.verdict
+    counted = deciding = result.verdict
     known: dict[str, Verdict] = {}
     views: list[VerdictView] = []
     for path in sorted((store.folder / "verdicts").glob("*.json")):
@@ -310,13 +314,15 @@ def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[tuple[VerdictView
             verdict.reason,
             verdict.judge,
         )
-        views.append(verdict_view(judge_id, verdict, counts=is_same and not any(view.counts for view in views)))
+        counts = is_same and not any(view.counts for view in views)
+        views.append(verdict_view(judge_id, verdict, counts=counts))
+        deciding = verdict if counts else deciding
     if counted is not None and not any(view.counts for view in views):
         name = counted.judge.method if counted.judge else "no judge asked"
         views.append(replace(verdict_view(name, counted, counts=True), is_stored=False))
     settled = result.stop_reason not in JUDGED_ENDS
     differences = () if settled else differences_of(result.task.task_id, known)
-    return tuple(sorted(views, key=lambda view: not view.counts)), differences
+    return tuple(sorted(views, key=lambda view: not view.counts)), differences, deciding
 
 
 def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) -> StepView:
