@@ -73,11 +73,10 @@ def scaled_webp(data: bytes, max_width: int) -> bytes | None:
 
     out = io.BytesIO()
     try:
-        image = Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP"))
-        if image.width * image.height > _MAX_PIXELS:
+        opened = Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP"))
+        if opened.width * opened.height > _MAX_PIXELS:
             return None
-        if image.mode != "RGB":
-            image = image.convert("RGB")
+        image = opened.convert("RGB")
         image.thumbnail((max_width, image.height))
         image.save(out, format="WEBP", quality=_WEBP_QUALITY, method=_WEBP_EFFORT)
     # The bytes are foreign, and image decoders raise whatever they like.

@@ -3,9 +3,8 @@
 import os
 import shutil
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 
 from judge.report.data import TaskRow, TaskView, read_run, read_task
@@ -129,16 +128,17 @@ class _Run:
     def __init__(self, store: RunStore, out: Output, renderer: Renderer, folder: str = "") -> None:
         self._store, self._out, self._renderer, self._folder = store, out, renderer, folder
         self.view = read_run(store)
+        self._places = _neighbours(self.view.task_ids)
         self.rows: list[TaskRow] = []
         self._judged: list[dict[str, str]] = []
 
     def write_task(self, task_id: str) -> TaskView | None:
         """The page of a task with its images; `None` if the run does not have it."""
-        if task_id not in self._neighbours:
+        if task_id not in self._places:
             return None
         task = read_task(self._store.task(task_id))
         self._place_files(task)
-        before, after = self._neighbours[task_id]
+        before, after = self._places[task_id]
         self._out.page(f"{self._folder}tasks/{task_id}.html", self._renderer.task(task, before=before, after=after))
         self.rows.append(task.row)
         self._judged.append(task.judged)
@@ -153,11 +153,6 @@ class _Run:
         self._out.page(f"{self._folder}index.html", self._renderer.index(self.view, totals, self.rows, up=up))
         return totals
 
-    @cached_property
-    def _neighbours(self) -> dict[str, tuple[str, str]]:
-        ids = self.view.task_ids
-        return dict(zip(ids, zip(["", *ids], [*ids[1:], ""], strict=False), strict=True))
-
     def _place_files(self, task: TaskView) -> None:
         source = self._store.task(task.row.task_id).folder
         images = f"{self._folder}images/{task.row.task_id}"
@@ -166,6 +161,11 @@ class _Run:
                 self._out.image(f"{images}/{step.image}", source / step.record.screenshot)
         if task.network.file is not None:
             self._out.trace(f"{images}/{NETWORK_FILE}", task.network.file)
+
+
+def _neighbours(ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Each id with the one before and the one after it; `""` at the ends."""
+    return {name: (before, after) for name, before, after in zip(ids, ["", *ids], [*ids[1:], ""], strict=False)}
 
 
 def _write_run(store: RunStore, out: Output, renderer: Renderer) -> None:
@@ -178,10 +178,11 @@ def _write_run(store: RunStore, out: Output, renderer: Renderer) -> None:
 def _write_comparison(stores: list[RunStore], out: Output, renderer: Renderer) -> None:
     names = [chr(ord("a") + place) for place in range(len(stores))]
     runs = [_Run(store, out, renderer, f"{name}/") for store, name in zip(stores, names, strict=True)]
-    for task_id in dict.fromkeys(task_id for run in runs for task_id in run.view.task_ids):
+    task_ids = list(dict.fromkeys(task_id for run in runs for task_id in run.view.task_ids))
+    for task_id, (before, after) in _neighbours(task_ids).items():
         tasks = [run.write_task(task_id) for run in runs]
         compared = [(name, run.view, task) for name, run, task in zip(names, runs, tasks, strict=True)]
-        out.page(f"tasks/{task_id}.html", renderer.compared_task(compared))
+        out.page(f"tasks/{task_id}.html", renderer.compared_task(compared, before=before, after=after))
     totals = [run.write_index() for run in runs]
     comparisons = [compare(runs[0].rows, run.rows) for run in runs[1:]]
     views = [(run.view, each) for run, each in zip(runs, totals, strict=True)]

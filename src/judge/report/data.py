@@ -57,7 +57,10 @@ class Phases:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One line of the task table: small, so that the rows of a whole run fit in memory."""
+    """One line of the task table: small, so that the rows of a whole run fit in memory.
+
+    `image` is the last screenshot's file name in the task's image folder.
+    """
 
     task_id: str
     task: str
@@ -80,6 +83,7 @@ class TaskRow:
     decided_by: str = ""
     differences: tuple[Difference, ...] = ()
     categories: tuple[Finding, ...] = ()
+    image: str | None = None
 
 
 @dataclass(frozen=True)
@@ -212,9 +216,15 @@ def read_task(store: TaskStore) -> TaskView:
     shown = [step.index for step in result.steps if step.screenshot]
     # Only a record with one entry per screenshot says which score belongs to which.
     score_of = dict(zip(shown, scores, strict=True)) if len(shown) == len(scores) else {}
+    seen = tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps)
     return TaskView(
-        row=replace(_row(result, scores), differences=differences, categories=failure_categories(result, deciding)),
-        steps=tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps),
+        row=replace(
+            _row(result, scores),
+            differences=differences,
+            categories=failure_categories(result, deciding),
+            image=next((step.image for step in reversed(seen) if step.image), None),
+        ),
+        steps=seen,
         final_look=_step_view(store, result.final_look) if result.final_look else None,
         verdicts=verdicts,
         answer=result.final_answer,

@@ -81,6 +81,9 @@ class Renderer:
             first=FAILURES_FIRST,
             categories={name: categories[name] for name in (*CATEGORIES, "other") if categories[name]},
             levels=LEVELS,
+            # Columns that would say the same in every row.
+            has_sites=len(totals.by_site) > 1,
+            has_costs=totals.cost_usd != 0,
             model=record.get("judge_model") or "",
             state=record.get("state") or "",
             began=_moment(record.get("started_at")),
@@ -121,7 +124,9 @@ class Renderer:
             chart=rates_chart("run", "Which run succeeds more often?", rates),
         )
 
-    def compared_task(self, runs: Sequence[tuple[str, RunView, TaskView | None]]) -> str:
+    def compared_task(
+        self, runs: Sequence[tuple[str, RunView, TaskView | None]], *, before: str = "", after: str = ""
+    ) -> str:
         """The steps of one task in several runs side by side. `runs`: folder, run, and the task there if it has it."""
         tasks = [task for _, _, task in runs]
         steps = list(zip_longest(*(task.steps if task else () for task in tasks)))
@@ -131,7 +136,9 @@ class Renderer:
             runs=[{"folder": folder, "view": view, "task": task} for folder, view, task in runs],
             row=next(task.row for task in tasks if task),
             steps=steps,
-            parting=next((number for number, each in enumerate(lines, 1) if len(each) > 1), None),
+            before=before,
+            after=after,
+            differs_at=next((number for number, each in enumerate(lines, 1) if len(each) > 1), None),
         )
 
     def steps(self, **values: Any) -> str:
@@ -211,10 +218,10 @@ def usd(value: float | None) -> str:
 
 
 def _setup(record: dict[str, Any]) -> list[tuple[str, str]]:
-    """Everything in `run.json` except the configuration, which has its own list."""
+    """Everything in `run.json` except the configuration, which has its own list, and the request that repeats it."""
     facts = []
     for key, value in record.items():
-        if key in ("config", "task_ids", "schema_version") or value in (None, "", {}, []):
+        if key in ("config", "request", "task_ids", "schema_version") or value in (None, "", {}, []):
             continue
         text = ", ".join(f"{name} {item}" for name, item in _pairs(value)) if isinstance(value, dict) else str(value)
         facts.append((key.replace("_", " "), _moment(value) or text if key.endswith("_at") else text))

@@ -15,8 +15,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 def csv_table(run: RunView, rows: Iterable[TaskRow]) -> str:
     """One line per task. Lists are joined by blanks. A text that could be a formula begins with an apostrophe."""
     records = [_record(run, row) for row in rows]
-    out = io.StringIO()
-    writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, _COLUMNS)
     writer.writeheader()
     writer.writerows({key: _cell(value) for key, value in record.items()} for record in records)
     return out.getvalue()

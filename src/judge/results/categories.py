@@ -48,9 +48,9 @@ def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tupl
     """
     if attempt.outcome not in ("failure", "aborted"):
         return ()
-    found = {name: rule(attempt, verdict) for name, rule in _RULES.items()}
-    listed = found if attempt.outcome == "failure" else ("blocked",)
-    return tuple(Finding(name, one_line(text, _MAX_FOUND_CHARS)) for name in listed if (text := found[name]))
+    listed: tuple[Category, ...] = CATEGORIES if attempt.outcome == "failure" else ("blocked",)
+    found = ((name, _RULES[name](attempt, verdict)) for name in listed)
+    return tuple(Finding(name, one_line(text, _MAX_FOUND_CHARS)) for name, text in found if text)
 
 
 def _loop(attempt: Attempt, _: Verdict | None) -> str | None:
@@ -72,9 +72,9 @@ def _loop(attempt: Attempt, _: Verdict | None) -> str | None:
         if step.snapshot_sha256:
             pages[step.url, step.snapshot_sha256, act] += 1
     if pages:
-        (_, _, act), times = pages.most_common(1)[0]
+        page, times = pages.most_common(1)[0]
         if times >= _SAME_PAGE:
-            return f"{times} times on the same, unchanged page: {act}"
+            return f"{times} times on the same, unchanged page: {page[-1]}"
     return f"{longest[0]} times in a row: {longest[1]}" if longest[0] >= _IN_A_ROW else None
 
 
