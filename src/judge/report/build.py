@@ -104,7 +104,7 @@ def _write_run(
     for place, task_id in enumerate(run.task_ids):
         task = read_task(store.task(task_id))
         _place_files(store, task, target)
-        page = renderer.task(task, before=neighbours[place], after=neighbours[place + 2])
+        page = renderer.task(task, before=neighbours[place], after=neighbours[place + 2], run=run)
         _write(target / "tasks" / f"{task_id}.html", page)
         rows.append(task.row)
         judged.append(task.judged)

@@ -7,6 +7,7 @@ markup that got through escaping could neither run nor load anything.
 import base64
 import hashlib
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import resources
@@ -18,6 +19,7 @@ from markupsafe import Markup
 
 from judge.report.charts import charts_of, duration, rates_chart, segments
 from judge.report.data import LEVELS, OUTCOMES, RunView, TaskRow, TaskView
+from judge.report.snapshots import pack
 from judge.report.totals import Comparison, Totals, differences
 from shared.text import show_hidden, without_surrogates
 
@@ -67,9 +69,29 @@ class Renderer:
             config=_pairs(record.get("config")),
         )
 
-    def task(self, task: TaskView, *, before: str = "", after: str = "", home: str = "../index.html") -> str:
-        """A task's page; `before` and `after` are the ids of its neighbours."""
-        return self._page("task.html", ("theme.js", "steps.js"), task=task, before=before, after=after, home=home)
+    def task(
+        self,
+        task: TaskView,
+        *,
+        before: str = "",
+        after: str = "",
+        home: str = "../index.html",
+        run: RunView | None = None,
+    ) -> str:
+        """A task's page; `before` and `after` are the ids of its neighbours, `run` is the run of a finished report.
+
+        `viewer.html` is the part of it that several tasks in one document could share: see its values there.
+        """
+        return self._page(
+            "task.html",
+            ("theme.js", "labels.js", "viewer.js"),
+            styles=("labels.css", "viewer.css"),
+            before=before,
+            after=after,
+            home=home,
+            player=run.player if run else "",
+            **viewer_values(task, run),
+        )
 
     def comparison(self, runs: list[tuple[RunView, Totals]], comparisons: list[Comparison], folders: list[str]) -> str:
         """The front page of a comparison: `comparisons[n]` is of run n + 1 against run 0."""
@@ -99,8 +121,8 @@ class Renderer:
         scripts = ("theme.js", "live.js")
         return self._page("live.html", scripts, connect=True), self._policy(_scripts(scripts), connect=True)
 
-    def _policy(self, script: str, *, connect: bool = False) -> str:
-        parts = ["default-src 'none'", "img-src 'self' data:", f"style-src '{_hash(self._css)}'"]
+    def _policy(self, script: str, *, css: str = "", connect: bool = False) -> str:
+        parts = ["default-src 'none'", "img-src 'self' data:", f"style-src '{_hash(css or self._css)}'"]
         parts += [f"script-src '{_hash(script)}'", "base-uri 'none'", "form-action 'none'"]
         return "; ".join(parts + (["connect-src 'self'"] if connect else []))
 
@@ -108,15 +130,32 @@ class Renderer:
     def _css(self) -> str:
         return _asset("report.css")
 
-    def _page(self, name: str, scripts: tuple[str, ...], *, connect: bool = False, **values: Any) -> str:
+    def _page(
+        self, name: str, scripts: tuple[str, ...], *, styles: tuple[str, ...] = (), connect: bool = False, **values: Any
+    ) -> str:
         script = _scripts(scripts)
+        css = "\n".join([self._css, *map(_asset, styles)])
         return self._environment.get_template(name).render(
             # Our own files, not foreign text: the only two values that are not escaped.
-            css=Markup(self._css),
+            css=Markup(css),
             script=Markup(script),
-            csp=self._policy(script, connect=connect),
+            csp=self._policy(script, css=css, connect=connect),
             **values,
         )
+
+
+def viewer_values(
+    task: TaskView, run: RunView | None = None, *, prefix: str = "", image: Callable[[str], str] | None = None
+) -> dict[str, Any]:
+    """What `viewer.html` shows. Ids begin with `prefix`; `image` gives the address of a file of the task."""
+    shown = (*task.steps, *([task.final_look] if task.final_look else []))
+    return {
+        "task": task,
+        "run_id": run.run_id if run else "",
+        "prefix": prefix,
+        "image": image or (lambda name: f"../images/{task.row.task_id}/{name}"),
+        "snapshots": pack(step.snapshot for step in shown),
+    }
 
 
 def visible(text: object, limit: int = 100_000) -> str:
