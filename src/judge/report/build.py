@@ -139,7 +139,8 @@ class _Run:
         task = read_task(self._store.task(task_id))
         self._place_files(task)
         before, after = self._places[task_id]
-        self._out.page(f"{self._folder}tasks/{task_id}.html", self._renderer.task(task, before=before, after=after))
+        page = self._renderer.task(task, before=before, after=after, run=self.view)
+        self._out.page(f"{self._folder}tasks/{task_id}.html", page)
         self.rows.append(task.row)
         self._judged.append(task.judged)
         return task

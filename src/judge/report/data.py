@@ -42,6 +42,7 @@ _IMAGE_STARTS = (b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF")
 _IMAGE_HEAD_BYTES = 65_536
 _MAX_IMAGE_SIDE = 65_535
 _MAX_SNAPSHOT_BYTES = 16_000_000
+_SNAPSHOT_FOLDERS = ("snapshots/", "final/")
 
 
 @dataclass(frozen=True)
@@ -96,13 +97,17 @@ class ElementView:
 
 @dataclass(frozen=True)
 class StepView:
-    """One step of a task's page. `image` is a file name in the task's image folder, `size` its width and height."""
+    """One step of a task's page. `image` is a file name in the task's image folder, `size` its width and height.
+
+    `snapshot` is the text of the recorded snapshot.
+    """
 
     record: Step
     image: str | None
     size: tuple[int, int] | None
     element: ElementView | None
     score: ImageScore | None = None
+    snapshot: str | None = None
 
     @property
     def number(self) -> int:
@@ -341,20 +346,26 @@ def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) ->
     if found is not None:
         with contextlib.suppress(OSError, ValueError):
             size = image_size(read_file(store.folder / found[0], head_bytes=_IMAGE_HEAD_BYTES))
-    return StepView(step, found[1] if found else None, size, _element(store.folder, step), score)
+    snapshot = _snapshot(store.folder, step)
+    return StepView(step, found[1] if found else None, size, _element(snapshot, step), score, snapshot)
 
 
-def _element(folder: Path, step: Step) -> ElementView | None:
-    """The element that the action named, from the step's own snapshot."""
-    params = step.action.params if step.action else {}
-    refs = (params.get(key) for key in ("target", "ref"))
-    ref = next((ref for ref in refs if isinstance(ref, str) and REF.fullmatch(ref)), None)
-    if ref is None or not step.snapshot or ".." in step.snapshot or not step.snapshot.startswith("snapshots/"):
+def _snapshot(folder: Path, step: Step) -> str | None:
+    if not step.snapshot or ".." in step.snapshot or not step.snapshot.startswith(_SNAPSHOT_FOLDERS):
         return None
     path = folder / step.snapshot
     try:
-        text = "" if path.is_symlink() else read_file(path, max_bytes=_MAX_SNAPSHOT_BYTES).decode("utf-8", "replace")
+        return None if path.is_symlink() else read_file(path, max_bytes=_MAX_SNAPSHOT_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):
+        return None
+
+
+def _element(text: str | None, step: Step) -> ElementView | None:
+    """The element that the action named, from the text of the step's own snapshot."""
+    params = step.action.params if step.action else {}
+    refs = (params.get(key) for key in ("target", "ref"))
+    ref = next((ref for ref in refs if isinstance(ref, str) and REF.fullmatch(ref)), None)
+    if ref is None or text is None:
         return None
     for line in _lines_with(text, f"[ref={ref}]"):
         node = parse_snapshot(line.strip()).by_ref(ref)

@@ -8,9 +8,9 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache
 from importlib import resources
 from itertools import zip_longest
 from types import MappingProxyType
@@ -22,16 +22,18 @@ from markupsafe import Markup
 
 from judge.report.charts import charts_of, duration, rates_chart, segments
 from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
+from judge.report.snapshots import pack
 from judge.report.totals import Comparison, MatrixRow, Totals, differences
 from judge.results.categories import CATEGORIES
 from shared.text import show_hidden, without_surrogates
 
 # What needs a look comes first.
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
+_STYLES = ("report.css", "labels.css", "viewer.css")
 _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "index.html": ("theme.js", "table.js"),
-        "task.html": ("theme.js", "steps.js"),
+        "task.html": ("theme.js", "labels.js", "viewer.js"),
         "compare.html": ("theme.js", "table.js"),
         "compare_task.html": ("theme.js",),
         "steps.html": ("theme.js",),
@@ -93,9 +95,27 @@ class Renderer:
             config=_pairs(record.get("config")),
         )
 
-    def task(self, task: TaskView, *, before: str = "", after: str = "", home: str = "../index.html") -> str:
-        """A task's page; `before` and `after` are the ids of its neighbours."""
-        return self._page("task.html", task=task, before=before, after=after, home=home)
+    def task(
+        self,
+        task: TaskView,
+        *,
+        before: str = "",
+        after: str = "",
+        home: str = "../index.html",
+        run: RunView | None = None,
+    ) -> str:
+        """A task's page; `before` and `after` are the ids of its neighbours, `run` is the run of a finished report.
+
+        `viewer.html` is the part of it that several tasks in one document could share: see its values there.
+        """
+        return self._page(
+            "task.html",
+            before=before,
+            after=after,
+            home=home,
+            player=run.player if run else "",
+            **viewer_values(task, run),
+        )
 
     def comparison(
         self,
@@ -147,10 +167,8 @@ class Renderer:
 
     def begin_bundle(self, title: str) -> str:
         """The beginning of a file that holds all pages of a report; its policy allows the scripts of all of them."""
-        scripts = (*map(_scripts, dict.fromkeys(_SCRIPTS.values())), _asset("single.js"))
-        return self._environment.get_template("single.html").render(
-            css=Markup(self._css), csp=self._policy(*scripts), title=title
-        )
+        policy = self._policy(*map(_script, _SCRIPTS), _asset("single.js"))
+        return self._environment.get_template("single.html").render(css=Markup(_css()), csp=policy, title=title)
 
     def end_bundle(self) -> str:
         """The end of that file: the script that shows the page that the address names."""
@@ -158,25 +176,20 @@ class Renderer:
 
     def live(self) -> tuple[str, str]:
         """The live page and its Content-Security-Policy, which allows connections to its own server only."""
-        script = _scripts(_SCRIPTS["live.html"])
-        return self._page("live.html", connect=True), self._policy(script, connect=True)
+        return self._page("live.html", connect=True), self._policy(_script("live.html"), connect=True)
 
     def _policy(self, *scripts: str, connect: bool = False) -> str:
         images = "data:" if self._bundled else "'self' data:"
-        parts = ["default-src 'none'", f"img-src {images}", f"style-src '{_hash(self._css)}'"]
-        hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+        parts = ["default-src 'none'", f"img-src {images}", f"style-src '{_hash(_css())}'"]
+        hashes = " ".join(f"'{_hash(script)}'" for script in dict.fromkeys(scripts))
         parts += [f"script-src {hashes}", "base-uri 'none'", "form-action 'none'"]
         return "; ".join(parts + (["connect-src 'self'"] if connect else []))
 
-    @cached_property
-    def _css(self) -> str:
-        return _asset("report.css")
-
     def _page(self, name: str, *, connect: bool = False, **values: Any) -> str:
-        script = _scripts(_SCRIPTS[name])
+        script = _script(name)
         return self._environment.get_template(name).render(
             # Our own files, not foreign text: the only two values that are not escaped.
-            css=Markup(self._css),
+            css=Markup(_css()),
             script=Markup(script),
             csp=self._policy(script, connect=connect),
             bundled=self._bundled,
@@ -187,6 +200,20 @@ class Renderer:
 def named_categories(row: TaskRow) -> tuple[str, ...]:
     """The names of a row's categories; `other` for a failure without any."""
     return tuple(name for name, _ in row.categories) or (("other",) if row.outcome == "failure" else ())
+
+
+def viewer_values(
+    task: TaskView, run: RunView | None = None, *, prefix: str = "", image: Callable[[str], str] | None = None
+) -> dict[str, Any]:
+    """What `viewer.html` shows. Ids begin with `prefix`; `image` gives the address of a file of the task."""
+    shown = (*task.steps, *([task.final_look] if task.final_look else []))
+    return {
+        "task": task,
+        "run_id": run.run_id if run else "",
+        "prefix": prefix,
+        "image": image or (lambda name: f"../images/{task.row.task_id}/{name}"),
+        "snapshots": pack(step.snapshot for step in shown),
+    }
 
 
 def visible(text: object, limit: int = 100_000) -> str:
@@ -249,10 +276,17 @@ def _moment(value: Any) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _scripts(names: tuple[str, ...]) -> str:
-    return "\n".join(map(_asset, names))
+@cache
+def _css() -> str:
+    return "\n".join(map(_asset, _STYLES))
 
 
+@cache
+def _script(page: str) -> str:
+    return "\n".join(map(_asset, _SCRIPTS[page]))
+
+
+@cache
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 

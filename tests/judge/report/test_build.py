@@ -61,7 +61,7 @@ def test_the_final_page_is_shown_apart_from_the_steps(tmp_path: Path) -> None:
     task = read_task(store.task("t1"))
     write_report(store, tmp_path / "report")
     html = (tmp_path / "report" / "tasks" / "t1.html").read_text()
-    assert (len(task.steps), '<section id="final">' in html) == (2, True)
+    assert (len(task.steps), html.count('<article class="step"'), '<section id="final"' in html) == (2, 2, True)
     assert "../images/t1/screenshot.png" in tags_of(html).addresses
     assert (tmp_path / "report" / "images" / "t1" / "screenshot.png").read_bytes() == a_png()
 
