@@ -7,7 +7,6 @@ markup that got through escaping could neither run nor load anything.
 import base64
 import hashlib
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import resources
@@ -19,7 +18,6 @@ from markupsafe import Markup
 
 from judge.report.charts import charts_of, duration, rates_chart, segments
 from judge.report.data import LEVELS, OUTCOMES, RunView, TaskRow, TaskView
-from judge.report.snapshots import pack
 from judge.report.totals import Comparison, Totals, differences
 from shared.text import show_hidden, without_surrogates
 
@@ -78,19 +76,16 @@ class Renderer:
         home: str = "../index.html",
         run: RunView | None = None,
     ) -> str:
-        """A task's page; `before` and `after` are the ids of its neighbours, `run` is the run of a finished report.
-
-        `viewer.html` is the part of it that several tasks in one document could share: see its values there.
-        """
+        """A task's page; `before` and `after` are the ids of its neighbours, `run` the run if its labels can be kept."""
         return self._page(
             "task.html",
             ("theme.js", "labels.js", "viewer.js"),
-            styles=("labels.css", "viewer.css"),
+            task=task,
             before=before,
             after=after,
             home=home,
+            run_id=run.run_id if run else "",
             player=run.player if run else "",
-            **viewer_values(task, run),
         )
 
     def comparison(self, runs: list[tuple[RunView, Totals]], comparisons: list[Comparison], folders: list[str]) -> str:
@@ -121,41 +116,24 @@ class Renderer:
         scripts = ("theme.js", "live.js")
         return self._page("live.html", scripts, connect=True), self._policy(_scripts(scripts), connect=True)
 
-    def _policy(self, script: str, *, css: str = "", connect: bool = False) -> str:
-        parts = ["default-src 'none'", "img-src 'self' data:", f"style-src '{_hash(css or self._css)}'"]
+    def _policy(self, script: str, *, connect: bool = False) -> str:
+        parts = ["default-src 'none'", "img-src 'self' data:", f"style-src '{_hash(self._css)}'"]
         parts += [f"script-src '{_hash(script)}'", "base-uri 'none'", "form-action 'none'"]
         return "; ".join(parts + (["connect-src 'self'"] if connect else []))
 
     @cached_property
     def _css(self) -> str:
-        return _asset("report.css")
+        return "\n".join(map(_asset, ("report.css", "labels.css", "viewer.css")))
 
-    def _page(
-        self, name: str, scripts: tuple[str, ...], *, styles: tuple[str, ...] = (), connect: bool = False, **values: Any
-    ) -> str:
+    def _page(self, name: str, scripts: tuple[str, ...], *, connect: bool = False, **values: Any) -> str:
         script = _scripts(scripts)
-        css = "\n".join([self._css, *map(_asset, styles)])
         return self._environment.get_template(name).render(
             # Our own files, not foreign text: the only two values that are not escaped.
-            css=Markup(css),
+            css=Markup(self._css),
             script=Markup(script),
-            csp=self._policy(script, css=css, connect=connect),
+            csp=self._policy(script, connect=connect),
             **values,
         )
-
-
-def viewer_values(
-    task: TaskView, run: RunView | None = None, *, prefix: str = "", image: Callable[[str], str] | None = None
-) -> dict[str, Any]:
-    """What `viewer.html` shows. Ids begin with `prefix`; `image` gives the address of a file of the task."""
-    shown = (*task.steps, *([task.final_look] if task.final_look else []))
-    return {
-        "task": task,
-        "run_id": run.run_id if run else "",
-        "prefix": prefix,
-        "image": image or (lambda name: f"../images/{task.row.task_id}/{name}"),
-        "snapshots": pack(step.snapshot for step in shown),
-    }
 
 
 def visible(text: object, limit: int = 100_000) -> str:
