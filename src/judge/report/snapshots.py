@@ -1,4 +1,4 @@
-"""The snapshots of a task for its page: packed, so that hundreds of them fit. The page's script unpacks and compares them.
+"""The snapshots of a task, packed for its page, whose script unpacks and compares them.
 
 The form is base64 of a zlib stream of texts with a NUL between them: first for each step the place of its snapshot
 among the other texts, counted from 1 (0: there is none), separated by blanks; then each different snapshot.

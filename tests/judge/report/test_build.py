@@ -1,6 +1,5 @@
 """The report's folder."""
 
-import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
-from judge.report.build import place_file, write_comparison, write_report
+from judge.report.build import write_comparison, write_report
 from judge.report.data import read_task
 from judge.report.pages import Renderer
 from judge.store import RunStore
@@ -181,29 +180,6 @@ def test_each_page_allows_only_its_own_script_and_style(run: RunStore, tmp_path:
     assert "unsafe" not in policy[1]
     assert len(re.findall(r"<script", html)) == len(re.findall(r"sha256-", policy[1].split("script-src")[1])) == 1
     assert " style=" not in html
-
-
-def test_an_image_is_linked_and_not_copied_on_one_file_system(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(b"x")
-    place_file(tmp_path / "a.png", tmp_path / "b.png")
-    assert (tmp_path / "a.png").stat().st_ino == (tmp_path / "b.png").stat().st_ino
-
-
-def test_an_image_is_copied_where_links_are_not_possible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError("no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-    (tmp_path / "a.png").write_bytes(b"x")
-    place_file(tmp_path / "a.png", tmp_path / "b.png")
-    assert (tmp_path / "b.png").read_bytes() == b"x"
-
-
-def test_a_link_to_another_file_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_bytes(b"x")
-    (tmp_path / "a.png").symlink_to(tmp_path / "secret")
-    place_file(tmp_path / "a.png", tmp_path / "b.png")
-    assert not (tmp_path / "b.png").exists()
 
 
 @pytest.fixture(params=["finished", "ended_by_page"])
