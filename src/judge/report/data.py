@@ -18,6 +18,7 @@ import imagesize  # type: ignore[import-untyped]
 
 from judge.report.evidence import VerdictView, verdict_view
 from judge.report.network import NetworkView, network_view
+from judge.report.snapshots import pack
 from judge.results.categories import Finding, failure_categories
 from judge.results.folders import FoundTask
 from judge.results.ground_truth import Difference, differences_of
@@ -97,10 +98,7 @@ class ElementView:
 
 @dataclass(frozen=True)
 class StepView:
-    """One step of a task's page. `image` is a file name in the task's image folder, `size` its width and height.
-
-    `snapshot` is the text of the recorded snapshot.
-    """
+    """One step of a task's page. `image` is a file name in the task's image folder, `size` its width and height."""
 
     record: Step
     image: str | None
@@ -154,6 +152,11 @@ class TaskView:
     versions: tuple[tuple[str, str], ...] = ()
     earlier_attempts: int = 0
     network: NetworkView = field(default_factory=NetworkView)
+
+    @property
+    def snapshots(self) -> str:
+        """The snapshots of the steps and of the final look, packed."""
+        return pack(step.snapshot for step in (*self.steps, self.final_look) if step)
 
     @property
     def judged(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -22,7 +22,6 @@ from markupsafe import Markup
 
 from judge.report.charts import charts_of, duration, rates_chart, segments
 from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
-from judge.report.snapshots import pack
 from judge.report.totals import Comparison, MatrixRow, Totals, differences
 from judge.results.categories import CATEGORIES
 from shared.text import show_hidden, without_surrogates
@@ -104,17 +103,15 @@ class Renderer:
         home: str = "../index.html",
         run: RunView | None = None,
     ) -> str:
-        """A task's page; `before` and `after` are the ids of its neighbours, `run` is the run of a finished report.
-
-        `viewer.html` is the part of it that several tasks in one document could share: see its values there.
-        """
+        """A task's page; `before` and `after` are its neighbours' ids, `run` the run if its labels can be kept."""
         return self._page(
             "task.html",
+            task=task,
             before=before,
             after=after,
             home=home,
+            run_id=run.run_id if run else "",
             player=run.player if run else "",
-            **viewer_values(task, run),
         )
 
     def comparison(
@@ -200,20 +197,6 @@ class Renderer:
 def named_categories(row: TaskRow) -> tuple[str, ...]:
     """The names of a row's categories; `other` for a failure without any."""
     return tuple(name for name, _ in row.categories) or (("other",) if row.outcome == "failure" else ())
-
-
-def viewer_values(
-    task: TaskView, run: RunView | None = None, *, prefix: str = "", image: Callable[[str], str] | None = None
-) -> dict[str, Any]:
-    """What `viewer.html` shows. Ids begin with `prefix`; `image` gives the address of a file of the task."""
-    shown = (*task.steps, *([task.final_look] if task.final_look else []))
-    return {
-        "task": task,
-        "run_id": run.run_id if run else "",
-        "prefix": prefix,
-        "image": image or (lambda name: f"../images/{task.row.task_id}/{name}"),
-        "snapshots": pack(step.snapshot for step in shown),
-    }
 
 
 def visible(text: object, limit: int = 100_000) -> str:

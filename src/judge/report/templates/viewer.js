@@ -5,10 +5,12 @@
   const HIDDEN = /[\p{Zl}\p{Zp}]|(?![\n\t\u200c\u200d])\p{C}/gu;
   const PLAY_MS = 1300;
 
+  // The snapshot of each step; `judge.report.snapshots` describes the form.
   async function unpack(packed) {
     const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return JSON.parse(await new Response(stream).text());
+    const [order, ...texts] = (await new Response(stream).text()).split("\0");
+    return order.split(" ").map((place) => texts[place - 1]);
   }
 
   // Pairs of a mark (" ", "-" or "+") and a line. References and boxes change with every page, so they do not count.
@@ -186,12 +188,12 @@
       if (text.hidden) return;
       const [place, wanted] = [now, tab];
       if (!packed && root.dataset.snapshots) packed = unpack(root.dataset.snapshots);
-      const found = (await packed) || { of: [] };
+      const found = (await packed) || [];
       if (place !== now || wanted !== tab) return;
       // Participants see no boxes unless the scenario asks for them.
       const lines = (at) => {
-        const whole = found.texts && found.texts[found.of[at]];
-        return whole === undefined || whole === null ? null : whole.replace(/ \[box=[^\]]*\]/g, "").trimEnd().split("\n");
+        const whole = found[at];
+        return whole === undefined ? null : whole.replace(/ \[box=[^\]]*\]/g, "").trimEnd().split("\n");
       };
       const [before, here] = [lines(now - 1), lines(now)];
       text.setAttribute("aria-label", tab === "snapshot" ? "Snapshot" : "Difference from the previous step's snapshot");
