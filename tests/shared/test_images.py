@@ -1,10 +1,13 @@
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.pictures import a_jpeg
 from helpers.runs import a_png
-from shared.images import image_size
+from shared.errors import ConfigError
+from shared.images import image_size, require_pillow
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1280, 720), (65535, 3)])
