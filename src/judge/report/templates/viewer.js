@@ -161,7 +161,7 @@
 
     function row(mark, line) {
       const part = document.createElement("span");
-      part.textContent = line.replace(HIDDEN, (hidden) => "\\u" + hidden.codePointAt(0).toString(16).padStart(4, "0")) + "\n";
+      part.textContent = line.replace(HIDDEN, (hidden) => "\\u" + hidden.codePointAt(0).toString(16).padStart(4, "0"));
       if (mark) part.className = mark;
       return part;
     }
