@@ -253,6 +253,10 @@
       else return;
       event.preventDefault();
     });
+    // On paper all steps are listed.
+    let wasOn = true;
+    window.addEventListener("beforeprint", () => { wasOn = root.classList.contains("on"); root.classList.remove("on"); });
+    window.addEventListener("afterprint", () => root.classList.toggle("on", wasOn));
     root.querySelectorAll(".strip, .controls, .tabs").forEach((part) => { part.hidden = false; });
     root.classList.add("on");
     show(Math.max(0, wanted()), false);
