@@ -161,7 +161,7 @@
 
     function row(mark, line) {
       const part = document.createElement("span");
-      part.textContent = line.replace(HIDDEN, (hidden) => "\\u" + hidden.codePointAt(0).toString(16).padStart(4, "0")) + "\n";
+      part.textContent = line.replace(HIDDEN, (hidden) => "\\u" + hidden.codePointAt(0).toString(16).padStart(4, "0"));
       if (mark) part.className = mark;
       return part;
     }
@@ -253,6 +253,10 @@
       else return;
       event.preventDefault();
     });
+    // On paper all steps are listed.
+    let wasOn = true;
+    window.addEventListener("beforeprint", () => { wasOn = root.classList.contains("on"); root.classList.remove("on"); });
+    window.addEventListener("afterprint", () => root.classList.toggle("on", wasOn));
     root.querySelectorAll(".strip, .controls, .tabs").forEach((part) => { part.hidden = false; });
     root.classList.add("on");
     show(Math.max(0, wanted()), false);
