@@ -56,8 +56,8 @@ def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tupl
 def _loop(attempt: Attempt, _: Verdict | None) -> str | None:
     """The same action on the same page (address and snapshot) 3 times, or at the same address 5 times in a row.
 
-    The same action: the same action line, or for one that was not executed the same tool and parameters. Five in a row
-    is WebArena's limit for repeated actions.
+    The same action: the same action line, or for one that was not executed the same tool and parameters. A page that
+    changes may need an action a few times, such as that of a counter: hence five.
     """
     pages: Counter[tuple[str, str, str]] = Counter()
     row: list[tuple[str, str]] = []
