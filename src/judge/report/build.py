@@ -53,14 +53,17 @@ def write_single_file(stores: list[RunStore], target: Path) -> Path:
             raise ConfigError(f"{target} is not a report", remedy="choose another --output file")
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f"{target.name}.part")
-        with part.open("wb") as stream:
-            stream.write(renderer.begin_bundle(" and ".join(store.run_id for store in stores)).encode())
-            if len(stores) == 1:
-                _write_run(stores[0], SingleFile(stream), renderer)
-            else:
-                _write_comparison(stores, SingleFile(stream), renderer)
-            stream.write(renderer.end_bundle().encode())
-        part.replace(target)
+        try:
+            with part.open("wb") as stream:
+                stream.write(renderer.begin_bundle(" and ".join(store.run_id for store in stores)).encode())
+                if len(stores) == 1:
+                    _write_run(stores[0], SingleFile(stream), renderer)
+                else:
+                    _write_comparison(stores, SingleFile(stream), renderer)
+                stream.write(renderer.end_bundle().encode())
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
     return target
 
 
@@ -107,7 +110,8 @@ def _refused_as_config_error(target: Path) -> Iterator[None]:
     except OSError as error:
         named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else target
         why = error.strerror or str(error)
-        if not named.is_relative_to(target):
+        # Also the folder of a single file, and the file that becomes it.
+        if named != target.parent and not os.fspath(named).startswith(os.fspath(target)):
             raise ConfigError(f"{named}: {why}", remedy="check the permissions of the run's folder") from None
         raise ConfigError(
             f"cannot write the report to {target}: {why}", remedy="choose another --output folder"

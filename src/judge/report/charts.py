@@ -235,11 +235,11 @@ def categories_chart(rows: Sequence[TaskRow]) -> Chart | None:
     if not counts:
         return None
     bars = [(name, float(n), f"{n} · {100 * n / len(failed):.0f} %") for name, n in counts.most_common()]
-    (most, times), *_ = counts.most_common()
+    known = sum(bool(row.categories) for row in failed)
     return Chart(
         name="categories",
         question="Why did attempts fail?",
-        answer=f"Most often {most}: {times} of {len(failed)} failures. A failure can be in several, or in none.",
+        answer=f"{known} of {len(failed)} failures are in a category; one can be in several.",
         height=20 + _ROW_HEIGHT * len(bars),
         shapes=_bars(bars, "end", left=_LEFT + 16),
         columns=("Category", "Failures"),

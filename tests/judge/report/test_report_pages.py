@@ -258,7 +258,12 @@ async def test_the_accessibility_checker_finds_nothing_serious(
     runs = [write_synthetic_run(tmp_path / name, tasks=6, steps=2, seed=seed) for name, seed in (("a", 0), ("b", 2))]
     both = write_comparison(runs, tmp_path / "both")
     async with watched_page(browser, color_scheme=scheme, bypass_csp=True) as watched:
-        for path in (report / "index.html", report / "tasks" / "task_000.html", both):
+        for path in (
+            report / "index.html",
+            report / "tasks" / "task_000.html",
+            both,
+            both.parent / "tasks" / "task_000.html",
+        ):
             await watched.page.goto(path.as_uri())
             await watched.page.locator("details").evaluate_all(
                 "folds => folds.forEach((fold) => { fold.open = true; })"

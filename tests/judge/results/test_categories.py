@@ -91,7 +91,7 @@ def test_a_bot_wall_is_blocked_also_where_it_aborted_the_attempt() -> None:
 
 
 def test_an_address_that_an_action_led_to_and_the_judge_refused_is_blocked() -> None:
-    refused = {"flags": ("blocked_address",), "refused": ("10.0.0.1:80",)}
+    refused: dict[str, Any] = {"flags": ("blocked_address",), "refused": ("10.0.0.1:80",)}
     went = a_step(0, outcome=Outcome(ok=False, message="refused"), **refused)
     assert failure_categories(a_failure(went, a_step(1))) == (("blocked", "step 1: refused 10.0.0.1:80"),)
     # A page that asks for such an address on its own says nothing about the failure.
