@@ -204,7 +204,11 @@ def visible(text: object, limit: int = 100_000) -> str:
 
     Tabs and line feeds stay. A cut says how much is missing. Escaping markup is the template's job.
     """
-    whole = without_surrogates(str(text).replace("\r\n", "\n"))
+    whole = str(text)
+    if len(whole) <= limit and whole.isascii() and whole.isprintable():
+        # Most texts, and a report has a hundred thousand of them.
+        return whole
+    whole = without_surrogates(whole.replace("\r\n", "\n"))
     shown = show_hidden(whole[:limit])
     return shown if len(whole) <= limit else f"{shown}… ({len(whole) - limit} more characters)"
 
