@@ -30,8 +30,10 @@ def synthetic_run(folder: Path) -> RunStore:
     # The size of a real screenshot; a JPEG's reader ignores what follows the end.
     picture = screenshot()
     store = write_synthetic_run(folder, tasks=TASKS, steps=STEPS, image=picture.ljust(IMAGE_BYTES, b"\0"))
-    filler = "\n".join(f'  - listitem "Entry {n}" [ref=e{100 + n}] [box=10,{n},300,20]' for n in range(640))
     for path in store.results.glob("*/snapshots/*.yaml"):
+        # Another page at every step, so that each snapshot counts.
+        texts = (f"Entry {n} of {path.stem}" for n in range(640))
+        filler = "\n".join(f'  - listitem "{text}" [ref=e{n}] [box=10,{n},300,20]' for n, text in enumerate(texts, 100))
         path.write_text(f"{SNAPSHOT}{filler}"[:SNAPSHOT_CHARS])
     return store
 

@@ -34,7 +34,7 @@ SDK_PACKAGES = {
     "anthropic": "shared/llm/",
     "openai": "shared/llm/",
     "duckdb": "judge/results/",
-    "PIL": "judge/judges/",
+    "PIL": "shared/images.py",
     "re2": "shared/patterns.py",
     "fsspec": "judge/runner/",
     "opentelemetry": "judge/server/",

@@ -19,7 +19,10 @@ from shared.models import Record
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
+# Flags of a step.
 OFF_SITE = "off_site"
+BLOCKED = "blocked_address"
+SITE_BLOCKED = "site_blocked"
 MAX_SITE_CHARS = 300
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}

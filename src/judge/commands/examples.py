@@ -24,6 +24,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "leaderboard": ("wabe leaderboard submissions/*.json", "wabe leaderboard results.json --query by_level --json"),
         "report": (
             "wabe report latest --open",
+            "wabe report latest --single-file --output report.html",
             "wabe report 20260101-120000-ab 20260102-120000-cd --output comparison",
         ),
         "export": (

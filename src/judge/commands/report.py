@@ -15,17 +15,20 @@ from shared.settings import Settings
 
 def report(
     runs: Annotated[list[str], typer.Argument(metavar="RUN [RUN_B …]", help="Run ids, `latest`, or folders.")],
-    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the report goes.")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="PATH", help="Where the report goes.")] = None,
+    single_file: Annotated[
+        bool, typer.Option("--single-file", help="One HTML file with all pages and scaled images.")
+    ] = False,
     tasks: TasksFile = None,
     output_dir: OutputDir = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
-    """Make the HTML report of a run, or of several side by side: one self-contained folder."""
+    """Make the HTML report of a run, or of several side by side: one self-contained folder, or a single file."""
     folder = output_folder(output_dir, Settings.from_environ())
     stores = [resolve_store(run, folder, tasks) for run in runs]
     if len({store.folder.resolve() for store in stores}) < len(stores):
         raise ConfigError("a run is named twice", remedy="name different runs")
-    page = make_report(stores, output)
+    page = make_report(stores, output, single_file=single_file)
     typer.echo(f"Report: {page}")
     if open_:
         open_page(page)

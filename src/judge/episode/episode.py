@@ -22,7 +22,7 @@ from judge.browser.tools import CheckedAction, Complaint, check_action
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.evaluators.probes import Probes
-from judge.sites import OFF_SITE
+from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store import TaskStore, clip_text
 from judge.trajectory.network import write_har
 from judge.trajectory.record import ABORTING, JUDGED_ENDS, NetworkTrace
@@ -47,9 +47,7 @@ from shared.protocol import ENDING_TOOLS, FINISH, REPLY_EXAMPLE, RESULT, parse_r
 from shared.snapshot import Snapshot, cut_snapshot, parse_snapshot, without_boxes
 from shared.text import excerpt, without_surrogates
 
-BLOCKED = "blocked_address"
 FOUND_AGAIN = "element_found_again"
-SITE_BLOCKED = "site_blocked"
 MAX_UNREADABLE = 3
 _ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
 # How the browser's server begins an answer.

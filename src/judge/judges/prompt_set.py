@@ -12,9 +12,10 @@ import jinja2.sandbox
 from pydantic import Field, ValidationError
 
 from judge.judges.base import files_checksum
-from judge.judges.published import FILE, Published, require_pillow
+from judge.judges.published import FILE, Published
 from shared.errors import ConfigError
 from shared.files import decode, parse_toml, read_file, reason_of
+from shared.images import require_pillow
 from shared.models import Record
 from shared.validation import problems_of
 
@@ -95,7 +96,7 @@ class PromptSet:
         `is_published` needs a set that `wabe prompts import` made.
         """
         if self.published is not None:
-            require_pillow()
+            require_pillow("imported prompts", "published")
             if names != WEBJUDGE_PROMPTS:
                 raise self._error("it was imported for webjudge only", 'set judge_method = "webjudge"')
             names = ()

@@ -5,7 +5,6 @@ markers, limits, the labels of images) is data in `published.json`. Source: the 
 (arXiv:2504.01382), variants `online_mind2web` and `general`.
 """
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,8 +17,9 @@ from pydantic import Field, model_validator
 from judge.judges.evidence import read_image
 from judge.parsing import Status
 from judge.trajectory.record import Trajectory
-from shared.errors import ConfigError, TrajectoryError
+from shared.errors import TrajectoryError
 from shared.fields import Invalid
+from shared.images import encoded_as_jpeg
 from shared.llm.model import Detail, ImagePart, ModelRequest
 from shared.models import Record
 from shared.text import without_surrogates
@@ -150,26 +150,11 @@ def fields_of(text: str) -> set[str]:
         raise Invalid(f"not a format string: {error}", "import the source again") from None
 
 
-def require_pillow() -> None:
-    """Raises `ConfigError` when Pillow is not installed: the source encodes every image again."""
-    try:
-        import PIL.Image  # noqa: F401
-    except ImportError:
-        raise ConfigError(
-            "imported prompts need Pillow, which is not installed", remedy='pip install "wabe[published]"'
-        ) from None
-
-
 def _encoded(path: Path, label: ImageLabel) -> ImagePart:
     """The image as the source sends it: encoded again as JPEG, under a label that need not be true."""
-    # Late: an optional package.
-    from PIL import Image
-
-    data = io.BytesIO()
     try:
-        image = Image.open(io.BytesIO(read_image(path)))
-        (image.convert("RGB") if image.mode == "RGBA" else image).save(data, format="JPEG")
+        data = encoded_as_jpeg(read_image(path))
     # The bytes are foreign, and image decoders raise whatever they like.
     except Exception as error:  # noqa: BLE001
         raise TrajectoryError(f"{path}: not an image that can be encoded as JPEG: {error!a:.200}") from None
-    return ImagePart(data=data.getvalue(), detail=label.detail, named_type=label.media_type)
+    return ImagePart(data=data, detail=label.detail, named_type=label.media_type)

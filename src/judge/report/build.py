@@ -1,18 +1,21 @@
-"""Writes a report's folder: pages and images, complete, so that it can be sent."""
+"""Writes reports: of one run or a comparison of several, as a folder or as one file, complete, ready to be sent."""
 
 import os
 import shutil
 import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from judge.report.data import RunView, TaskRow, TaskView, read_run, read_task
+from judge.report.data import TaskRow, TaskView, read_run, read_task
+from judge.report.output import Folder, Output, SingleFile, write
 from judge.report.pages import Renderer
-from judge.report.totals import Totals, compare, totals_of
+from judge.report.table import csv_table, json_table
+from judge.report.totals import Totals, compare, matrix_of, totals_of
 from judge.store import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
+from shared.images import require_pillow
 
 MAX_RUNS = 12
 _GENERATOR = '<meta name="generator" content="wabe report">'
@@ -24,36 +27,58 @@ def write_report(store: RunStore, target: Path) -> Path:
     Raises `ConfigError` if the folder holds something else, or cannot be written.
     """
     with report_folder(target):
-        _write_run(store, target, Renderer())
+        _write_run(store, Folder(target), Renderer())
     return target / "index.html"
 
 
 def write_comparison(stores: list[RunStore], target: Path) -> Path:
     """Write a comparison with the report of each run beside it; returns its `index.html`. Raises `ConfigError`."""
-    if not 2 <= len(stores) <= MAX_RUNS:
-        raise ConfigError(f"{len(stores)} runs to compare", remedy=f"give 2 to {MAX_RUNS} runs")
-    renderer = Renderer()
-    folders = [chr(ord("a") + place) for place in range(len(stores))]
+    _refuse_number(stores)
     with report_folder(target):
-        runs = [
-            _write_run(store, target / name, renderer, up="../index.html")
-            for store, name in zip(stores, folders, strict=True)
-        ]
-        comparisons = [compare(runs[0][2], rows) for _, _, rows in runs[1:]]
-        page = renderer.comparison([(view, totals) for view, totals, _ in runs], comparisons, folders)
-        _write(target / "index.html", page)
+        _write_comparison(stores, Folder(target), Renderer())
     return target / "index.html"
 
 
-def make_report(stores: list[RunStore], output: Path | None = None) -> Path:
-    """The report of one run, or the comparison of several, at `output` or beside the runs; returns its `index.html`.
+def write_single_file(stores: list[RunStore], target: Path) -> Path:
+    """Write a report, or a comparison of several, as one HTML file; returns it. An earlier one there is replaced.
 
     Raises `ConfigError`.
     """
-    if len(stores) == 1:
-        return write_report(stores[0], output or stores[0].derived / "report")
-    names = "--".join(store.run_id.replace("/", "-") for store in stores)
-    return write_comparison(stores, output or stores[0].output_dir / "comparisons" / names[:180])
+    if len(stores) > 1:
+        _refuse_number(stores)
+    require_pillow("reports in a single file", "report")
+    renderer = Renderer(bundled=True)
+    with _refused_as_config_error(target):
+        if target.exists() and not _is_report(target):
+            raise ConfigError(f"{target} is not a report", remedy="choose another --output file")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f"{target.name}.part")
+        try:
+            with part.open("wb") as stream:
+                stream.write(renderer.begin_bundle(" and ".join(store.run_id for store in stores)).encode())
+                if len(stores) == 1:
+                    _write_run(stores[0], SingleFile(stream), renderer)
+                else:
+                    _write_comparison(stores, SingleFile(stream), renderer)
+                stream.write(renderer.end_bundle().encode())
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    return target
+
+
+def make_report(stores: list[RunStore], output: Path | None = None, *, single_file: bool = False) -> Path:
+    """The report of one run, or the comparison of several, at `output` or beside the runs; returns its page.
+
+    Raises `ConfigError`.
+    """
+    beside = stores[0].derived / "report"
+    if len(stores) > 1:
+        names = "--".join(store.run_id.replace("/", "-") for store in stores)
+        beside = stores[0].output_dir / "comparisons" / names[:180]
+    if single_file:
+        return write_single_file(stores, output or beside.with_name(f"{beside.name}.html"))
+    return write_report(stores[0], output or beside) if len(stores) == 1 else write_comparison(stores, output or beside)
 
 
 def open_page(page: Path) -> bool:
@@ -64,77 +89,111 @@ def open_page(page: Path) -> bool:
 @contextmanager
 def report_folder(target: Path) -> Iterator[None]:
     """An empty folder at `target`. An earlier report is removed; a folder that holds anything else is refused."""
-    try:
+    with _refused_as_config_error(target):
         if target.is_dir() and any(target.iterdir()):
-            if not _is_report(target):
+            if not _is_report(target / "index.html"):
                 raise ConfigError(
                     f"{target} holds something that is not a report", remedy="choose another --output folder"
                 )
             shutil.rmtree(target)
         target.mkdir(parents=True, exist_ok=True)
         # Marked from the start, so that an interrupted report can be replaced.
-        _write(target / "index.html", f"<!doctype html>{_GENERATOR}<title>Report</title><p>This report is incomplete.")
+        write(target / "index.html", f"<!doctype html>{_GENERATOR}<title>Report</title><p>This report is incomplete.")
+        yield
+
+
+@contextmanager
+def _refused_as_config_error(target: Path) -> Iterator[None]:
+    """A file system that refuses is a `ConfigError` about `target`, or about the run's folder."""
+    try:
         yield
     except OSError as error:
         named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else target
         why = error.strerror or str(error)
-        if not named.is_relative_to(target):
+        # Also the folder of a single file, and the file that becomes it.
+        if named != target.parent and not os.fspath(named).startswith(os.fspath(target)):
             raise ConfigError(f"{named}: {why}", remedy="check the permissions of the run's folder") from None
         raise ConfigError(
             f"cannot write the report to {target}: {why}", remedy="choose another --output folder"
         ) from None
 
 
-def _is_report(folder: Path) -> bool:
+def _is_report(page: Path) -> bool:
     try:
-        with (folder / "index.html").open("rb") as stream:
+        with page.open("rb") as stream:
             return _GENERATOR.encode() in stream.read(4096)
     except OSError:
         return False
 
 
-def _write_run(
-    store: RunStore, target: Path, renderer: Renderer, *, up: str = ""
-) -> tuple[RunView, Totals, list[TaskRow]]:
-    run = read_run(store)
-    (target / "tasks").mkdir(parents=True, exist_ok=True)
-    rows: list[TaskRow] = []
-    judged: list[dict[str, str]] = []
-    neighbours = ["", *run.task_ids, ""]
-    for place, task_id in enumerate(run.task_ids):
-        task = read_task(store.task(task_id))
-        _place_files(store, task, target)
-        page = renderer.task(task, before=neighbours[place], after=neighbours[place + 2])
-        _write(target / "tasks" / f"{task_id}.html", page)
-        rows.append(task.row)
-        judged.append(task.judged)
-    totals = totals_of(rows, judged)
-    _write(target / "index.html", renderer.index(run, totals, rows, up=up))
-    return run, totals, rows
+class _Run:
+    """The pages of one run within a report. In memory are one task's page and every task's row."""
+
+    def __init__(self, store: RunStore, out: Output, renderer: Renderer, folder: str = "") -> None:
+        self._store, self._out, self._renderer, self._folder = store, out, renderer, folder
+        self.view = read_run(store)
+        self._places = _neighbours(self.view.task_ids)
+        self.rows: list[TaskRow] = []
+        self._judged: list[dict[str, str]] = []
+
+    def write_task(self, task_id: str) -> TaskView | None:
+        """The page of a task with its images; `None` if the run does not have it."""
+        if task_id not in self._places:
+            return None
+        task = read_task(self._store.task(task_id))
+        self._place_files(task)
+        before, after = self._places[task_id]
+        page = self._renderer.task(task, before=before, after=after, run=self.view)
+        self._out.page(f"{self._folder}tasks/{task_id}.html", page)
+        self.rows.append(task.row)
+        self._judged.append(task.judged)
+        return task
+
+    def write_index(self) -> Totals:
+        """The front page with its tables, once all tasks are written."""
+        totals = totals_of(self.rows, self._judged)
+        up = "../index.html" if self._folder else ""
+        self._out.table(f"{self._folder}tasks.csv", csv_table(self.view, self.rows))
+        self._out.table(f"{self._folder}tasks.json", json_table(self.view, self.rows))
+        self._out.page(f"{self._folder}index.html", self._renderer.index(self.view, totals, self.rows, up=up))
+        return totals
+
+    def _place_files(self, task: TaskView) -> None:
+        source = self._store.task(task.row.task_id).folder
+        images = f"{self._folder}images/{task.row.task_id}"
+        for step in (*task.steps, *([task.final_look] if task.final_look else [])):
+            if step.image and step.record.screenshot:
+                self._out.image(f"{images}/{step.image}", source / step.record.screenshot)
+        if task.network.file is not None:
+            self._out.trace(f"{images}/{NETWORK_FILE}", task.network.file)
 
 
-def _place_files(store: RunStore, task: TaskView, target: Path) -> None:
-    folder = target / "images" / task.row.task_id
-    folder.mkdir(parents=True, exist_ok=True)
-    source = store.task(task.row.task_id).folder
-    for step in (*task.steps, *([task.final_look] if task.final_look else [])):
-        if step.image and step.record.screenshot:
-            place_file(source / step.record.screenshot, folder / step.image)
-    if task.network.file is not None:
-        place_file(task.network.file, folder / NETWORK_FILE)
+def _neighbours(ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Each id with the one before and the one after it; `""` at the ends."""
+    return {name: (before, after) for name, before, after in zip(ids, ["", *ids], [*ids[1:], ""], strict=False)}
 
 
-def place_file(source: Path, target: Path) -> None:
-    """Put `source`, if it is there, at `target`: a hard link where the file system allows it, else a copy."""
-    if source.is_symlink() or not source.is_file():
-        return
-    try:
-        os.link(source, target)
-    except OSError:
-        # Another file system, or one without hard links.
-        with suppress(OSError):
-            shutil.copyfile(source, target)
+def _write_run(store: RunStore, out: Output, renderer: Renderer) -> None:
+    run = _Run(store, out, renderer)
+    for task_id in run.view.task_ids:
+        run.write_task(task_id)
+    run.write_index()
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_bytes(text.encode("utf-8", "backslashreplace"))
+def _write_comparison(stores: list[RunStore], out: Output, renderer: Renderer) -> None:
+    names = [chr(ord("a") + place) for place in range(len(stores))]
+    runs = [_Run(store, out, renderer, f"{name}/") for store, name in zip(stores, names, strict=True)]
+    task_ids = list(dict.fromkeys(task_id for run in runs for task_id in run.view.task_ids))
+    for task_id, (before, after) in _neighbours(task_ids).items():
+        tasks = [run.write_task(task_id) for run in runs]
+        compared = [(name, run.view, task) for name, run, task in zip(names, runs, tasks, strict=True)]
+        out.page(f"tasks/{task_id}.html", renderer.compared_task(compared, before=before, after=after))
+    totals = [run.write_index() for run in runs]
+    comparisons = [compare(runs[0].rows, run.rows) for run in runs[1:]]
+    views = [(run.view, each) for run, each in zip(runs, totals, strict=True)]
+    out.page("index.html", renderer.comparison(views, comparisons, matrix_of([run.rows for run in runs]), names))
+
+
+def _refuse_number(stores: list[RunStore]) -> None:
+    if not 2 <= len(stores) <= MAX_RUNS:
+        raise ConfigError(f"{len(stores)} runs to compare", remedy=f"give 2 to {MAX_RUNS} runs")

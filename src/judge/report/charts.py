@@ -66,6 +66,7 @@ class Chart:
 def charts_of(totals: Totals, rows: Sequence[TaskRow]) -> tuple[Chart, ...]:
     """Every chart that the run has numbers for."""
     charts = (
+        categories_chart(rows),
         rates_chart("level", "How does success change with difficulty?", totals.by_level),
         steps_chart(rows),
         phases_chart(totals),
@@ -224,6 +225,25 @@ def ends_chart(rows: Sequence[TaskRow]) -> Chart | None:
         shapes=_bars(bars, "end", left=182),
         columns=("End", "Tasks"),
         rows=tuple((name, str(count)) for name, count in named),
+    )
+
+
+def categories_chart(rows: Sequence[TaskRow]) -> Chart | None:
+    """How many failures fall into each category; one can fall into several."""
+    failed = [row for row in rows if row.outcome == "failure"]
+    counts = Counter(finding.category.replace("_", " ") for row in failed for finding in row.categories)
+    if not counts:
+        return None
+    bars = [(name, float(n), f"{n} · {100 * n / len(failed):.0f} %") for name, n in counts.most_common()]
+    known = sum(bool(row.categories) for row in failed)
+    return Chart(
+        name="categories",
+        question="Why did attempts fail?",
+        answer=f"{known} of {len(failed)} failures are in a category; one can be in several.",
+        height=20 + _ROW_HEIGHT * len(bars),
+        shapes=_bars(bars, "end", left=_LEFT + 16),
+        columns=("Category", "Failures"),
+        rows=tuple((name, str(n)) for name, n in counts.most_common()),
     )
 
 

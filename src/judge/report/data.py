@@ -18,6 +18,8 @@ import imagesize  # type: ignore[import-untyped]
 
 from judge.report.evidence import VerdictView, verdict_view
 from judge.report.network import NetworkView, network_view
+from judge.report.snapshots import pack
+from judge.results.categories import Finding, failure_categories
 from judge.results.folders import FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
@@ -41,6 +43,7 @@ _IMAGE_STARTS = (b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF")
 _IMAGE_HEAD_BYTES = 65_536
 _MAX_IMAGE_SIDE = 65_535
 _MAX_SNAPSHOT_BYTES = 16_000_000
+_SNAPSHOT_FOLDERS = ("snapshots/", "final/")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,10 @@ class Phases:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One line of the task table: small, so that the rows of a whole run fit in memory."""
+    """One line of the task table: small, so that the rows of a whole run fit in memory.
+
+    `image` is the last screenshot's file name in the task's image folder.
+    """
 
     task_id: str
     task: str
@@ -78,6 +84,8 @@ class TaskRow:
     attempt: int = 1
     decided_by: str = ""
     differences: tuple[Difference, ...] = ()
+    categories: tuple[Finding, ...] = ()
+    image: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,7 @@ class StepView:
     size: tuple[int, int] | None
     element: ElementView | None
     score: ImageScore | None = None
+    snapshot: str | None = None
 
     @property
     def number(self) -> int:
@@ -143,6 +152,11 @@ class TaskView:
     versions: tuple[tuple[str, str], ...] = ()
     earlier_attempts: int = 0
     network: NetworkView = field(default_factory=NetworkView)
+
+    @property
+    def snapshots(self) -> str:
+        """The snapshots of the steps and of the final look, packed."""
+        return pack(step.snapshot for step in (*self.steps, self.final_look) if step)
 
     @property
     def judged(self) -> dict[str, str]:
@@ -204,15 +218,21 @@ def read_task(store: TaskStore) -> TaskView:
         row = TaskRow(name, name, "", "unknown", "unknown", "unfinished", why, steps=len(steps))
         views = tuple(_step_view(store, step) for step in steps)
         return TaskView(row=row, steps=views, error=why, earlier_attempts=earlier_attempts)
-    verdicts, differences = _read_verdicts(store, result)
+    verdicts, differences, deciding = _read_verdicts(store, result)
     counted = next((verdict for verdict in verdicts if verdict.counts), None)
     scores = counted.scores if counted else ()
     shown = [step.index for step in result.steps if step.screenshot]
     # Only a record with one entry per screenshot says which score belongs to which.
     score_of = dict(zip(shown, scores, strict=True)) if len(shown) == len(scores) else {}
+    seen = tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps)
     return TaskView(
-        row=replace(_row(result, scores), differences=differences),
-        steps=tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps),
+        row=replace(
+            _row(result, scores),
+            differences=differences,
+            categories=failure_categories(result, deciding),
+            image=next((step.image for step in reversed(seen) if step.image), None),
+        ),
+        steps=seen,
         final_look=_step_view(store, result.final_look) if result.final_look else None,
         verdicts=verdicts,
         answer=result.final_answer,
@@ -291,12 +311,14 @@ def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
     )
 
 
-def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[tuple[VerdictView, ...], tuple[Difference, ...]]:
-    """The stored verdicts, the one that counts first, and where they differ from ground truth.
+def _read_verdicts(
+    store: TaskStore, result: Attempt
+) -> tuple[tuple[VerdictView, ...], tuple[Difference, ...], Verdict | None]:
+    """The stored verdicts, the one that counts first; where they differ from ground truth; the one that counts itself.
 
     Without its file, the one that counts comes from `result.json`.
     """
-    counted = result.verdict
+    counted = deciding = result.verdict
     known: dict[str, Verdict] = {}
     views: list[VerdictView] = []
     for path in sorted((store.folder / "verdicts").glob("*.json")):
@@ -310,13 +332,15 @@ def _read_verdicts(store: TaskStore, result: Attempt) -> tuple[tuple[VerdictView
             verdict.reason,
             verdict.judge,
         )
-        views.append(verdict_view(judge_id, verdict, counts=is_same and not any(view.counts for view in views)))
+        counts = is_same and not any(view.counts for view in views)
+        views.append(verdict_view(judge_id, verdict, counts=counts))
+        deciding = verdict if counts else deciding
     if counted is not None and not any(view.counts for view in views):
         name = counted.judge.method if counted.judge else "no judge asked"
         views.append(replace(verdict_view(name, counted, counts=True), is_stored=False))
     settled = result.stop_reason not in JUDGED_ENDS
     differences = () if settled else differences_of(result.task.task_id, known)
-    return tuple(sorted(views, key=lambda view: not view.counts)), differences
+    return tuple(sorted(views, key=lambda view: not view.counts)), differences, deciding
 
 
 def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) -> StepView:
@@ -324,21 +348,27 @@ def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) ->
     size = None
     if found is not None:
         with contextlib.suppress(OSError, ValueError):
-            size = image_size(read_file(store.folder / found[0])[:_IMAGE_HEAD_BYTES])
-    return StepView(step, found[1] if found else None, size, _element(store.folder, step), score)
+            size = image_size(read_file(store.folder / found[0], head_bytes=_IMAGE_HEAD_BYTES))
+    snapshot = _snapshot(store.folder, step)
+    return StepView(step, found[1] if found else None, size, _element(snapshot, step), score, snapshot)
 
 
-def _element(folder: Path, step: Step) -> ElementView | None:
-    """The element that the action named, from the step's own snapshot."""
-    params = step.action.params if step.action else {}
-    refs = (params.get(key) for key in ("target", "ref"))
-    ref = next((ref for ref in refs if isinstance(ref, str) and REF.fullmatch(ref)), None)
-    if ref is None or not step.snapshot or ".." in step.snapshot or not step.snapshot.startswith("snapshots/"):
+def _snapshot(folder: Path, step: Step) -> str | None:
+    if not step.snapshot or ".." in step.snapshot or not step.snapshot.startswith(_SNAPSHOT_FOLDERS):
         return None
     path = folder / step.snapshot
     try:
-        text = "" if path.is_symlink() else read_file(path, max_bytes=_MAX_SNAPSHOT_BYTES).decode("utf-8", "replace")
+        return None if path.is_symlink() else read_file(path, max_bytes=_MAX_SNAPSHOT_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):
+        return None
+
+
+def _element(text: str | None, step: Step) -> ElementView | None:
+    """The element that the action named, from the text of the step's own snapshot."""
+    params = step.action.params if step.action else {}
+    refs = (params.get(key) for key in ("target", "ref"))
+    ref = next((ref for ref in refs if isinstance(ref, str) and REF.fullmatch(ref)), None)
+    if ref is None or text is None:
         return None
     for line in _lines_with(text, f"[ref={ref}]"):
         node = parse_snapshot(line.strip()).by_ref(ref)

@@ -7,9 +7,13 @@ markup that got through escaping could neither run nor load anything.
 import base64
 import hashlib
 import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache
 from importlib import resources
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,15 +21,35 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from judge.report.charts import charts_of, duration, rates_chart, segments
-from judge.report.data import LEVELS, OUTCOMES, RunView, TaskRow, TaskView
-from judge.report.totals import Comparison, Totals, differences
+from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
+from judge.report.totals import Comparison, MatrixRow, Totals, differences
+from judge.results.categories import CATEGORIES
 from shared.text import show_hidden, without_surrogates
+
+# What needs a look comes first.
+FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
+_STYLES = ("report.css", "labels.css", "viewer.css")
+_LIVE_STYLES = ("report.css", "live.css")
+_SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "index.html": ("theme.js", "table.js"),
+        "task.html": ("theme.js", "labels.js", "viewer.js"),
+        "compare.html": ("theme.js", "table.js"),
+        "compare_task.html": ("theme.js",),
+        "steps.html": ("theme.js",),
+        "live.html": ("theme.js", "live.js"),
+    }
+)
 
 
 class Renderer:
-    """Renders pages. It compiles each template once, so keep one for a whole report."""
+    """Renders pages. It compiles each template once, so keep one for a whole report.
 
-    def __init__(self) -> None:
+    `bundled` pages have no head: they stand between `begin_bundle` and `end_bundle`, in one file.
+    """
+
+    def __init__(self, *, bundled: bool = False) -> None:
+        self._bundled = bundled
         self._environment = Environment(
             loader=PackageLoader("judge.report"),
             autoescape=True,
@@ -48,16 +72,20 @@ class Renderer:
         """The run's front page. `up` is a link to the comparison it belongs to."""
         record = run.record
         judge = record.get("judge")
+        categories = Counter(name for row in rows for name in named_categories(row))
         return self._page(
             "index.html",
-            ("theme.js", "table.js"),
             run=run,
             totals=totals,
-            rows=rows,
+            rows=sorted(rows, key=lambda row: FAILURES_FIRST.index(row.outcome)),
             up=up,
             charts=charts_of(totals, rows),
-            order={outcome: place for place, outcome in enumerate(OUTCOMES)},
+            first=FAILURES_FIRST,
+            categories={name: categories[name] for name in (*CATEGORIES, "other") if categories[name]},
             levels=LEVELS,
+            # Columns that would say the same in every row.
+            has_sites=len(totals.by_site) > 1,
+            has_costs=totals.cost_usd != 0,
             model=record.get("judge_model") or "",
             state=record.get("state") or "",
             began=_moment(record.get("started_at")),
@@ -67,57 +95,111 @@ class Renderer:
             config=_pairs(record.get("config")),
         )
 
-    def task(self, task: TaskView, *, before: str = "", after: str = "", home: str = "../index.html") -> str:
-        """A task's page; `before` and `after` are the ids of its neighbours."""
-        return self._page("task.html", ("theme.js", "steps.js"), task=task, before=before, after=after, home=home)
+    def task(
+        self,
+        task: TaskView,
+        *,
+        before: str = "",
+        after: str = "",
+        home: str = "../index.html",
+        run: RunView | None = None,
+    ) -> str:
+        """A task's page; `before` and `after` are its neighbours' ids, `run` the run if its labels can be kept."""
+        return self._page(
+            "task.html",
+            task=task,
+            before=before,
+            after=after,
+            home=home,
+            run_id=run.run_id if run else "",
+            player=run.player if run else "",
+        )
 
-    def comparison(self, runs: list[tuple[RunView, Totals]], comparisons: list[Comparison], folders: list[str]) -> str:
+    def comparison(
+        self,
+        runs: list[tuple[RunView, Totals]],
+        comparisons: list[Comparison],
+        matrix: Sequence[MatrixRow],
+        folders: list[str],
+    ) -> str:
         """The front page of a comparison: `comparisons[n]` is of run n + 1 against run 0."""
         letters = [folder.upper() for folder in folders]
         rates = {letter: totals.all for letter, (_, totals) in zip(letters, runs, strict=True)}
         return self._page(
             "compare.html",
-            ("theme.js",),
             runs=[
                 {"view": view, "totals": totals, "letter": letter, "folder": folder}
                 for (view, totals), letter, folder in zip(runs, letters, folders, strict=True)
             ],
             pairs=[
-                {"comparison": comparison, "letter": letter, "folder": folder}
-                for comparison, letter, folder in zip(comparisons, letters[1:], folders[1:], strict=True)
+                {"comparison": comparison, "letter": letter}
+                for comparison, letter in zip(comparisons, letters[1:], strict=True)
             ],
+            matrix=matrix,
+            first=FAILURES_FIRST,
+            levels=LEVELS,
             differing=differences([view.record for view, _ in runs]),
             chart=rates_chart("run", "Which run succeeds more often?", rates),
         )
 
+    def compared_task(
+        self, runs: Sequence[tuple[str, RunView, TaskView | None]], *, before: str = "", after: str = ""
+    ) -> str:
+        """The steps of one task in several runs side by side. `runs`: folder, run, and the task there if it has it."""
+        tasks = [task for _, _, task in runs]
+        steps = list(zip_longest(*(task.steps if task else () for task in tasks)))
+        lines = [{step.line if step else None for step, task in zip(row, tasks, strict=True) if task} for row in steps]
+        return self._page(
+            "compare_task.html",
+            runs=[{"folder": folder, "view": view, "task": task} for folder, view, task in runs],
+            row=next(task.row for task in tasks if task),
+            steps=steps,
+            before=before,
+            after=after,
+            differs_at=next((number for number, each in enumerate(lines, 1) if len(each) > 1), None),
+        )
+
     def steps(self, **values: Any) -> str:
         """The page of a step-level scoring (`judge.report.steps`)."""
-        return self._page("steps.html", ("theme.js",), **values)
+        return self._page("steps.html", **values)
+
+    def begin_bundle(self, title: str) -> str:
+        """The beginning of a file that holds all pages of a report; its policy allows the scripts of all of them."""
+        css = _css("single.html")
+        policy = self._policy(*map(_script, _SCRIPTS), _asset("single.js"), css=css)
+        return self._environment.get_template("single.html").render(css=Markup(css), csp=policy, title=title)
+
+    def end_bundle(self) -> str:
+        """The end of that file: the script that shows the page that the address names."""
+        return f"<script>{_asset('single.js')}</script></body></html>\n"
 
     def live(self) -> tuple[str, str]:
         """The live page and its Content-Security-Policy, which allows connections to its own server only."""
-        scripts, css = ("theme.js", "live.js"), self._css + _asset("live.css")
-        policy = self._policy(_scripts(scripts), css, connect=True)
-        return self._page("live.html", scripts, css=css, connect=True), policy
+        policy = self._policy(_script("live.html"), css=_css("live.html"), connect=True)
+        return self._page("live.html", connect=True), policy
 
-    def _policy(self, script: str, css: str, *, connect: bool = False) -> str:
-        parts = ["default-src 'none'", "img-src 'self' data:", f"style-src '{_hash(css)}'"]
-        parts += [f"script-src '{_hash(script)}'", "base-uri 'none'", "form-action 'none'"]
+    def _policy(self, *scripts: str, css: str, connect: bool = False) -> str:
+        images = "data:" if self._bundled else "'self' data:"
+        parts = ["default-src 'none'", f"img-src {images}", f"style-src '{_hash(css)}'"]
+        hashes = " ".join(f"'{_hash(script)}'" for script in dict.fromkeys(scripts))
+        parts += [f"script-src {hashes}", "base-uri 'none'", "form-action 'none'"]
         return "; ".join(parts + (["connect-src 'self'"] if connect else []))
 
-    @cached_property
-    def _css(self) -> str:
-        return _asset("report.css")
-
-    def _page(self, name: str, scripts: tuple[str, ...], *, css: str = "", connect: bool = False, **values: Any) -> str:
-        script, css = _scripts(scripts), css or self._css
+    def _page(self, name: str, *, connect: bool = False, **values: Any) -> str:
+        script, css = _script(name), _css(name)
         return self._environment.get_template(name).render(
             # Our own files, not foreign text: the only two values that are not escaped.
             css=Markup(css),
             script=Markup(script),
-            csp=self._policy(script, css, connect=connect),
+            csp=self._policy(script, css=css, connect=connect),
+            bundled=self._bundled,
             **values,
         )
+
+
+def named_categories(row: TaskRow) -> tuple[str, ...]:
+    """The names of a row's categories; `other` for a failure without any."""
+    return tuple(name for name, _ in row.categories) or (("other",) if row.outcome == "failure" else ())
 
 
 def visible(text: object, limit: int = 100_000) -> str:
@@ -125,7 +207,11 @@ def visible(text: object, limit: int = 100_000) -> str:
 
     Tabs and line feeds stay. A cut says how much is missing. Escaping markup is the template's job.
     """
-    whole = without_surrogates(str(text).replace("\r\n", "\n"))
+    whole = str(text)
+    if len(whole) <= limit and whole.isascii() and whole.isprintable():
+        # Most texts, and a report has a hundred thousand of them.
+        return whole
+    whole = without_surrogates(whole.replace("\r\n", "\n"))
     shown = show_hidden(whole[:limit])
     return shown if len(whole) <= limit else f"{shown}… ({len(whole) - limit} more characters)"
 
@@ -149,10 +235,10 @@ def usd(value: float | None) -> str:
 
 
 def _setup(record: dict[str, Any]) -> list[tuple[str, str]]:
-    """Everything in `run.json` except the configuration, which has its own list."""
+    """Everything in `run.json` except the configuration, which has its own list, and the request that repeats it."""
     facts = []
     for key, value in record.items():
-        if key in ("config", "task_ids", "schema_version") or value in (None, "", {}, []):
+        if key in ("config", "request", "task_ids", "schema_version") or value in (None, "", {}, []):
             continue
         text = ", ".join(f"{name} {item}" for name, item in _pairs(value)) if isinstance(value, dict) else str(value)
         facts.append((key.replace("_", " "), _moment(value) or text if key.endswith("_at") else text))
@@ -180,10 +266,17 @@ def _moment(value: Any) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _scripts(names: tuple[str, ...]) -> str:
-    return "\n".join(map(_asset, names))
+@cache
+def _css(page: str) -> str:
+    return "\n".join(map(_asset, _LIVE_STYLES if page == "live.html" else _STYLES))
 
 
+@cache
+def _script(page: str) -> str:
+    return "\n".join(map(_asset, _SCRIPTS[page]))
+
+
+@cache
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 

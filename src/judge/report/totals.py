@@ -118,6 +118,38 @@ class Comparison:
         return 100 * (len(self.gained) - len(self.lost)) / self.paired if self.paired else None
 
 
+@dataclass(frozen=True)
+class MatrixRow:
+    """A task in each run of a comparison; `None` where a run does not have it."""
+
+    task_id: str
+    task: str
+    level: str
+    rows: tuple[TaskRow | None, ...]
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the runs that have the task do not agree on its outcome."""
+        return len({row.outcome for row in self.rows if row}) > 1
+
+
+def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
+    """Every task of any run: those with different outcomes first, then those that fewest runs succeeded at."""
+    by_id = [{row.task_id: row for row in rows} for rows in runs]
+    matrix = []
+    for task_id in dict.fromkeys(task_id for rows in by_id for task_id in rows):
+        found = tuple(rows.get(task_id) for rows in by_id)
+        known = [row for row in found if row]
+        # An unfinished task has no result that would hold its text.
+        best = next((row for row in known if row.outcome != "unfinished"), known[0])
+        matrix.append(MatrixRow(task_id, best.task, best.level, found))
+    return sorted(matrix, key=lambda each: (not each.is_mixed, _successes(each)))
+
+
+def _successes(each: MatrixRow) -> int:
+    return sum(row is not None and row.outcome == "success" for row in each.rows)
+
+
 def rate_of(outcomes: Iterable[RowOutcome]) -> Rate:
     """The counts of outcomes and the success rate among the scored ones."""
     counter = Counter(outcomes)

@@ -43,6 +43,13 @@ def test_several_runs_give_a_comparison(app: typer.Typer, tmp_path: Path) -> Non
     assert (tmp_path / "comparisons" / "20260101-1--20260102-2" / "b" / "index.html").is_file()
 
 
+def test_a_report_can_be_a_single_file_beside_the_run(app: typer.Typer, tmp_path: Path) -> None:
+    store = write_synthetic_run(tmp_path, tasks=2, steps=1)
+    said = run(app, store.run_id, "--output-dir", str(tmp_path), "--single-file")
+    assert str(store.folder / "report.html") in said
+    assert (store.folder / "report.html").is_file()
+
+
 def test_a_run_that_is_not_there_is_a_clear_error(app: typer.Typer, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no run 'nope'"):
         run(app, "nope", "--output-dir", str(tmp_path))

@@ -1,7 +1,10 @@
 """The report's folder."""
 
-import os
+import base64
+import hashlib
+import posixpath
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
-from judge.report.build import place_file, write_comparison, write_report
+from judge.report.build import write_comparison, write_report, write_single_file
 from judge.report.data import read_task
 from judge.report.pages import Renderer
 from judge.store import RunStore
@@ -62,7 +65,7 @@ def test_the_final_page_is_shown_apart_from_the_steps(tmp_path: Path) -> None:
     task = read_task(store.task("t1"))
     write_report(store, tmp_path / "report")
     html = (tmp_path / "report" / "tasks" / "t1.html").read_text()
-    assert (len(task.steps), '<section id="final">' in html) == (2, True)
+    assert (len(task.steps), html.count('<article class="step"'), '<section id="final"' in html) == (2, 2, True)
     assert "../images/t1/screenshot.png" in tags_of(html).addresses
     assert (tmp_path / "report" / "images" / "t1" / "screenshot.png").read_bytes() == a_png()
 
@@ -114,6 +117,8 @@ def test_a_folder_that_cannot_be_created_is_a_users_error(run: RunStore, tmp_pat
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="cannot write the report"):
         write_report(run, tmp_path / "file" / "report")
+    with pytest.raises(ConfigError, match="cannot write the report"):
+        write_single_file([run], tmp_path / "file" / "report.html")
 
 
 def test_a_report_can_be_made_of_a_run_that_is_still_empty(tmp_path: Path) -> None:
@@ -138,6 +143,28 @@ def test_a_comparison_holds_the_report_of_each_run(tmp_path: Path) -> None:
     assert "McNemar" in index.read_text()
 
 
+def test_a_comparison_lists_every_task_with_those_that_differ_first(tmp_path: Path) -> None:
+    first = write_synthetic_run(tmp_path / "out", "20260101-000000-a", tasks=5)
+    later = write_synthetic_run(tmp_path / "out", "20260102-000000-b", tasks=6, seed=3)
+    html = write_comparison([first, later], tmp_path / "both").read_text()
+    mixed = re.findall(r'<tr data-mixed="(\w+)"', html)
+    assert mixed == sorted(mixed)
+    assert len(mixed) == 6
+    assert html.count("not in this run") == 1
+
+
+def test_the_steps_of_a_task_stand_side_by_side_from_where_they_differ(tmp_path: Path) -> None:
+    stores = [RunStore(tmp_path / "out", name) for name in ("a", "b")]
+    for store, steps in zip(stores, (2, 3), strict=True):
+        store.create()
+        write_task(store, TASK, steps=steps, image=a_png(), seed=5)
+    write_comparison(stores, tmp_path / "both")
+    html = (tmp_path / "both" / "tasks" / "t1.html").read_text()
+    # The shorter attempt ends where the other one clicks.
+    assert 'First difference at <a href="#step-2">' in html
+    assert {"../a/images/t1/step_001.png", "../b/images/t1/step_002.png"} <= set(tags_of(html).addresses)
+
+
 def test_a_comparison_needs_two_runs(run: RunStore, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="2 to 12"):
         write_comparison([run], tmp_path / "both")
@@ -154,6 +181,53 @@ def test_no_text_of_a_run_becomes_markup(tmp_path: Path) -> None:
         assert "alert(1)" in (pages[1] / name).read_text()
         assert found.tags == expected.tags, name
         assert found.attributes == expected.attributes, name
+
+
+def test_no_text_of_a_run_becomes_markup_in_a_comparison_in_one_file(tmp_path: Path) -> None:
+    pages = []
+    for text in ("calm words", HOSTILE):
+        folder = tmp_path / text[:4].strip("</")
+        stores = [
+            write_synthetic_run(folder, name, tasks=4, steps=2, says=text, seed=len(name)) for name in ("a", "bc")
+        ]
+        for store in stores:
+            say_everywhere(store, text)
+        pages.append(write_single_file(stores, folder / "both.html").read_text())
+    expected, found = map(tags_of, pages)
+    assert "alert(1)" in pages[1]
+    assert (found.tags, found.attributes) == (expected.tags, expected.attributes)
+
+
+def test_a_single_file_refers_to_its_own_pages_and_files_only(run: RunStore, tmp_path: Path) -> None:
+    html = write_single_file([run], tmp_path / "run.html").read_text()
+    known = set(re.findall(r' id="(?:page|file):([^"]*)"', html))
+    for page, content in re.findall(r'<template id="page:([^"]*)">(.*?)</template>', html, re.DOTALL):
+        for address in tags_of(content).addresses:
+            if not address.startswith(("#", "data:image/svg+xml,", "https://")):
+                assert posixpath.normpath(posixpath.join(posixpath.dirname(page), address.split("#")[0])) in known
+    assert len(known) == 6 + 1 + 2 + 18 + 1
+
+
+def test_a_single_file_allows_only_its_own_scripts_and_style(run: RunStore, tmp_path: Path) -> None:
+    html = write_single_file([run], tmp_path / "run.html").read_text()
+    policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1])  # type: ignore[index]
+    assert policy.startswith("default-src 'none'; img-src data:; ")
+    assert "unsafe" not in policy
+    for kind, tag in (("script", "<script>(.*?)</script>"), ("style", "<style>(.*?)</style>")):
+        allowed = policy.partition(f"{kind}-src ")[2].partition(";")[0]
+        for text in set(re.findall(tag, html, re.DOTALL)):
+            assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in allowed
+    assert " style=" not in html
+
+
+def test_an_earlier_file_is_replaced_and_any_other_is_left_alone(run: RunStore, tmp_path: Path) -> None:
+    page = write_single_file([run], tmp_path / "run.html")
+    assert write_single_file([run], page).read_bytes().endswith(b"</html>\n")
+    page.write_text("my own page")
+    with pytest.raises(ConfigError, match="is not a report"):
+        write_single_file([run], page)
+    assert [path.name for path in tmp_path.glob("run*")] == ["run.html"]
+    assert page.read_text() == "my own page"
 
 
 @pytest.mark.slow
@@ -181,29 +255,6 @@ def test_each_page_allows_only_its_own_script_and_style(run: RunStore, tmp_path:
     assert "unsafe" not in policy[1]
     assert len(re.findall(r"<script", html)) == len(re.findall(r"sha256-", policy[1].split("script-src")[1])) == 1
     assert " style=" not in html
-
-
-def test_an_image_is_linked_and_not_copied_on_one_file_system(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(b"x")
-    place_file(tmp_path / "a.png", tmp_path / "b.png")
-    assert (tmp_path / "a.png").stat().st_ino == (tmp_path / "b.png").stat().st_ino
-
-
-def test_an_image_is_copied_where_links_are_not_possible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError("no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-    (tmp_path / "a.png").write_bytes(b"x")
-    place_file(tmp_path / "a.png", tmp_path / "b.png")
-    assert (tmp_path / "b.png").read_bytes() == b"x"
-
-
-def test_a_link_to_another_file_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_bytes(b"x")
-    (tmp_path / "a.png").symlink_to(tmp_path / "secret")
-    place_file(tmp_path / "a.png", tmp_path / "b.png")
-    assert not (tmp_path / "b.png").exists()
 
 
 @pytest.fixture(params=["finished", "ended_by_page"])

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.report.charts import Chart, charts_of, duration, steps_chart
+from judge.report.charts import Chart, categories_chart, charts_of, duration, steps_chart
 from judge.report.data import LEVELS, OUTCOMES, Phases, TaskRow
 from judge.report.totals import totals_of
+from judge.results.categories import Finding
 
 ROW = TaskRow("t", "Find it.", "https://a.example/", "a.example", "easy", "success", "", steps=3, reference_length=4)
 ROWS = st.lists(
@@ -55,6 +56,16 @@ def test_a_run_without_tasks_has_no_charts() -> None:
 
 def test_without_reference_lengths_there_is_nothing_to_compare_steps_with() -> None:
     assert steps_chart([replace(ROW, reference_length=None)]) is None
+
+
+def test_categories_are_counted_over_failures_only() -> None:
+    loop, budget = Finding("loop", "x"), Finding("over_budget", "x")
+    failed = [replace(ROW, outcome="failure", categories=found) for found in ((loop, budget), (loop,), ())]
+    chart = categories_chart([*failed, ROW, replace(ROW, outcome="aborted", categories=(Finding("blocked", "x"),))])
+    assert chart is not None
+    assert chart.rows == (("loop", "2"), ("over budget", "1"))
+    assert chart.answer.startswith("2 of 3 failures")
+    assert categories_chart([ROW]) is None
 
 
 def test_tasks_at_the_same_place_are_one_bigger_mark() -> None:

@@ -9,7 +9,7 @@ from playwright.async_api import Browser
 
 from helpers.browser.pages import WatchedPage, open_browser, watched_page
 from helpers.runs import a_png, say_everywhere, write_synthetic_run
-from judge.report.build import write_report
+from judge.report.build import make_report, write_report
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 
@@ -78,8 +78,75 @@ async def test_a_search_without_a_match_says_so_and_clear_brings_all_back(watche
 async def test_a_count_on_top_shows_its_tasks(watched: WatchedPage, report: Path) -> None:
     await watched.page.goto((report / "index.html").as_uri())
     await watched.page.locator(".counts a", has_text="unscored").click()
+    await watched.page.get_by_text("1 of 9 tasks").wait_for()
     assert await watched.page.input_value("#f-outcome") == "unscored"
     assert await visible_ids(watched) == ["task_002"]
+
+
+async def test_failures_come_first(watched: WatchedPage, report: Path) -> None:
+    await watched.page.goto((report / "index.html").as_uri())
+    outcomes = await watched.page.locator("#task-table tbody tr").evaluate_all(
+        "rows => rows.map((row) => row.dataset.outcome)"
+    )
+    order = ("failure", "unscored", "aborted", "success")
+    assert outcomes == sorted(outcomes, key=order.index)
+
+
+async def test_filters_are_in_the_address_and_come_back_with_it(watched: WatchedPage, report: Path) -> None:
+    page = watched.page
+    await page.goto((report / "index.html").as_uri())
+    await page.select_option("[name=verdict]", "failure")
+    await page.select_option("[name=level]", "medium")
+    await page.fill("#q", "lamp")
+    assert page.url.endswith("index.html#q=lamp&verdict=failure&level=medium")
+    shown = await visible_ids(watched)
+    async with watched_page(page.context.browser) as other:  # type: ignore[arg-type]
+        await other.page.goto(page.url)
+        assert await visible_ids(other) == shown
+    await page.locator("#task-table a:visible").first.click()
+    await page.go_back()
+    assert await visible_ids(watched) == shown
+    await page.go_back()
+    await page.wait_for_function("document.getElementById('q').value === ''")
+    assert await page.input_value("[name=verdict]") == "failure"
+    assert await page.input_value("[name=level]") == ""
+
+
+async def test_a_category_and_an_unknown_value_in_the_address(watched: WatchedPage, report: Path) -> None:
+    page = watched.page
+    await page.goto((report / "index.html").as_uri() + "#category=over_budget")
+    rows = await page.locator("#task-table tbody tr:visible").evaluate_all(
+        "all => all.map((one) => one.dataset.category)"
+    )
+    assert rows
+    assert all("over_budget" in row.split() for row in rows)
+    await page.goto((report / "index.html").as_uri() + "#verdict=nonsense")
+    await page.reload()
+    assert len(await visible_ids(watched)) == 9
+
+
+async def test_one_file_holds_every_page_with_its_images(browser: Browser, tmp_path: Path) -> None:
+    store = write_synthetic_run(tmp_path / "out", tasks=5, steps=2, image=a_png(1280, 720), says=HOSTILE)
+    other = write_synthetic_run(tmp_path / "out", "20260102-000000-b", tasks=5, steps=2, seed=4)
+    path = make_report([store, other], tmp_path / "both.html", single_file=True)
+    async with watched_page(browser) as watched:
+        page = watched.page
+        await page.goto(path.as_uri())
+        await page.locator("#task-table a", has_text="lamp number 3").click()
+        await page.get_by_role("heading", name="lamp number 3").wait_for()
+        await page.locator("td img").first.evaluate("image => image.decode()")
+        await page.locator("a.frame").nth(2).click()
+        await page.wait_for_url("**/both.html?a/tasks/task_003.html#step-2")
+        assert await page.locator(".step:visible").get_attribute("id") == "step-2"
+        await page.locator(".step:visible img").evaluate("image => image.decode()")
+        await page.get_by_role("link", name="All tasks").click()
+        link = page.get_by_role("link", name="CSV")
+        async with page.expect_download() as download:
+            await link.click()
+        saved = await (await download.value).path()
+        assert "task_003" in saved.read_text()
+        assert watched.troubles == []
+        assert [url for url in watched.requests if not url.startswith(("file:", "data:"))] == []
 
 
 async def test_a_column_sorts_up_and_then_down(watched: WatchedPage, report: Path) -> None:
@@ -88,7 +155,7 @@ async def test_a_column_sorts_up_and_then_down(watched: WatchedPage, report: Pat
     times = "cells => cells.map((cell) => Number(cell.dataset.v))"
     for state in ("ascending", "descending"):
         await head.get_by_role("button").press("Enter")
-        values = await watched.page.locator("#task-table td:nth-child(6)").evaluate_all(times)
+        values = await watched.page.locator("#task-table td:nth-child(7)").evaluate_all(times)
         assert await head.get_attribute("aria-sort") == state
         assert values == sorted(values, reverse=state == "descending")
 
@@ -128,10 +195,12 @@ async def test_the_outline_lies_on_the_element_that_was_acted_on(watched: Watche
     ring = await watched.page.locator("#step-1 .ring").bounding_box()
     assert image is not None
     assert ring is not None
-    scale = image["width"] / 1280
+    # The picture is as large as fits, in the middle of its box.
+    scale = min(image["width"] / 1280, image["height"] / 720)
+    left, top = image["x"] + (image["width"] - 1280 * scale) / 2, image["y"] + (image["height"] - 720 * scale) / 2
     # The search box stands at 48,150 on the screenshot and is 420 by 36; the ring keeps 3 pixels and its line off it.
-    assert ring["x"] - image["x"] == pytest.approx(45 * scale, abs=3)
-    assert ring["y"] - image["y"] == pytest.approx(147 * scale, abs=3)
+    assert ring["x"] - left == pytest.approx(45 * scale, abs=3)
+    assert ring["y"] - top == pytest.approx(147 * scale, abs=3)
     assert ring["width"] == pytest.approx(426 * scale, abs=6)
 
 
@@ -141,7 +210,8 @@ async def test_hostile_text_stays_text(watched: WatchedPage, hostile_report: Pat
         await page.goto((hostile_report / name).as_uri())
         assert await page.title() != "owned"
         assert await page.locator("#evil").count() == 0
-        assert await page.locator("img:not([src^='../images/'])").count() == 0
+        images = "images/" if name == "index.html" else "../images/"
+        assert await page.locator(f"img:not([src^='{images}'])").count() == 0
     await page.goto((hostile_report / "tasks" / "task_000.html").as_uri())
     shown = HOSTILE.replace("\u202e", "\\u202e")
     assert await page.locator(".step:visible .line").inner_text() == shown

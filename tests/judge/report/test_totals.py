@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.report.data import OUTCOMES, RowOutcome, TaskRow
-from judge.report.totals import compare, differences, mcnemar_exact, rate_of, totals_of
+from judge.report.totals import compare, differences, matrix_of, mcnemar_exact, rate_of, totals_of
 from judge.results.submission import counts_of
 from shared.models import TokenUsage
 
@@ -157,3 +157,21 @@ def test_every_shared_task_is_in_exactly_one_place(pairs: list[tuple[RowOutcome,
 def test_settings_that_differ_are_named_and_equal_ones_are_not() -> None:
     records = [{"judge_model": "offline", "judge_id": "a"}, {"judge_model": "gemini:x", "judge_id": "a"}]
     assert differences(records) == (("judge model", ("offline", "gemini:x")),)
+
+
+def test_a_matrix_begins_with_what_differs_and_ends_with_what_every_run_can_do() -> None:
+    outcomes: dict[str, tuple[RowOutcome, ...]] = {
+        "both": ("success", "success"),
+        "none": ("failure", "failure"),
+        "one": ("success", "failure"),
+    }
+    runs = [[replace(ROW, task_id=name, outcome=pair[run]) for name, pair in outcomes.items()] for run in (0, 1)]
+    matrix = matrix_of([*runs, []])
+    assert [each.task_id for each in matrix] == ["one", "none", "both"]
+    assert [row.outcome if row else None for row in matrix[0].rows] == ["success", "failure", None]
+
+
+def test_a_matrix_takes_the_text_of_a_task_from_a_run_that_has_it() -> None:
+    unfinished = replace(ROW, task="t", level="unknown", outcome="unfinished")
+    (each,) = matrix_of([[unfinished], [ROW]])
+    assert (each.task, each.level, each.is_mixed) == ("Find it.", "easy", True)

@@ -1,4 +1,4 @@
-// Sorting and filtering of the task table.
+// Sorting and filtering of the task table. The filters are in the address, so that it can be shared: `#verdict=failure`.
 (function () {
   const table = document.getElementById("task-table");
   if (!table) return;
@@ -9,20 +9,43 @@
   const texts = new Map(rows.map((row) => [row, words(row).join(" ").toLowerCase()]));
   const form = document.getElementById("filters");
   const query = document.getElementById("q");
-  const selects = ["outcome", "level", "site"].map((name) => [name, document.getElementById("f-" + name)]);
+  const selects = Array.from(form.querySelectorAll("select"));
+  const fields = [query, ...selects];
   const heads = Array.from(table.tHead.rows[0].cells);
 
+  // `data-list` marks a value that is a list of names.
+  const has = (row, select) => {
+    const value = row.dataset[select.dataset.of];
+    return select.dataset.list === undefined ? value === select.value : value.split(" ").includes(select.value);
+  };
   function filter() {
     const wanted = query.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const row of rows) {
-      const fits = selects.every(([name, select]) => !select.value || row.dataset[name] === select.value);
+      const fits = selects.every((select) => !select.value || has(row, select));
       row.hidden = !(fits && wanted.every((word) => texts.get(row).includes(word)));
       if (!row.hidden) shown += 1;
     }
     document.getElementById("count").textContent =
       shown === rows.length ? rows.length + " tasks" : shown + " of " + rows.length + " tasks";
     document.getElementById("none").hidden = shown > 0;
+  }
+
+  function read() {
+    const kept = new URLSearchParams(location.hash.slice(1));
+    // An address of a section, such as #charts, says nothing about filters.
+    if (location.hash.length > 1 && !fields.some((field) => kept.has(field.name))) return;
+    for (const field of fields) {
+      field.value = kept.get(field.name) || "";
+      if (field.selectedIndex === -1) field.value = "";
+    }
+    filter();
+  }
+  function write(isNew) {
+    const kept = new URLSearchParams(fields.filter((field) => field.value).map((field) => [field.name, field.value]));
+    const address = location.href.split("#")[0] + (String(kept) && "#" + kept);
+    if (address !== location.href) history[isNew ? "pushState" : "replaceState"](null, "", address);
+    filter();
   }
 
   function sort(head, column) {
@@ -49,19 +72,18 @@
     head.replaceChildren(button);
   });
   form.hidden = false;
-  form.addEventListener("input", filter);
+  // A choice is a step to go back to; each letter of a search is not.
+  query.addEventListener("input", () => write(false));
+  selects.forEach((select) => select.addEventListener("change", () => write(true)));
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(filter));
-  document.querySelectorAll("[data-show]").forEach((link) => link.addEventListener("click", () => {
-    form.reset();
-    document.getElementById("f-outcome").value = link.dataset.show;
-    filter();
-  }));
+  form.addEventListener("reset", () => setTimeout(() => write(true)));
+  window.addEventListener("hashchange", read);
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && !event.ctrlKey && !event.metaKey && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
       event.preventDefault();
       query.focus();
     }
   });
+  read();
   filter();
 })();

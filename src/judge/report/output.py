@@ -1,0 +1,109 @@
+"""Where a report goes: a folder of pages and images, or one HTML file that holds all of it."""
+
+import base64
+import mimetypes
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Protocol
+
+from shared.files import read_file
+from shared.images import media_type, scaled_webp
+
+# Two thirds of a usual screenshot: text stays readable.
+MAX_IMAGE_WIDTH = 960
+_MAX_UNREADABLE_BYTES = 1_000_000
+
+
+class Output(Protocol):
+    """Takes the parts of a report. Names are paths within it, with `/`."""
+
+    def page(self, name: str, html: str) -> None: ...
+
+    def table(self, name: str, text: str) -> None: ...
+
+    def image(self, name: str, source: Path) -> None: ...
+
+    def trace(self, name: str, source: Path) -> None: ...
+
+
+class Folder:
+    """A folder that exists: files are hard links where the file system allows it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def page(self, name: str, html: str) -> None:
+        """Write a page."""
+        write(self._place(name), html)
+
+    # A table of a run is a text file like a page.
+    table = page
+
+    def image(self, name: str, source: Path) -> None:
+        """Put a file there."""
+        place_file(source, self._place(name))
+
+    trace = image
+
+    def _place(self, name: str) -> Path:
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+class SingleFile:
+    """A stream of HTML between `Renderer.begin_bundle` and `end_bundle`: pages are templates, files are data blocks.
+
+    `single.js` puts the two together. Network traces are left out: they can be large, and the pages list the requests.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def page(self, name: str, html: str) -> None:
+        """Add a page."""
+        self._write(f'<template id="page:{name}">{html}</template>\n')
+
+    def table(self, name: str, text: str) -> None:
+        """Add a file to download."""
+        self._embed(name, mimetypes.guess_type(name)[0] or "text/plain", text.encode("utf-8", "backslashreplace"))
+
+    def image(self, name: str, source: Path) -> None:
+        """Add an image, scaled. One that cannot be decoded goes in as it is if it is small."""
+        with suppress(OSError, ValueError):
+            data = b"" if source.is_symlink() else read_file(source)
+            if webp := scaled_webp(data, MAX_IMAGE_WIDTH):
+                self._embed(name, "image/webp", webp)
+            elif (kind := media_type(data)) and len(data) <= _MAX_UNREADABLE_BYTES:
+                self._embed(name, kind, data)
+
+    def trace(self, name: str, source: Path) -> None:
+        """Leave it out."""
+
+    def _embed(self, name: str, kind: str, data: bytes) -> None:
+        # Not a script: of an unknown type, so that nothing runs and no policy applies.
+        self._write(f'<script type="text/plain" id="file:{name}" data-type="{kind}">')
+        self._stream.write(base64.b64encode(data))
+        self._write("</script>\n")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def place_file(source: Path, target: Path) -> None:
+    """Put `source`, if it is there, at `target`: a hard link where the file system allows it, else a copy."""
+    if source.is_symlink() or not source.is_file():
+        return
+    try:
+        os.link(source, target)
+    except OSError:
+        # Another file system, or one without hard links.
+        with suppress(OSError):
+            shutil.copyfile(source, target)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text, whatever is in it."""
+    path.write_bytes(text.encode("utf-8", "backslashreplace"))

@@ -1,0 +1,214 @@
+"""Why an attempt failed, in categories that follow from its record. Pure; no model is asked.
+
+Categories can overlap, and a failure can have none. They describe: no verdict and no rate depends on them.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from judge.evaluators.addresses import is_address
+from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED, origin_of
+from judge.trajectory.record import Attempt
+from shared.checks import AnyOf, Check, ElementCheck, PageCheck, RequestCheck, TextCheck, as_tuple
+from shared.models import Step, Verdict
+from shared.protocol import ENDING_TOOLS
+from shared.text import one_line
+
+Category = Literal[
+    "loop", "wrong_filter", "gave_up_early", "over_budget", "off_site", "blocked", "rejected_actions"
+]  # fmt: skip
+
+_SAME_PAGE = 3
+_IN_A_ROW = 5
+_MIN_REJECTED = 3
+_MAX_FOUND_CHARS = 240
+_CONTROLS = frozenset(
+    """checkbox combobox listbox menuitemcheckbox menuitemradio option radio searchbox slider spinbutton switch tab
+    textbox""".split()  # noqa: SIM905
+)
+# How a text check writes the numbers that it compared.
+_NUMBERS = re.compile(r"(?:only until step \d+; at the end )?[-\d., ]*\d, [-\d., ]+")
+
+
+class Finding(NamedTuple):
+    """A category, and the recorded fact that it was derived from."""
+
+    category: Category
+    found: str
+
+
+def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tuple[Finding, ...]:
+    """The categories of a failed attempt; of an aborted one only `blocked`. A success and an unscored one have none.
+
+    `verdict` is the one that counts, with its evidence (`result.json` holds none).
+    """
+    if attempt.outcome not in ("failure", "aborted"):
+        return ()
+    listed: tuple[Category, ...] = CATEGORIES if attempt.outcome == "failure" else ("blocked",)
+    found = ((name, _RULES[name](attempt, verdict)) for name in listed)
+    return tuple(Finding(name, one_line(text, _MAX_FOUND_CHARS)) for name, text in found if text)
+
+
+def _loop(attempt: Attempt, _: Verdict | None) -> str | None:
+    """The same action on the same page (address and snapshot) 3 times, or at the same address 5 times in a row.
+
+    The same action: the same action line, or for one that was not executed the same tool and parameters. A page that
+    changes may need an action a few times, such as that of a counter: hence five.
+    """
+    pages: Counter[tuple[str, str, str]] = Counter()
+    row: list[tuple[str, str]] = []
+    longest: tuple[int, str] = (0, "")
+    for step in attempt.steps:
+        act = _act(step)
+        if act is None:
+            row = []
+            continue
+        row = [*row, (step.url, act)] if row and row[-1] == (step.url, act) else [(step.url, act)]
+        longest = max(longest, (len(row), act))
+        if step.snapshot_sha256:
+            pages[step.url, step.snapshot_sha256, act] += 1
+    if pages:
+        page, times = pages.most_common(1)[0]
+        if times >= _SAME_PAGE:
+            return f"{times} times on the same, unchanged page: {page[-1]}"
+    return f"{longest[0]} times in a row: {longest[1]}" if longest[0] >= _IN_A_ROW else None
+
+
+def _act(step: Step) -> str | None:
+    if step.outcome is not None and step.outcome.line:
+        return step.outcome.line
+    return f"{step.action.tool} {step.action.params}" if step.action else None
+
+
+def _wrong_filter(attempt: Attempt, verdict: Verdict | None) -> str | None:
+    """A declared check on a query, a control or a sort order failed, although what it is about was there.
+
+    That is: the page's path was right and its query was not; the request was sent with another query; the page showed
+    controls of that kind in another state; the list was there in another order. A page that was never reached is no
+    wrong filter. Judge models' opinions do not count.
+    """
+    faults = (_filter_fault(attempt, check, found) for check, found in _failed_checks(attempt, verdict))
+    return next(filter(None, faults), None)
+
+
+def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[Check, str]]:
+    """Failed checks with what was found instead. Alternatives (`any_of`) one by one."""
+    entries = verdict.evidence.get("checks") if verdict else None
+    # One entry for each check, in order; anything else is not from our checks.
+    if not isinstance(entries, list) or len(entries) != len(attempt.task.checks):
+        return
+    for check, entry in zip(attempt.task.checks, entries, strict=True):
+        if isinstance(entry, Mapping) and entry.get("passed") is False:
+            for each in check.any_of if isinstance(check, AnyOf) else (check,):
+                yield each, str(entry.get("found") or "")
+
+
+def _filter_fault(attempt: Attempt, check: Check, found: str) -> str | None:
+    match check:
+        case PageCheck(url=url) if url is not None and "?" in (address := as_tuple(url)[-1]):
+            last = attempt.observations[-1].url if attempt.observations else ""
+            return f"{_address(last)} instead of {address}" if _is_on_path(attempt, last, address) else None
+        case RequestCheck(query=query) if query is not None and found.startswith(("query ", "no query ")):
+            return found
+        case ElementCheck():
+            asked = (element for element in check.elements if element.states or element.value is not None)
+            roles = [element.role for element in asked if element.role in _CONTROLS]
+            # "no checkbox at all", "no group "Colour" on the page": the control was not there.
+            is_there = any(re.search(rf"(?<!no )\b{role}\b", found) for role in roles)
+            return f"{' and '.join(as_tuple(check.element))}: found {found}" if is_there else None
+        case TextCheck(sorted=order, min=None, max=None, count=None) if order is not None and _NUMBERS.fullmatch(found):
+            return f"not {order}: {found}"
+    return None
+
+
+def _is_on_path(attempt: Attempt, url: str, address: str) -> bool:
+    homes = {origin_of(attempt.task.website), *(origin_of(step.url) for step in attempt.steps[:1])}
+    return is_address(url, address.partition("?")[0], is_home=origin_of(url) in homes, extra_query=True)
+
+
+def _address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+
+def _gave_up_early(attempt: Attempt, _: Verdict | None) -> str | None:
+    """The participant ended the attempt itself, with fewer executed actions than the human reference has.
+
+    Where no reference is recorded: without a single executed action.
+    """
+    if attempt.stop_reason != "finished":
+        return None
+    executed = sum(
+        step.outcome is not None and step.outcome.ok and not (step.action and step.action.tool in ENDING_TOOLS)
+        for step in attempt.steps
+    )
+    wanted = attempt.task.reference_length or 1
+    if executed >= wanted:
+        return None
+    reference = f"; a human needed {wanted}" if attempt.task.reference_length else ""
+    return f"ended by the participant after {executed} executed action{'s' * (executed != 1)}{reference}"
+
+
+def _over_budget(attempt: Attempt, _: Verdict | None) -> str | None:
+    """The attempt ended because its steps or its time were used up."""
+    if attempt.stop_reason == "max_steps":
+        return f"all {attempt.max_steps} steps were used" if not attempt.self_recorded else "all steps were used"
+    return "the time was used up" if attempt.stop_reason == "task_timeout" else None
+
+
+def _off_site(attempt: Attempt, _: Verdict | None) -> str | None:
+    """An observation or an action is flagged `off_site`: a page outside the task's site."""
+    return _flagged(attempt, OFF_SITE)
+
+
+def _blocked(attempt: Attempt, _: Verdict | None) -> str | None:
+    """The site showed a bot wall or CAPTCHA, or the judge refused the address that an action led to."""
+    if attempt.stop_reason == SITE_BLOCKED:
+        return attempt.error or "a bot wall instead of the first page"
+    refused = next((step for step in attempt.steps if BLOCKED in step.flags and _is_rejected(step)), None)
+    if (wall := _flagged(attempt, SITE_BLOCKED)) or refused is None:
+        return wall
+    return f"step {refused.index + 1}: refused {', '.join(refused.refused)}"
+
+
+def _flagged(attempt: Attempt, flag: str) -> str | None:
+    return next((f"step {step.index + 1}: {step.url}" for step in attempt.observations if flag in step.flags), None)
+
+
+def _rejected_actions(attempt: Attempt, _: Verdict | None) -> str | None:
+    """At least 3 replies, and at least a third of all, led to no executed action; or unreadable ones ended the attempt.
+
+    They were unreadable, asked for a tool or an element that is not there, or failed in the browser.
+    """
+    rejected = [step for step in attempt.steps if _is_rejected(step)]
+    is_many = len(rejected) >= max(_MIN_REJECTED, len(attempt.steps) / 3)
+    if not is_many and attempt.stop_reason != "unreadable_replies":
+        return None
+    last = f"; the last: {rejected[-1].outcome.message}" if rejected and rejected[-1].outcome else ""
+    return f"{len(rejected)} of {len(attempt.steps)} replies were not executed{last}"
+
+
+def _is_rejected(step: Step) -> bool:
+    return step.outcome is not None and not step.outcome.ok
+
+
+_Rule = Callable[[Attempt, Verdict | None], str | None]
+_RULES: Mapping[Category, _Rule] = MappingProxyType(
+    {
+        "loop": _loop,
+        "wrong_filter": _wrong_filter,
+        "gave_up_early": _gave_up_early,
+        "over_budget": _over_budget,
+        "off_site": _off_site,
+        "blocked": _blocked,
+        "rejected_actions": _rejected_actions,
+    }
+)
+CATEGORIES: tuple[Category, ...] = tuple(_RULES)

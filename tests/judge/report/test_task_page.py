@@ -1,0 +1,177 @@
+"""The page of a task in a real browser, opened from disk."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Locator, Page
+from typer.testing import CliRunner
+
+from helpers.browser.pages import WatchedPage, open_browser, watched_page
+from helpers.runs import SNAPSHOT, a_png, write_synthetic_run
+from judge.commands.app import command_app
+from judge.report.build import write_report
+from judge.store import RunStore
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
+
+HOSTILE_LINE = '- text: <img src=x onerror="document.title=1"> \u202e'
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    """A run in which every screenshot differs, and the second snapshot of `task_001` from its first."""
+    store = write_synthetic_run(tmp_path_factory.mktemp("task_page") / "out", tasks=4, steps=4)
+    for path in store.results.glob("*/trajectory/*.png"):
+        path.write_bytes(a_png(1280, 720, tint=30 * int(path.stem[-1])))
+    changed = SNAPSHOT.replace('link "Reading lamp" [ref=e6]', 'link "Desk lamp" [ref=e86]').replace("e3]", "e83]")
+    (store.task("task_001").folder / "snapshots" / "step_001.yaml").write_text(f"{changed}  {HOSTILE_LINE}\n")
+    return store
+
+
+@pytest.fixture(scope="module")
+def report(run: RunStore) -> Path:
+    return write_report(run, run.output_dir.parent / "report").parent / "tasks"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with open_browser() as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def watched(browser: Browser) -> AsyncIterator[WatchedPage]:
+    async with watched_page(browser) as page:
+        yield page
+        assert page.troubles == []
+        assert [url for url in page.requests if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+@pytest.fixture
+def page(watched: WatchedPage) -> Page:
+    return watched.page
+
+
+def shown_image(page: Page) -> Locator:
+    return page.locator(".step.now .frame img")
+
+
+async def test_screenshot_steps_verdict_and_labels_are_above_the_fold(page: Page, report: Path) -> None:
+    await page.goto((report / "task_001.html").as_uri())
+    parts = (".strip a >> nth=0", ".list a >> nth=3", ".step.now .frame", ".verdict .t-failure >> nth=0")
+    for selector in (*parts, ".points li >> nth=0", ".scored.now .score", ".labels", ".step.now .about"):
+        box = await page.locator(selector).bounding_box()
+        assert box is not None, selector
+        assert box["y"] >= 0, selector
+        assert box["y"] + box["height"] <= 800, selector
+    image = await shown_image(page).bounding_box()
+    assert image is not None
+    assert image["width"] >= 640
+    assert image["height"] >= 320
+
+
+async def test_after_shows_the_next_steps_screenshot_without_an_outline(page: Page, report: Path) -> None:
+    await page.goto((report / "task_000.html").as_uri())
+    ring = page.locator(".step.now .ring")
+    assert await ring.is_visible()
+    await page.keyboard.press("b")
+    assert await shown_image(page).get_attribute("src") == "../images/task_000/step_001.png"
+    assert not await ring.is_visible()
+    await page.get_by_role("button", name="Before").click()
+    assert await shown_image(page).get_attribute("src") == "../images/task_000/step_000.png"
+    await page.keyboard.press("b")
+    await page.keyboard.press("ArrowRight")
+    assert await page.locator("#step-1 img").get_attribute("src") == "../images/task_000/step_000.png"
+    await page.keyboard.press("End")
+    assert await page.get_by_role("button", name="After").is_disabled()
+
+
+async def test_the_final_page_follows_the_last_step(page: Page, report: Path) -> None:
+    await page.goto((report / "task_001.html").as_uri() + "#step-4")
+    await page.get_by_role("button", name="After").click()
+    assert await shown_image(page).get_attribute("src") == "../images/task_001/screenshot.png"
+    await page.keyboard.press("ArrowRight")
+    assert page.url.endswith("#final")
+    assert await page.locator(".step:visible").get_attribute("id") == "final"
+
+
+async def test_space_plays_the_steps_and_stops_at_the_last(page: Page, report: Path) -> None:
+    await page.clock.install()
+    await page.goto((report / "task_000.html").as_uri() + "#step-2")
+    await page.keyboard.press("Space")
+    await page.clock.run_for(1400)
+    assert page.url.endswith("#step-3")
+    await page.keyboard.press("Space")
+    await page.clock.run_for(5000)
+    assert page.url.endswith("#step-3")
+    await page.keyboard.press("Space")
+    await page.clock.run_for(9000)
+    assert page.url.endswith("#step-4")
+    assert await page.get_by_role("button", name="Play").get_attribute("aria-pressed") == "false"
+
+
+async def test_a_click_enlarges_the_screenshot_and_steps_can_be_changed_there(page: Page, report: Path) -> None:
+    await page.goto((report / "task_000.html").as_uri())
+    await shown_image(page).click()
+    large = page.get_by_role("dialog", name="Enlarged screenshot").locator("img")
+    await page.keyboard.press("ArrowRight")
+    assert await large.get_attribute("src") == "../images/task_000/step_001.png"
+    await page.keyboard.press("Escape")
+    await large.wait_for(state="detached")
+    await page.keyboard.press("Enter")
+    assert await large.is_visible()
+
+
+async def test_the_snapshot_is_shown_as_text_with_the_target_marked(page: Page, report: Path) -> None:
+    await page.goto((report / "task_001.html").as_uri() + "#step-2")
+    await page.get_by_role("button", name="Snapshot").click()
+    text = page.get_by_role("region", name="Snapshot")
+    await text.get_by_text("onerror").wait_for()
+    lines = (await text.inner_text()).splitlines()
+    assert lines[1] == '  - heading "Lamps" [level=1] [ref=e83]'
+    assert lines[-1].strip() == HOSTILE_LINE.replace("\u202e", "\\u202e")
+    assert await text.locator(".target").inner_text() == '  - button "Search" [ref=e5] [cursor=pointer]'
+
+
+async def test_the_difference_leaves_out_what_only_has_another_reference(page: Page, report: Path) -> None:
+    await page.goto((report / "task_001.html").as_uri() + "#step-2")
+    await page.get_by_role("button", name="Difference").click()
+    await page.locator(".text .plus").first.wait_for()
+    assert await page.locator(".text .minus").all_inner_texts() == [
+        '-   - link "Reading lamp" [ref=e6] [cursor=pointer]'
+    ]
+    added = await page.locator(".text .plus").all_inner_texts()
+    assert [line.strip()[:25] for line in added] == ['+   - link "Desk lamp" [r', "+   - text: <img src=x on"]
+    await page.keyboard.press("ArrowLeft")
+    await page.get_by_text("There is no snapshot before this one.").wait_for()
+
+
+async def test_labels_are_kept_and_saved_as_the_file_that_agreement_reads(
+    page: Page, run: RunStore, report: Path, tmp_path: Path
+) -> None:
+    for task, button in (("task_000", "Correct"), ("task_001", "Correct"), ("task_002", "Cannot tell")):
+        await page.goto((report / f"{task}.html").as_uri())
+        await page.get_by_role("button", name="Wrong").click()
+        await page.get_by_role("button", name=button).click()
+    await page.goto((report / "task_003.html").as_uri())
+    for _ in range(2):
+        await page.get_by_role("button", name="Wrong").click()
+    await page.goto((report / "task_001.html").as_uri())
+    assert await page.get_by_role("button", name="Correct").get_attribute("aria-pressed") == "true"
+    async with page.expect_download() as begun:
+        await page.get_by_role("button", name="Save labels (3)").click()
+    download = await begun.value
+    path = tmp_path / download.suggested_filename
+    await download.save_as(path)
+    assert path.name == "labels-20260101-000000-demo.csv"
+    assert path.read_text() == "task_id,human\ntask_000,1\ntask_001,1\ntask_002,\n"
+
+    arguments = ["--verdicts", str(run.folder), "--labels", str(path), "--json"]
+    told = CliRunner().invoke(command_app("agreement"), arguments, catch_exceptions=False)
+    overall = json.loads(told.stdout)["overall"]
+    # The judge is right about the first task and wrong about the second one.
+    assert (overall["true_positives"], overall["false_negatives"], overall["n"]) == (1, 1, 2)
+    assert overall["excluded"] == {"unlabelled": 1}
