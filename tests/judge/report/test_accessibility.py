@@ -53,7 +53,13 @@ async def live(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served
 # The first of these tasks is judged and has a final look, the other was aborted.
 @pytest.mark.parametrize(
     "name",
-    ["report/index.html", "report/tasks/task_001.html", "report/tasks/task_003.html", "comparison/index.html"],
+    [
+        "report/index.html",
+        "report/tasks/task_001.html",
+        "report/tasks/task_003.html",
+        "comparison/index.html",
+        "comparison/tasks/task_001.html",
+    ],
 )
 async def test_a_page_of_the_report_can_be_used_by_everyone(page: Page, folder: Path, name: str) -> None:
     await page.goto((folder / name).as_uri())
