@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,9 @@ from judge.store import RunStore, TaskStore
 from shared.a2a.serving import loopback_only
 from shared.text import one_line
 
-# Memory must stay bounded: a run may have any number of tasks, and anyone on this machine may open the page.
-MAX_TASKS = 5000
+# Of each run: those that are being played, and of the others those that ended last. Memory must stay bounded, and anyone
+# on this machine may open the page.
+MAX_TASKS = 1000
 MAX_VIEWERS = 32
 _MAX_RUNS = 4
 _SHOWN_ACTIONS = 8
@@ -100,6 +102,10 @@ class _Task:
                 # A finished task has a page of its own, which shows them all.
                 self.actions.clear()
 
+    @property
+    def is_open(self) -> bool:
+        return self.state in ("running", "judging")
+
     def view(self) -> dict[str, Any]:
         shown = {name: value for name, value in vars(self).items() if name != "version"}
         return shown | {"actions": list(self.actions)}
@@ -126,15 +132,24 @@ class _Run:
             case RunDone():
                 self.ended = now
             case TaskStarted() | TaskRetried() | StepDone() | TaskJudging() | TaskDone():
-                task = self.tasks.get(event.task_id)
-                if task is None:
-                    if len(self.tasks) >= MAX_TASKS:
-                        return
-                    task = self.tasks[event.task_id] = _Task(self.id, event.task_id)
+                task = self.tasks.get(event.task_id) or _Task(self.id, event.task_id)
                 task.take(event)
-                task.version = version
+                self.changed(task, version)
                 if isinstance(event, TaskDone):
                     self.counts[event.outcome] += 1
+
+    def changed(self, task: _Task, version: int) -> None:
+        """Put a task that has changed last; of too many, drop the one that ended first."""
+        self.tasks.pop(task.id, None)
+        self.tasks[task.id] = task
+        task.version = version
+        if len(self.tasks) > MAX_TASKS:
+            ended = (key for key, known in self.tasks.items() if not known.is_open)
+            self.tasks.pop(next(ended, next(iter(self.tasks))))
+
+    def changed_since(self, version: int) -> list[_Task]:
+        """The tasks that changed after `version`, in the order of their last changes."""
+        return [*takewhile(lambda task: task.version > version, reversed(self.tasks.values()))][::-1]
 
     def view(self, now: float) -> dict[str, Any]:
         return {
@@ -181,9 +196,9 @@ class LiveHub:
         if run is None or run.ended is not None:
             return
         run.ended = self._clock()
-        for task in run.tasks.values():
-            if task.state in ("running", "judging"):
-                task.state, task.reason, task.version = "stopped", "the run was stopped", self._version + 1
+        for task in [task for task in run.tasks.values() if task.is_open]:
+            task.state, task.reason = "stopped", "the run was stopped"
+            run.changed(task, self._version + 1)
         self._changed()
 
     def knows(self, run_id: str) -> bool:
@@ -218,10 +233,9 @@ class LiveHub:
     def since(self, version: int) -> dict[str, Any]:
         """Every run's totals and the tasks that changed after `version`."""
         now = self._clock()
-        tasks = (task for run in self._runs.values() for task in run.tasks.values())
         return {
             "runs": [run.view(now) for run in self._runs.values()],
-            "tasks": [task.view() for task in tasks if task.version > version],
+            "tasks": [task.view() for run in self._runs.values() for task in run.changed_since(version)],
         }
 
     async def close(self) -> None:
