@@ -1,6 +1,7 @@
 """A model of what an assessment needs of a machine, fitted to measured runs. Pure; docs/scale.md explains it."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, linear_regression
@@ -9,7 +10,7 @@ from statistics import fmean, linear_regression
 USED_CPU, USED_MEMORY = 0.8, 0.8
 # A judge is one thread, and plays at most so many tasks at once (`max_parallel`); more of them play shards.
 JUDGE_CPU, JUDGE_SLOTS = 0.7, 64
-_MAX_WAIT_S, _WAIT_STEP_S = 3.0, 0.005
+_MAX_WAIT_S, _WAIT_STEP_S = 2.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Model:
         others = self.others_cpu.of(steps) if are_others_here else 0.0
         held = waiting
         # An open browser takes CPU while it waits for CPU, so the two depend on each other.
-        for _ in range(50):
+        for _ in range(8):
             cpu = self.cpu.of(steps) + self.held_cpu * held
             held = held_s(cpu + others, waiting, slots, cores)
         return Prediction(held, cpu, cpu * self.judge_share, self.memory_mb + self.slot_mb * slots)
@@ -159,17 +160,15 @@ def error(model: Model, run: Run, cores: float) -> dict[str, float]:
 
 
 def best_load(model: Model, cores: int, memory_gb: float, think_s: float, steps: int) -> Load:
-    """The most slots that a machine carries: within `USED_CPU` of its cores and `USED_MEMORY` of its memory."""
-    best = None
-    for slots in range(1, 64 * cores + 1):
+    """The most slots (at least 1) that take no more than `USED_CPU` of its cores and `USED_MEMORY` of the memory."""
+
+    def load_of(slots: int) -> tuple[Load, bool]:
         made = model.predict(slots, think_s, steps, cores)
-        judges = max(
-            math.ceil(slots * made.judge_cpu_s / made.held_s / JUDGE_CPU), math.ceil(slots / JUDGE_SLOTS)
-        )
+        judges = math.ceil(max(slots * made.judge_cpu_s / made.held_s / JUDGE_CPU, slots / JUDGE_SLOTS))
         memory_mb = judges * model.memory_mb + slots * model.slot_mb
-        fits = slots * made.cpu_s / made.held_s <= USED_CPU * cores and memory_mb <= USED_MEMORY * 1000 * memory_gb
-        if best and not fits:
-            break
-        best = Load(slots, judges, made.held_s)
-    assert best
-    return best
+        used = slots * made.cpu_s / made.held_s
+        fits = used <= USED_CPU * cores and memory_mb <= USED_MEMORY * 1000 * memory_gb
+        return Load(slots, judges, made.held_s), fits
+
+    most = bisect_left(range(1, JUDGE_SLOTS * cores + 1), 1, key=lambda slots: not load_of(slots)[1])
+    return load_of(max(1, most))[0]

@@ -24,18 +24,21 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from capacity import Model, Run, best_load, error, fit
-from load import pss_mb
-from throughput import ROOT, WALK, action, cpu_s, player, wait_until_listening
 
-from helpers.a2a.raw_agent import RawRequest, message, raw_agent
-from helpers.ports import free_port
-from helpers.runner.commands import descendants
-from judge.browser.chromium import BrowserSettings
-from judge.config import RunConfig
-from shared.models import Action
-from shared.protocol import render_reply
-from shared.settings import Settings
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+from capacity import Model, Run, best_load, error, fit  # noqa: E402
+from helpers.a2a.raw_agent import RawRequest, message, raw_agent  # noqa: E402
+from helpers.ports import free_port  # noqa: E402
+from helpers.runner.commands import descendants  # noqa: E402
+from judge.browser.chromium import BrowserSettings  # noqa: E402
+from judge.config import RunConfig  # noqa: E402
+from load import pss_mb  # noqa: E402
+from shared.models import Action  # noqa: E402
+from shared.protocol import render_reply  # noqa: E402
+from shared.settings import Settings  # noqa: E402
+from throughput import WALK, action, cpu_s, player, wait_until_listening  # noqa: E402
 
 BOUND = 0.15
 SLOTS = (1, 2, 4, 8)
@@ -95,7 +98,7 @@ async def other_side(think_s: float, steps: int, shop: int, judge: int) -> None:
     async def watch() -> None:
         while True:
             pids = [judge, *(pid for pid in descendants(judge) if pid not in (os.getpid(), shop))]
-            memory_mb.append(await asyncio.to_thread(lambda: sum(map(pss_mb, pids))))
+            memory_mb.append(sum(await asyncio.gather(*(asyncio.to_thread(pss_mb, pid) for pid in pids))))
             await asyncio.sleep(SAMPLE_S)
 
     async with relay(shop) as (shop_url, of_site), asyncio.TaskGroup() as group:
@@ -167,7 +170,7 @@ def demo_shop() -> Iterator[Shop]:
 
 
 def times(shop: Shop, other: int) -> dict[str, float]:
-    """CPU seconds so far: of judge and browsers, of the judge's own process, of the others, and of the whole machine."""
+    """CPU seconds so far: of judge and browsers, of the judge's own process, of the others, of the whole machine."""
     own, machine = psutil.Process().cpu_times(), psutil.cpu_times()
     outside = [psutil.Process(pid).cpu_times() for pid in (shop.pid, other)]
     return {
@@ -212,7 +215,7 @@ async def measure(settings: BrowserSettings, *, is_quick: bool) -> tuple[list[Ru
     """The runs, one with tasks of a single step, and the most cores that something else used during one of them."""
     disturbed = 0.0
     with demo_shop() as shop:
-        print("slots  think  tasks   s/task  CPU s/task  of judge  memory MB  kB/task: disk  participant  site  other load")
+        print("slots  think  tasks   s/task  CPU s/task  of judge  memory MB  kB: disk  participant  site  other load")
 
         async def one(slots: int, think_s: float, tasks: int, steps: int) -> Run:
             nonlocal disturbed
@@ -220,7 +223,7 @@ async def measure(settings: BrowserSettings, *, is_quick: bool) -> tuple[list[Ru
             disturbed = max(disturbed, foreign)
             print(
                 f"{slots:5}  {think_s:5.0f}  {tasks:5}  {run.held_s:7.2f}  {run.cpu_s:10.2f}  {run.judge_cpu_s:8.2f}"
-                f"  {run.memory_mb:9.0f}  {run.disk_kb:13.0f}  {run.participant_kb:11.0f}  {run.site_kb:4.0f}"
+                f"  {run.memory_mb:9.0f}  {run.disk_kb:8.0f}  {run.participant_kb:11.0f}  {run.site_kb:4.0f}"
                 f"  {foreign:10.2f}",
                 flush=True,
             )
@@ -228,10 +231,113 @@ async def measure(settings: BrowserSettings, *, is_quick: bool) -> tuple[list[Ru
 
         short = await one(1, 0.0, 2 if is_quick else 8, 1)
         thinking = {0.0: 1, 2.0: 1} if is_quick else THINKING
-        runs = [
-            await one(slots, think_s, each * slots, STEPS) for think_s, each in thinking.items() for slots in SLOTS
-        ]
+        runs = [await one(slots, think_s, each * slots, STEPS) for think_s, each in thinking.items() for slots in SLOTS]
     return runs, short, disturbed
+
+
+def figures(model: Model, runs: Sequence[Run], short: Run, cores: int, disturbed: float) -> tuple[str, float]:
+    """The figures as Markdown, and the largest error of a prediction."""
+    predicted = [run for run in runs if run.slots == SLOTS[-1]]
+    errors = {run: error(model, run, cores) for run in predicted}
+    worst = max(abs(each) for found in errors.values() for each in found.values())
+    parts = [
+        f"Measured on {cores} cores, {time.strftime('%Y-%m-%d')}. Something else used at most {disturbed:.2f} cores"
+        " during a run.",
+        _table(
+            "slots | thinking, s | steps | time in the slot, s | CPU, s | judge's own process, s | memory, MB"
+            " | disk, kB | participant, kB | site, kB",
+            *(_row(run) for run in (short, *runs)),
+        ),
+        "All but the memory is per task. The model that was fitted to 1 to 4 slots:",
+        _table(
+            "quantity | a task | and each step",
+            *(
+                f"{name} | {found.task:.3g} | {found.step:.3g}"
+                for name, found in (
+                    ("CPU of judge and browsers, s", model.cpu),
+                    ("waiting beyond thinking, s", model.wait),
+                    ("disk, kB", model.disk_kb),
+                    ("to and from the participant, kB", model.participant_kb),
+                    ("from the site, kB", model.site_kb),
+                )
+            ),
+        ),
+        f"An open browser takes {model.held_cpu:.3f} s of CPU a second; {model.judge_share:.0%} of all CPU is the"
+        f" judge's own process. A judge takes {model.memory_mb:.0f} MB, and {model.slot_mb:.0f} MB for each slot.",
+        f"Its prediction of {SLOTS[-1]} slots, and how far it is from what was measured (at most {worst:.1%}):",
+        _table("thinking, s | time | CPU | memory | disk", *(_prediction(run, model, cores) for run in predicted)),
+        f"Slots that a machine carries with tasks of {PLANNED_STEPS} steps, by how long the participant thinks (in"
+        " brackets: in how many judge processes, where one is not enough):",
+        _table(
+            "machine | " + " | ".join(f"{each:g} s" for each in PLANNED_THINKING),
+            *(
+                f"{cores} cores, {memory} GB | "
+                + " | ".join(_load(model, cores, memory, each) for each in PLANNED_THINKING)
+                for cores, memory in MACHINES
+            ),
+        ),
+        f"Machine hours for {' and '.join(f'{each:,}' for each in PLANNED_TASKS)} tasks of {PLANNED_STEPS} steps:",
+        _table(
+            "machine | " + " | ".join(f"{each:g} s" for each in PLANNED_THINKING),
+            *(
+                f"{cores} cores, {memory} GB | "
+                + " | ".join(_hours(model, cores, memory, each) for each in PLANNED_THINKING)
+                for cores, memory in MACHINES
+            ),
+        ),
+        "Their disk and network: "
+        + "; ".join(
+            f"{tasks:,} tasks {_gb(tasks * model.disk_kb.of(PLANNED_STEPS))} on disk,"
+            f" {_gb(tasks * model.participant_kb.of(PLANNED_STEPS))} to and from the participant"
+            for tasks in PLANNED_TASKS
+        )
+        + ".",
+    ]
+    return "\n\n".join(parts), worst
+
+
+def _table(head: str, *rows: str) -> str:
+    lines = [head, " | ".join("---" for _ in head.split(" | ")), *rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _row(run: Run) -> str:
+    return (
+        f"{run.slots} | {run.think_s:g} | {run.steps} | {run.held_s:.1f} | {run.cpu_s:.2f} | {run.judge_cpu_s:.2f}"
+        f" | {run.memory_mb:.0f} | {run.disk_kb:.0f} | {run.participant_kb:.0f} | {run.site_kb:.0f}"
+    )
+
+
+def _prediction(run: Run, model: Model, cores: int) -> str:
+    made = model.predict(run.slots, run.think_s, run.steps, cores, are_others_here=True)
+    off = error(model, run, cores)
+    return (
+        f"{run.think_s:g} | {made.held_s:.1f} s ({off['time']:+.1%}) | {made.cpu_s:.2f} s ({off['CPU']:+.1%})"
+        f" | {made.memory_mb:.0f} MB ({off['memory']:+.1%}) | {model.disk_kb.of(run.steps):.0f} kB ({off['disk']:+.1%})"
+    )
+
+
+def _load(model: Model, cores: int, memory_gb: int, think_s: float) -> str:
+    load = best_load(model, cores, memory_gb, think_s, PLANNED_STEPS)
+    return f"{load.slots} ({load.judges})" if load.judges > 1 else str(load.slots)
+
+
+def _hours(model: Model, cores: int, memory_gb: int, think_s: float) -> str:
+    load = best_load(model, cores, memory_gb, think_s, PLANNED_STEPS)
+    return ", ".join(f"{load.machine_hours(tasks):.1f}" for tasks in PLANNED_TASKS)
+
+
+def _gb(kilobytes: float) -> str:
+    return f"{kilobytes / 1e6:.1f} GB"
+
+
+def write_between(path: Path, text: str) -> None:
+    """Put `text` between the two markers of a file."""
+    before, begin, rest = path.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert begin, f"{path} has no {BEGIN}"
+    assert end, f"{path} has no {END}"
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
 
 
 def main() -> int:

@@ -163,8 +163,11 @@ class Watch:
 
     @property
     def growth_kb(self) -> float:
-        """Of the judge, in kilobytes a task, after the first look (until then it warms up)."""
-        done, memory = zip(*self.judge[1:], strict=True)
+        """Of the judge, in kilobytes a task, without the first look, until which it warms up, and the last.
+
+        At the last one it has begun to write the results, which takes several times their size.
+        """
+        done, memory = zip(*self.judge[1:-1], strict=True)
         return 1000 * statistics.linear_regression(done, memory).slope
 
 
@@ -270,7 +273,9 @@ def main() -> int:
         run = next((output / "runs").iterdir())
         check(run, options.tasks, options.steps)
         steps = options.tasks * options.steps
-        print(f"judge: {1000 * watch.judge_cpu_s / steps:.1f} ms of CPU a step; memory {watch.growth_kb:+.2f} kB a task")
+        print(
+            f"judge: {1000 * watch.judge_cpu_s / steps:.1f} ms of CPU a step; memory {watch.growth_kb:+.2f} kB a task"
+        )
         print(", ".join(f"peak of the {name} {peak:.0f} MB" for name, peak in watch.peaks.items()))
         verified = command("wabe verify", "verify", str(run))
         print(f"  {verified.strip().splitlines()[-1]}")

@@ -34,8 +34,11 @@ _OTHER_MARKS = (
 )
 
 
-def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """The bytes of a regular file. A Git LFS pointer is refused: its text is not the file's content."""
+def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES, is_head: bool = False) -> bytes:
+    """The bytes of a regular file, or (`is_head`) the first `max_bytes` of one that may be larger.
+
+    A Git LFS pointer is refused: its text is not the file's content.
+    """
     # Opening a FIFO waits for a writer and reading a device may never end, so the type is checked on the open handle.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
@@ -45,7 +48,7 @@ def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
         if not stat.S_ISREG(mode):
             raise ValueError("not a regular file")
         with os.fdopen(handle, "rb", closefd=False) as stream:
-            data = stream.read(max_bytes + 1)
+            data = stream.read(max_bytes + (not is_head))
     except OSError as error:
         # Errors of an open handle do not name the file.
         error.filename = os.fspath(path)

@@ -324,7 +324,7 @@ def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) ->
     size = None
     if found is not None:
         with contextlib.suppress(OSError, ValueError):
-            size = image_size(read_file(store.folder / found[0])[:_IMAGE_HEAD_BYTES])
+            size = image_size(read_file(store.folder / found[0], max_bytes=_IMAGE_HEAD_BYTES, is_head=True))
     return StepView(step, found[1] if found else None, size, _element(store.folder, step), score)
 
 

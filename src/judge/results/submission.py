@@ -3,7 +3,8 @@
 Limits of a submission: at most `_MAX_ENTRIES` thoughts, actions and screenshots a task, each thought at most
 `_MAX_THOUGHT_CHARS` and each action at most `_MAX_ACTION_CHARS` characters. 300 tasks of 15 steps stay under 4 MB
 whatever a participant writes; the full record is in `result.json`. If all entries together are larger than
-`MAX_ENTRIES_BYTES`, those above an equal share are cut: of a run of 10,000 tasks, hardly more than outcomes and causes stay.
+`MAX_ENTRIES_BYTES`, those above an equal share are cut: of a run of 10,000 tasks, hardly more than outcomes and causes
+stay.
 """
 
 import json
@@ -64,10 +65,11 @@ class TaskSummary:
     @classmethod
     def of(cls, attempt: Attempt, judge_id: str | None = None) -> Self:
         """The summary of the attempt that counts; `judge_id` is the task's judge, for attempts without a verdict."""
+        entry = _entry(attempt) | {"decided_by": decided_by(attempt, judge_id)}
         return cls(
             task=attempt.task,
             outcome=attempt.outcome,
-            packed_entry=zlib.compress(json.dumps(_entry(attempt) | {"decided_by": decided_by(attempt, judge_id)}).encode()),
+            packed_entry=zlib.compress(json.dumps(entry).encode()),
             cost_usd=attempt.cost_usd,
             judge=attempt.verdict.judge if attempt.verdict else None,
             versions=attempt.versions,

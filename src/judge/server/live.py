@@ -39,8 +39,8 @@ from judge.store import RunStore, TaskStore
 from shared.a2a.serving import loopback_only
 from shared.text import one_line
 
-# Of each run: those that are being played, and of the others those that ended last. Memory must stay bounded, and anyone
-# on this machine may open the page.
+# Of each run: those that are being played, and those that ended last. Memory must stay bounded, and anyone on this
+# machine may open the page.
 MAX_TASKS = 1000
 MAX_VIEWERS = 32
 _MAX_RUNS = 4

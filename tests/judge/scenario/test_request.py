@@ -125,7 +125,7 @@ def test_a_space_in_a_host_is_still_a_mistake() -> None:
         (request([1]), "key 'config': a list of 1 entries is not a table"),
         (request({"tasks": []}), "config, key 'tasks': empty"),
         (request({"tasks": {}}), "key 'tasks': a table of 0 entries is not a list"),
-        (request({"tasks": [A_TASK] * (MAX_TASKS + 1)}), f"key 'tasks': {MAX_TASKS + 1} entries, more than {MAX_TASKS}"),
+        (request({"tasks": [A_TASK] * (MAX_TASKS + 1)}), f"{MAX_TASKS + 1} entries, more than {MAX_TASKS}"),
         (
             request({"tasks": [A_TASK, A_TASK]}),
             "config.tasks #2, key 'task_id': 't' is already the id of an earlier task",
