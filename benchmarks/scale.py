@@ -89,9 +89,11 @@ def chosen(step: int, page: str, website: str) -> Action:
 async def other_side(think_s: float, steps: int, shop: int, judge: int) -> None:
     """The other process: a participant that thinks, the way to the shop, and whoever looks at the judge's memory.
 
-    Prints the addresses of participant and website, and for each line that it reads what it has counted so far.
+    Prints the addresses of participant and website, and for each line that it reads what it has counted so far. It
+    thinks from the first such line on, so that warming up takes no longer than it must.
     """
     turns, memory_mb = Counter[str](), [0.0]
+    is_measured = asyncio.Event()
     loop, lines = asyncio.get_running_loop(), asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
 
@@ -107,7 +109,7 @@ async def other_side(think_s: float, steps: int, shop: int, judge: int) -> None:
         async def answer(asked: RawRequest) -> bytes:
             turn = turns[asked.context_id]
             turns[asked.context_id] += 1
-            await asyncio.sleep(think_s)
+            await asyncio.sleep(think_s if is_measured.is_set() else 0)
             reply = chosen(turn, asked.text, website) if turn + 1 < steps else FINISH
             return message(asked, render_reply(reply))
 
@@ -120,6 +122,7 @@ async def other_side(think_s: float, steps: int, shop: int, judge: int) -> None:
                 counted = {"site": of_site["bytes"], "participant": of_participant["bytes"], "memory": max(memory_mb)}
                 print(json.dumps(counted), flush=True)
                 del memory_mb[:-1]
+                is_measured.set()
             watching.cancel()
 
 

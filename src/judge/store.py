@@ -357,12 +357,13 @@ def bounded(record: R) -> R:
 
     A field without a limit of its own may take 2,000 bytes, so fields that are added later are bounded as well.
     """
-    return record.model_copy(
-        update={
-            name: _bounded(getattr(record, name), _LIMITS.get(name, _DEFAULT_LIMIT))
-            for name in type(record).model_fields
-        }
-    )
+    cut = {
+        name: made
+        for name in type(record).model_fields
+        if (made := _bounded(value := getattr(record, name), _LIMITS.get(name, _DEFAULT_LIMIT))) is not value
+    }
+    # The judge's description is in every verdict: a copy for each task would add up.
+    return record.model_copy(update=cut) if cut else record
 
 
 def written_bytes(value: Any) -> int:
