@@ -19,9 +19,11 @@ class Run:
 
     `memory_mb` is of the judge with its browsers, the rest is per task: how long it held its slot, the CPU time of
     judge and browsers, how much of that was the judge's own process, the CPU time of what else the run needs on this
-    machine (participant, site), and what it wrote and sent.
+    machine (participant, site), and what it wrote and sent. `cores` are those of the machine, less what something else
+    used meanwhile.
     """
 
+    cores: float
     slots: int
     think_s: float
     steps: int
@@ -104,7 +106,7 @@ def held_s(cpu_s: float, waiting_s: float, slots: int, cores: float) -> float:
     tasks would leave on average without it. Several cores are one of that many times the speed, and a delay for what
     one task alone cannot use of them (Seidmann et al., 1987).
     """
-    fast, delay = cpu_s / cores, cpu_s * (cores - 1) / cores
+    fast, delay = cpu_s / cores, max(0.0, cpu_s * (cores - 1) / cores)
     queue = here = 0.0
     for number in range(1, slots + 1):
         here = fast * (1 + queue)
@@ -112,7 +114,7 @@ def held_s(cpu_s: float, waiting_s: float, slots: int, cores: float) -> float:
     return here + delay + waiting_s
 
 
-def fit(runs: Sequence[Run], short: Run, cores: float) -> Model:
+def fit(runs: Sequence[Run], short: Run) -> Model:
     """The model of `runs`, all of the same number of steps, and of one run with tasks of a single step."""
     steps = runs[0].steps
 
@@ -140,15 +142,15 @@ def fit(runs: Sequence[Run], short: Run, cores: float) -> Model:
         return Model(wait=wait, held_cpu=held_cpu, **parts, **rest)
 
     def distance(model: Model) -> float:
-        return sum(error(model, run, cores)["time"] ** 2 for run in runs)
+        return sum(error(model, run)["time"] ** 2 for run in runs)
 
     waits = [_WAIT_STEP_S * number for number in range(round(_MAX_WAIT_S / _WAIT_STEP_S))]
     return min((with_wait(wait) for wait in waits), key=distance)
 
 
-def error(model: Model, run: Run, cores: float) -> dict[str, float]:
+def error(model: Model, run: Run) -> dict[str, float]:
     """How far the model is from a run that was measured here, relative to what was measured."""
-    made = model.predict(run.slots, run.think_s, run.steps, cores, are_others_here=True)
+    made = model.predict(run.slots, run.think_s, run.steps, run.cores, are_others_here=True)
     disk = model.disk_kb.of(run.steps)
     pairs = {
         "time": (made.held_s, run.held_s),

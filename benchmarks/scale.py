@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import psutil
@@ -49,6 +50,7 @@ MACHINES = ((2, 4), (4, 8), (8, 16), (16, 32), (32, 64))
 PLANNED_STEPS, PLANNED_THINKING = 15, (0.0, 2.0, 8.0, 20.0)
 PLANNED_TASKS = (300, 10_000)
 SAMPLE_S = 2.0
+CORES = len(os.sched_getaffinity(0))
 FINISH = Action(tool="finish", params={"answer": "done"})
 BEGIN, END = "<!-- figures of benchmarks/scale.py -->", "<!-- end of figures -->"
 
@@ -92,7 +94,7 @@ async def other_side(think_s: float, steps: int, shop: int, judge: int) -> None:
     Prints the addresses of participant and website, and for each line that it reads what it has counted so far. It
     thinks from the first such line on, so that warming up takes no longer than it must.
     """
-    turns, memory_mb = Counter[str](), [0.0]
+    turns, memory_mb = Counter[str](), [pss_mb(judge)]
     is_measured = asyncio.Event()
     loop, lines = asyncio.get_running_loop(), asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
@@ -119,8 +121,13 @@ async def other_side(think_s: float, steps: int, shop: int, judge: int) -> None:
             print(json.dumps({"participant": f"{url}/", "website": website}), flush=True)
             watching = group.create_task(watch())
             while await lines.readline():
-                counted = {"site": of_site["bytes"], "participant": of_participant["bytes"], "memory": max(memory_mb)}
+                counted = {
+                    "site": of_site["bytes"],
+                    "participant": of_participant["bytes"],
+                    "memory": median(memory_mb),
+                }
                 print(json.dumps(counted), flush=True)
+                # There is always one: a run may end before the next look.
                 del memory_mb[:-1]
                 is_measured.set()
             watching.cancel()
@@ -137,7 +144,7 @@ class OtherProcess:
         self.urls: dict[str, str] = self._read()
 
     def counted(self) -> dict[str, float]:
-        """Bytes so far, and the most megabytes since it was asked last."""
+        """Bytes so far, and the median of the megabytes since it was asked last."""
         assert self._running.stdin
         self._running.stdin.write("\n")
         self._running.stdin.flush()
@@ -185,10 +192,8 @@ def times(shop: Shop, other: int) -> dict[str, float]:
     }
 
 
-async def measured(
-    settings: BrowserSettings, shop: Shop, slots: int, think_s: float, tasks: int, steps: int
-) -> tuple[Run, float]:
-    """One run, after each slot has played one task, and how many cores something else used meanwhile."""
+async def measured(settings: BrowserSettings, shop: Shop, slots: int, think_s: float, tasks: int, steps: int) -> Run:
+    """One run, after each slot has played one task."""
     with tempfile.TemporaryDirectory() as name, closing(OtherProcess(think_s, steps, shop.port)) as other:
         folder, urls = Path(name), other.urls
         async with player(settings, urls["website"], slots, urls["participant"], folder) as play:
@@ -198,7 +203,9 @@ async def measured(
             after = other.counted() | times(shop, other.pid)
         disk = sum(path.stat().st_blocks * 512 for path in (folder / "runs/run").rglob("*"))
     spent = {key: after[key] - before[key] for key in after}
-    run = Run(
+    foreign = max(0.0, spent["machine"] - spent["family"] - spent["others"]) / spent["wall"]
+    return Run(
+        max(0.1, CORES - foreign),
         slots,
         think_s,
         steps,
@@ -211,23 +218,19 @@ async def measured(
         participant_kb=spent["participant"] / tasks / 1e3,
         site_kb=spent["site"] / tasks / 1e3,
     )
-    return run, max(0.0, spent["machine"] - spent["family"] - spent["others"]) / spent["wall"]
 
 
-async def measure(settings: BrowserSettings, *, is_quick: bool) -> tuple[list[Run], Run, float]:
-    """The runs, one with tasks of a single step, and the most cores that something else used during one of them."""
-    disturbed = 0.0
+async def measure(settings: BrowserSettings, *, is_quick: bool) -> tuple[list[Run], Run]:
+    """The runs, and one with tasks of a single step."""
     with demo_shop() as shop:
         print("slots  think  tasks   s/task  CPU s/task  of judge  memory MB  kB: disk  participant  site  other load")
 
         async def one(slots: int, think_s: float, tasks: int, steps: int) -> Run:
-            nonlocal disturbed
-            run, foreign = await measured(settings, shop, slots, think_s, tasks, steps)
-            disturbed = max(disturbed, foreign)
+            run = await measured(settings, shop, slots, think_s, tasks, steps)
             print(
                 f"{slots:5}  {think_s:5.0f}  {tasks:5}  {run.held_s:7.2f}  {run.cpu_s:10.2f}  {run.judge_cpu_s:8.2f}"
                 f"  {run.memory_mb:9.0f}  {run.disk_kb:8.0f}  {run.participant_kb:11.0f}  {run.site_kb:4.0f}"
-                f"  {foreign:10.2f}",
+                f"  {CORES - run.cores:10.2f}",
                 flush=True,
             )
             return run
@@ -235,17 +238,17 @@ async def measure(settings: BrowserSettings, *, is_quick: bool) -> tuple[list[Ru
         short = await one(1, 0.0, 2 if is_quick else 8, 1)
         thinking = {0.0: 1, 2.0: 1} if is_quick else THINKING
         runs = [await one(slots, think_s, each * slots, STEPS) for think_s, each in thinking.items() for slots in SLOTS]
-    return runs, short, disturbed
+    return runs, short
 
 
-def figures(model: Model, runs: Sequence[Run], short: Run, cores: int, disturbed: float) -> tuple[str, float]:
+def figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, float]:
     """The figures as Markdown, and the largest error of a prediction."""
     predicted = [run for run in runs if run.slots == SLOTS[-1]]
-    errors = {run: error(model, run, cores) for run in predicted}
+    errors = {run: error(model, run) for run in predicted}
     worst = max(abs(each) for found in errors.values() for each in found.values())
     parts = [
-        f"Measured on {cores} cores, {time.strftime('%Y-%m-%d')}. Something else used at most {disturbed:.2f} cores"
-        " during a run.",
+        f"Measured on {CORES} cores, {time.strftime('%Y-%m-%d')}. Something else used up to"
+        f" {CORES - min(run.cores for run in runs):.2f} of them during a run; the model counts these as not there.",
         _table(
             "slots | thinking, s | steps | time in the slot, s | CPU, s | judge's own process, s | memory, MB"
             " | disk, kB | participant, kB | site, kB",
@@ -268,7 +271,7 @@ def figures(model: Model, runs: Sequence[Run], short: Run, cores: int, disturbed
         f"An open browser takes {model.held_cpu:.3f} s of CPU a second; {model.judge_share:.0%} of all CPU is the"
         f" judge's own process. A judge takes {model.memory_mb:.0f} MB, and {model.slot_mb:.0f} MB for each slot.",
         f"Its prediction of {SLOTS[-1]} slots, and how far it is from what was measured (at most {worst:.1%}):",
-        _table("thinking, s | time | CPU | memory | disk", *(_prediction(run, model, cores) for run in predicted)),
+        _table("thinking, s | time | CPU | memory | disk", *(_prediction(run, model) for run in predicted)),
         f"Slots that a machine carries with tasks of {PLANNED_STEPS} steps, by how long the participant thinks (in"
         " brackets: in how many judge processes, where one is not enough):",
         _table(
@@ -311,9 +314,9 @@ def _row(run: Run) -> str:
     )
 
 
-def _prediction(run: Run, model: Model, cores: int) -> str:
-    made = model.predict(run.slots, run.think_s, run.steps, cores, are_others_here=True)
-    off = error(model, run, cores)
+def _prediction(run: Run, model: Model) -> str:
+    made = model.predict(run.slots, run.think_s, run.steps, run.cores, are_others_here=True)
+    off = error(model, run)
     return (
         f"{run.think_s:g} | {made.held_s:.1f} s ({off['time']:+.1%}) | {made.cpu_s:.2f} s ({off['CPU']:+.1%})"
         f" | {made.memory_mb:.0f} MB ({off['memory']:+.1%}) | {model.disk_kb.of(run.steps):.0f} kB ({off['disk']:+.1%})"
@@ -355,11 +358,10 @@ def main() -> int:
         asyncio.run(other_side(float(think_s), int(steps), int(shop), int(judge)))
         return 0
     settings = BrowserSettings.from_config(RunConfig(), Settings.from_environ())
-    cores = len(os.sched_getaffinity(0))
-    runs, short, disturbed = asyncio.run(measure(settings, is_quick=options.quick))
+    runs, short = asyncio.run(measure(settings, is_quick=options.quick))
     fitted = [run for run in runs if run.slots < SLOTS[-1]]
-    model = fit(fitted, short, cores)
-    text, worst = figures(model, runs, short, cores, disturbed)
+    model = fit(fitted, short)
+    text, worst = figures(model, runs, short)
     print(text)
     if options.write:
         write_between(options.write, text)

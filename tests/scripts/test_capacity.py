@@ -48,7 +48,7 @@ def a_run(model: Any, slots: int, think_s: float, steps: int = 6) -> Any:
     made = model.predict(slots, think_s, steps, CORES, are_others_here=True)
     per_task = {name: getattr(model, name).of(steps) for name in ("disk_kb", "participant_kb", "site_kb")}
     return capacity.Run(
-        *(slots, think_s, steps, made.held_s, made.cpu_s, made.judge_cpu_s),
+        *(CORES, slots, think_s, steps, made.held_s, made.cpu_s, made.judge_cpu_s),
         others_cpu_s=model.others_cpu.of(steps),
         memory_mb=made.memory_mb,
         **per_task,
@@ -58,14 +58,15 @@ def a_run(model: Any, slots: int, think_s: float, steps: int = 6) -> Any:
 def test_the_model_is_found_again_in_runs_that_follow_it() -> None:
     true = a_model()
     runs = [a_run(true, slots, think_s) for slots in (1, 2, 4) for think_s in (0.0, 2.0, 8.0)]
-    found = capacity.fit(runs, a_run(true, 1, 0.0, steps=1), CORES)
+    found = capacity.fit(runs, a_run(true, 1, 0.0, steps=1))
     eight = [a_run(true, 8, think_s) for think_s in (0.0, 2.0, 8.0)]
-    assert max(abs(off) for run in eight for off in capacity.error(found, run, CORES).values()) < 0.01
+    assert max(abs(off) for run in eight for off in capacity.error(found, run).values()) < 0.01
     assert found.predict(20, 8.0, 15, 8).held_s == pytest.approx(true.predict(20, 8.0, 15, 8).held_s, rel=0.01)
 
 
-def test_a_task_alone_takes_its_cpu_time_and_its_waiting() -> None:
-    assert capacity.held_s(3.0, 5.0, 1, CORES) == pytest.approx(8.0)
+@pytest.mark.parametrize(("cores", "expected"), [(2, 8.0), (1, 8.0), (0.5, 11.0)])
+def test_a_task_alone_takes_its_cpu_time_and_its_waiting(cores: float, expected: float) -> None:
+    assert capacity.held_s(3.0, 5.0, 1, cores) == pytest.approx(expected)
 
 
 @given(st.floats(0.1, 10), st.floats(0, 100), st.integers(1, 64), st.integers(1, 32))
