@@ -50,10 +50,10 @@ class PerStep:
 
 @dataclass(frozen=True)
 class Model:
-    """`cpu` is without the share that an open browser takes while it waits (`held_cpu`, in CPU seconds a second)."""
+    """`cpu` is without what an open page takes while the participant thinks (`think_cpu`, in CPU seconds a second)."""
 
     cpu: PerStep
-    held_cpu: float
+    think_cpu: float
     judge_share: float
     others_cpu: PerStep
     wait: PerStep
@@ -69,11 +69,8 @@ class Model:
         """What a run needs. `are_others_here`: participant and site run on the same machine."""
         waiting = self.wait.of(steps) + think_s * steps
         others = self.others_cpu.of(steps) if are_others_here else 0.0
-        held = waiting
-        # An open browser takes CPU while it waits for CPU, so the two depend on each other.
-        for _ in range(8):
-            cpu = self.cpu.of(steps) + self.held_cpu * held
-            held = held_s(cpu + others, waiting, slots, cores)
+        cpu = self.cpu.of(steps) + self.think_cpu * think_s * steps
+        held = held_s(cpu + others, waiting, slots, cores)
         return Prediction(held, cpu, cpu * self.judge_share, self.memory_mb + self.slot_mb * slots)
 
 
@@ -122,11 +119,11 @@ def fit(runs: Sequence[Run], short: Run) -> Model:
         one = max(0.0, (fmean(map(value, runs)) - value(short)) / (steps - short.steps))
         return PerStep(max(0.0, value(short) - one * short.steps), one)
 
-    slope = linear_regression([run.held_s for run in runs], [run.cpu_s for run in runs]).slope
-    held_cpu = max(0.0, slope)
+    slope = linear_regression([run.think_s * steps for run in runs], [run.cpu_s for run in runs]).slope
+    think_cpu = max(0.0, slope)
     memory = linear_regression([run.slots for run in runs], [run.memory_mb for run in runs])
     parts = {
-        "cpu": per_step(lambda run: run.cpu_s - held_cpu * run.held_s),
+        "cpu": per_step(lambda run: run.cpu_s - think_cpu * run.think_s * run.steps),
         "others_cpu": per_step(lambda run: run.others_cpu_s),
         "disk_kb": per_step(lambda run: run.disk_kb),
         "participant_kb": per_step(lambda run: run.participant_kb),
@@ -139,7 +136,7 @@ def fit(runs: Sequence[Run], short: Run) -> Model:
     def with_wait(step_s: float) -> Model:
         wait = PerStep(max(0.0, both - step_s), step_s)
         rest = {"memory_mb": memory.intercept, "slot_mb": memory.slope, "judge_share": judge_share}
-        return Model(wait=wait, held_cpu=held_cpu, **parts, **rest)
+        return Model(wait=wait, think_cpu=think_cpu, **parts, **rest)
 
     def distance(model: Model) -> float:
         return sum(error(model, run)["time"] ** 2 for run in runs)

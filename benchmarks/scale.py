@@ -268,8 +268,9 @@ def figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, float]:
                 )
             ),
         ),
-        f"An open browser takes {model.held_cpu:.3f} s of CPU a second; {model.judge_share:.0%} of all CPU is the"
-        f" judge's own process. A judge takes {model.memory_mb:.0f} MB, and {model.slot_mb:.0f} MB for each slot.",
+        f"An open page takes {model.think_cpu:.3f} s of CPU for each second of thinking; {model.judge_share:.0%} of all"
+        f" CPU is the judge's own process. A judge takes {model.memory_mb:.0f} MB, and {model.slot_mb:.0f} MB for each"
+        " slot.",
         f"Its prediction of {SLOTS[-1]} slots, and how far it is from what was measured (at most {worst:.1%}):",
         _table("thinking, s | time | CPU | memory | disk", *(_prediction(run, model) for run in predicted)),
         f"Slots that a machine carries with tasks of {PLANNED_STEPS} steps, by how long the participant thinks (in"
@@ -330,7 +331,7 @@ def _load(model: Model, cores: int, memory_gb: int, think_s: float) -> str:
 
 def _hours(model: Model, cores: int, memory_gb: int, think_s: float) -> str:
     load = best_load(model, cores, memory_gb, think_s, PLANNED_STEPS)
-    return ", ".join(f"{load.machine_hours(tasks):.1f}" for tasks in PLANNED_TASKS)
+    return ", ".join(f"{load.machine_hours(tasks):.2g}" for tasks in PLANNED_TASKS)
 
 
 def _gb(kilobytes: float) -> str:

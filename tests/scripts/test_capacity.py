@@ -30,7 +30,7 @@ capacity = load()
 def a_model(**changes: Any) -> Any:
     values = {
         "cpu": capacity.PerStep(0.2, 0.4),
-        "held_cpu": 0.02,
+        "think_cpu": 0.02,
         "judge_share": 0.1,
         "others_cpu": capacity.PerStep(0.0, 0.02),
         "wait": capacity.PerStep(0.3, 0.15),
@@ -79,7 +79,7 @@ def test_no_more_is_done_than_the_cores_and_the_slots_can_do(
 
 
 def test_a_machine_carries_what_its_memory_holds() -> None:
-    load = capacity.best_load(a_model(cpu=capacity.PerStep(0, 0.001), held_cpu=0.0), 8, 4, 8.0, 15)
+    load = capacity.best_load(a_model(cpu=capacity.PerStep(0, 0.001), think_cpu=0.0), 8, 4, 8.0, 15)
     assert (load.slots, load.judges) == ((0.8 * 4000 - 250) // 180, 1)
 
 
@@ -95,7 +95,7 @@ def test_a_machine_carries_what_its_cores_do() -> None:
 
 
 def test_more_tasks_than_one_judge_plays_take_several_judges() -> None:
-    load = capacity.best_load(a_model(slot_mb=1.0, held_cpu=0.0), 32, 64, 20.0, 15)
+    load = capacity.best_load(a_model(slot_mb=1.0, think_cpu=0.0), 32, 64, 20.0, 15)
     assert load.slots > 64
     assert load.judges >= load.slots / 64
 
