@@ -128,37 +128,46 @@ async def measured(play: Callable[[], Awaitable[None]], tasks: int, actions: int
     return Figures(tasks, tasks * (actions + 1), time.perf_counter() - began, cpu_s(without=without) - cpu)
 
 
-async def judged(settings: BrowserSettings, website: str, slots: int, tasks: int, actions: int, site: int) -> Figures:
-    """An assessment. Every slot has played a task before the measurement begins, as on the bare side."""
+@asynccontextmanager
+async def player(
+    settings: BrowserSettings, website: str, slots: int, participant_url: str, folder: Path
+) -> AsyncIterator[Callable[[str, int], Awaitable[None]]]:
+    """A function that plays a run of that id and so many tasks; all runs use the same browsers."""
     config = settings.config.model_copy(update={"max_parallel": slots, "judge_model": OFFLINE})
     check = {"kind": "page", "url": "*"}
+    judge = open_judge(config, Settings.from_environ(), cache_dir=None)
+    policy = NetworkPolicy.for_websites([website], closed=[participant_url])
+    async with ParticipantClient(participant_url) as line, browser_pool(settings) as pool:
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[ParticipantClient]:
+            yield line
+
+        async def play(run: str, count: int) -> None:
+            store = RunStore(folder, run)
+            store.create()
+            task = {"website": website, "task": "Walk through the shop.", "checks": [check]}
+            asked = tuple(Task.model_validate({**task, "task_id": f"t{n}"}) for n in range(count))
+            assessment = Assessment(
+                asked,
+                config,
+                browsers=lambda _: partial(pool.browser, policy),
+                connect=connect,
+                judge=judge,
+                store=store,
+                emit=lambda _: None,
+                sites=SiteTurns(config, lambda _: policy),
+            )
+            outcomes = Counter(result.outcome for result in await assessment.run())
+            assert outcomes == {"success": count}, outcomes
+
+        yield play
+
+
+async def judged(settings: BrowserSettings, website: str, slots: int, tasks: int, actions: int, site: int) -> Figures:
+    """An assessment. Every slot has played a task before the measurement begins, as on the bare side."""
     with tempfile.TemporaryDirectory() as folder, participant_process(actions) as (url, pid):
-        judge = open_judge(config, Settings.from_environ(), cache_dir=None)
-        policy = NetworkPolicy.for_websites([website], closed=[url])
-        async with ParticipantClient(url) as line, browser_pool(settings) as pool:
-
-            @asynccontextmanager
-            async def connect() -> AsyncIterator[ParticipantClient]:
-                yield line
-
-            async def play(run: str, count: int) -> None:
-                store = RunStore(Path(folder), run)
-                store.create()
-                task = {"website": website, "task": "Walk through the shop.", "checks": [check]}
-                asked = tuple(Task.model_validate({**task, "task_id": f"t{n}"}) for n in range(count))
-                assessment = Assessment(
-                    asked,
-                    config,
-                    browsers=lambda _: partial(pool.browser, policy),
-                    connect=connect,
-                    judge=judge,
-                    store=store,
-                    emit=lambda _: None,
-                    sites=SiteTurns(config, lambda _: policy),
-                )
-                outcomes = Counter(result.outcome for result in await assessment.run())
-                assert outcomes == {"success": count}, outcomes
-
+        async with player(settings, website, slots, url, Path(folder)) as play:
             await play("warm", slots)
             return await measured(partial(play, "run", tasks), tasks, actions, {site, pid})
 

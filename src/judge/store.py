@@ -53,7 +53,8 @@ _FINAL = "final"
 _REST_BYTES = 4_000_000
 # `result.json` holds each step with its thought and action line repeated, and the score of its screenshot.
 MAX_STEP_BYTES = (MAX_FILE_BYTES - _REST_BYTES) // MAX_STEPS
-MAX_ENTRIES_BYTES = MAX_FILE_BYTES - _REST_BYTES
+# A submission is one JSON object, and a leaderboard page reads objects of at most 16 MiB (DuckDB's default).
+MAX_ENTRIES_BYTES = 15_000_000
 _MAX_SNAPSHOT_CHARS = 4_000_000
 _MAX_HOLDER_BYTES = 300
 _DEFAULT_LIMIT = 2_000
@@ -361,12 +362,13 @@ def bounded(record: R) -> R:
 
     A field without a limit of its own may take 2,000 bytes, so fields that are added later are bounded as well.
     """
-    return record.model_copy(
-        update={
-            name: _bounded(getattr(record, name), _LIMITS.get(name, _DEFAULT_LIMIT))
-            for name in type(record).model_fields
-        }
-    )
+    cut = {
+        name: made
+        for name in type(record).model_fields
+        if (made := _bounded(value := getattr(record, name), _LIMITS.get(name, _DEFAULT_LIMIT))) is not value
+    }
+    # The judge's description is in every verdict: a copy for each task would add up.
+    return record.model_copy(update=cut) if cut else record
 
 
 def written_bytes(value: Any) -> int:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.files import canonical_json, read_json, sha256_file, sha256_json, write_json
+from shared.files import canonical_json, read_file, read_json, sha256_file, sha256_json, write_json
 
 # Lone surrogates among them: pages and participants can send them.
 TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
@@ -50,6 +50,11 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps("x" * 100))
     with pytest.raises(ValueError, match="larger than 50 bytes"):
         read_json(tmp_path / "x.json", max_bytes=50)
+
+
+def test_the_head_of_a_file_over_the_limit_is_read(tmp_path: Path) -> None:
+    (tmp_path / "x.jpg").write_bytes(b"0123456789")
+    assert read_file(tmp_path / "x.jpg", head_bytes=4) == b"0123"
 
 
 def test_endless_nesting_is_refused(tmp_path: Path) -> None:

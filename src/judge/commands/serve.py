@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from judge.commands import OutputDir
+from judge.scenario.models import MAX_TASKS
 from judge.server.app import serve_judge
 from judge.server.limits import ServiceLimits
 from judge.store import output_folder
@@ -22,7 +23,7 @@ def serve(
     card_url: Annotated[str | None, typer.Option(help="Address in the agent card (behind a proxy).")] = None,
     output_dir: OutputDir = None,
     max_assessments: Annotated[int, typer.Option(min=1, help="How many assessments at once.")] = 4,
-    max_tasks: Annotated[int, typer.Option(min=1, help="How many tasks in one request.")] = 1000,
+    max_tasks: Annotated[int, typer.Option(min=1, help="How many tasks in one request.")] = MAX_TASKS,
     max_parallel: Annotated[int, typer.Option(min=1, help="How many tasks at once, over all assessments.")] = 64,
     max_steps: Annotated[int | None, typer.Option(min=1, help="Reject a larger max_steps.")] = None,
     max_task_timeout: Annotated[float | None, typer.Option(min=1, help="Reject a longer task_timeout_s.")] = None,

@@ -67,27 +67,29 @@ class Assessment:
             if (kept := await asyncio.to_thread(self._kept, task, store)) is not None:
                 done[place] = kept
         self.emit(RunStarted(run_id=self.store.run_id, total=len(self.tasks), kept=len(done)))
-        slots = asyncio.Semaphore(self.config.max_parallel)
+        todo = iter([place for place in range(len(stores)) if place not in done])
 
-        async def settle(place: int) -> None:
+        async def settle(place: int) -> TaskSummary:
             task = self.tasks[place]
-            async with slots:
-                try:
-                    result = await self._settle(task, stores[place])
-                except OSError as error:
-                    # A full disk, for example.
-                    result = self._done(self._lost(task, f"cannot write results: {error.strerror or error}"))
-                # Isolation boundary: an internal error fails only this task.
-                except Exception as error:  # noqa: BLE001
-                    _log.exception("task %s", task.task_id)
-                    result = self._done(self._lost(task, f"{type(error).__name__}; see the log"))
-                done[place] = TaskSummary.of(result, self.judge.judges_of(task)[0].id)
+            try:
+                result = await self._settle(task, stores[place])
+            except OSError as error:
+                # A full disk, for example.
+                result = self._done(self._lost(task, f"cannot write results: {error.strerror or error}"))
+            # Isolation boundary: an internal error fails only this task.
+            except Exception as error:  # noqa: BLE001
+                _log.exception("task %s", task.task_id)
+                result = self._done(self._lost(task, f"{type(error).__name__}; see the log"))
+            return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
 
-        # Only the group holds the asyncio tasks, so each one's memory is freed as soon as it is done.
+        async def work() -> None:
+            # Workers share one iterator, so that memory holds only the attempts that are being played.
+            for place in todo:
+                done[place] = await settle(place)
+
         async with asyncio.TaskGroup() as group:
-            for place in range(len(stores)):
-                if place not in done:
-                    group.create_task(settle(place))
+            for _ in range(self.config.max_parallel):
+                group.create_task(work())
         results = tuple(done[place] for place in range(len(stores)))
         outcomes = [result.outcome for result in results]
         scored = outcomes.count("success") + outcomes.count("failure")

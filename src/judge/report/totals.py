@@ -206,7 +206,7 @@ def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
     before = {row.task_id: row for row in first}
     after = {row.task_id: row for row in later}
     common = [task_id for task_id in before if task_id in after]
-    changed = [task_id for task_id in common if not _is_same_task(before[task_id], after[task_id])]
+    changed = dict.fromkeys(one for one in common if not _is_same_task(before[one], after[one]))
     flips = [
         Flip(task_id, before[task_id].task, before[task_id].level, before[task_id].outcome, after[task_id].outcome)
         for task_id in common

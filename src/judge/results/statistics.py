@@ -1,6 +1,7 @@
 """95 % confidence intervals of a proportion. Pure; results are fractions between 0 and 1."""
 
 import math
+from itertools import takewhile
 
 Z95 = 1.959963984540054
 
@@ -30,16 +31,19 @@ def exact(successes: int, total: int) -> tuple[float, float]:
 
 def _lowest_kept(successes: int, total: int) -> float:
     """The smallest proportion that is not rejected, to 1e-6. The p-value jumps, so scan first, then halve."""
-    log_ways = [
-        math.lgamma(total + 1) - math.lgamma(count + 1) - math.lgamma(total - count + 1) for count in range(total + 1)
-    ]
+    log_ways = math.lgamma(total + 1)
+
+    def chance(count: int, share: float) -> float:
+        ways = log_ways - math.lgamma(count + 1) - math.lgamma(total - count + 1)
+        return math.exp(ways + count * math.log(share) + (total - count) * math.log1p(-share))
 
     def kept(share: float) -> bool:
         """Whether all counts that are at most as likely as `successes` have together more than 5 %."""
-        log_share, log_rest = math.log(share), math.log1p(-share)
-        likely = [math.exp(ways + n * log_share + (total - n) * log_rest) for n, ways in enumerate(log_ways)]
-        limit = likely[successes] * (1 + 1e-7)
-        return math.fsum(chance for chance in likely if chance <= limit) > 0.05
+        limit = chance(successes, share) * (1 + 1e-7)
+        # The share is below that of `successes`, so the others, which are likelier, follow each other just below it.
+        # They are few: thousands of tasks would take minutes if every count were added up.
+        likelier = takewhile(lambda each: each > limit, (chance(n, share) for n in range(successes - 1, -1, -1)))
+        return 1 - math.fsum(likelier) > 0.05
 
     share = successes / total
     start = max(0.0, share - 2.5 * (share - wilson(successes, total)[0]))

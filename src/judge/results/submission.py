@@ -2,12 +2,14 @@
 
 Limits of a submission: at most `_MAX_ENTRIES` thoughts, actions and screenshots a task, each thought at most
 `_MAX_THOUGHT_CHARS` and each action at most `_MAX_ACTION_CHARS` characters. 300 tasks of 15 steps stay under 4 MB
-whatever a participant writes; the full record is in `result.json`. If all entries together are too large for one file
-to be read back, they are cut to equal shares of it.
+whatever a participant writes; the full record is in `result.json`. If all entries together are larger than
+`MAX_ENTRIES_BYTES`, those above an equal share are cut: of a run of 10,000 tasks, hardly more than outcomes and causes
+stay.
 """
 
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from typing import Annotated, Any, Self, get_args
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
 from judge.results.statistics import exact
-from judge.store import MAX_ENTRIES_BYTES, first_of, fit, written_bytes
+from judge.store import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
 from shared.fields import Invalid
@@ -49,11 +51,13 @@ Submission = dict[str, Any]
 class TaskSummary:
     """What a run keeps in memory of a finished task: its entry in the submission, and what the run's totals need.
 
-    Under 8 kB for 16 steps. The steps themselves stay on disk: as records they take 4.5 kB each.
+    The steps themselves stay on disk: as records they take 4.5 kB each. The entry is packed, to less than 2 kB for 15
+    steps instead of 8 kB, so that a run may have thousands of tasks.
     """
 
     task: Task
-    entry: Mapping[str, Any]
+    outcome: TaskOutcome
+    packed_entry: bytes
     cost_usd: float | None
     judge: JudgeInfo | None
     versions: Mapping[str, str]
@@ -61,18 +65,20 @@ class TaskSummary:
     @classmethod
     def of(cls, attempt: Attempt, judge_id: str | None = None) -> Self:
         """The summary of the attempt that counts; `judge_id` is the task's judge, for attempts without a verdict."""
+        entry = _entry(attempt) | {"decided_by": decided_by(attempt, judge_id)}
         return cls(
             task=attempt.task,
-            entry=_entry(attempt) | {"decided_by": decided_by(attempt, judge_id)},
+            outcome=attempt.outcome,
+            packed_entry=zlib.compress(json.dumps(entry).encode()),
             cost_usd=attempt.cost_usd,
             judge=attempt.verdict.judge if attempt.verdict else None,
             versions=attempt.versions,
         )
 
     @property
-    def outcome(self) -> TaskOutcome:
-        """What the task counts as."""
-        return entry_outcome(self.entry)
+    def entry(self) -> dict[str, Any]:
+        """The task's entry in the submission."""
+        return dict(json.loads(zlib.decompress(self.packed_entry)))
 
 
 def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
@@ -231,11 +237,17 @@ def detail_of(
 
 
 def _within(entry: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    """The entry in at most `limit` written bytes: the lists and texts of a larger one are cut at their end."""
+    """The entry in about `limit` written bytes: a larger one's texts and lists are cut at their end, lists shorter."""
     if written_bytes(entry) <= limit:
         return dict(entry)
-    lists = {key: list(first_of(entry[key], limit // 6, note=False)) for key in _LISTS if key in entry}
-    return {**entry, **{key: fit(entry.get(key), limit // 8) for key in _TEXTS}, **lists}
+    cut = {**entry, **{key: [] for key in _LISTS if key in entry}, **{key: "" for key in _TEXTS if entry.get(key)}}
+    for number, keys in ((4, _TEXTS), (3, _LISTS)):
+        share = max(0, limit - written_bytes(cut)) // number
+        for key in keys:
+            value = entry.get(key)
+            cut |= {key: clip_text(value, share)} if value and isinstance(value, str) else {}
+            cut |= {key: list(first_of(value, share, note=False))} if value and isinstance(value, list) else {}
+    return cut
 
 
 def entry_outcome(entry: Mapping[str, Any]) -> TaskOutcome:

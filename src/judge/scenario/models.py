@@ -20,7 +20,8 @@ from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
 from shared.models import Level, Record, Task
 from shared.text import excerpt
 
-MAX_TASKS = 1000
+# A run's submission names each task with about a kilobyte, in one JSON object (`MAX_ENTRIES_BYTES`).
+MAX_TASKS = 10_000
 # What to write where a key is missing, for error messages.
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {

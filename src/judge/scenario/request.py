@@ -24,7 +24,8 @@ from shared.fields import keys_of, remedy_for, shown
 from shared.models import Task
 from shared.validation import mistake, validated
 
-MAX_REQUEST_CHARS = 8_000_000
+# As large as a scenario file may be.
+MAX_REQUEST_CHARS = 16_000_000
 _MAX_WARNINGS = 50
 _SOURCE = "assessment request"
 

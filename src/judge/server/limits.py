@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from judge.config import RunConfig
-from judge.scenario.models import AssessmentRequest
+from judge.scenario.models import MAX_TASKS, AssessmentRequest
 from shared.errors import ConfigError
 from shared.llm.prices import find_price
 from shared.models import Record
@@ -36,7 +36,7 @@ class ServiceLimits(Record):
     """
 
     max_assessments: int = 4
-    max_tasks: int = 1000
+    max_tasks: int = MAX_TASKS
     max_parallel: int = 64
     max_steps: int | None = None
     max_task_timeout_s: float | None = None

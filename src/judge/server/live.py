@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
@@ -43,8 +44,9 @@ from shared.a2a.serving import SHUTDOWN_GRACE_S, loopback_only
 from shared.models import TaskOutcome
 from shared.text import one_line
 
-# Memory must stay bounded: a run may have any number of tasks, and anyone on this machine may open the page.
-MAX_TASKS = 5000
+# Of each run: those that are being played, and those that ended last. Memory must stay bounded, and anyone on this
+# machine may open the page.
+MAX_TASKS = 1000
 MAX_VIEWERS = 32
 _MAX_RUNS = 4
 _SHOWN_ACTIONS = 8
@@ -120,6 +122,10 @@ class _Task:
                 # A finished task has a page of its own, which shows them all.
                 self.actions.clear()
 
+    @property
+    def is_open(self) -> bool:
+        return self.state in ("running", "judging")
+
     def view(self) -> dict[str, Any]:
         shown = {name: value for name, value in vars(self).items() if name != "version"}
         return shown | {"actions": list(self.actions)}
@@ -138,6 +144,8 @@ class _Run:
     total: int = 0
     kept: int = 0
     tasks: dict[str, _Task] = field(default_factory=dict)
+    # Of all tasks, also of those that are no longer among `tasks`.
+    outcomes: dict[str, TaskOutcome] = field(default_factory=dict)
     # From before a restart: all that is known of it is in its files.
     is_restored: bool = False
     is_read: bool = False
@@ -153,9 +161,11 @@ class _Run:
             case RunDone():
                 self.ended, self.state = now, "finished"
             case TaskStarted() | TaskRetried() | StepBegun() | StepDone() | TaskJudging() | TaskDone():
-                if task := self._task(event.task_id):
-                    task.take(event)
-                    task.version = version
+                task = self.tasks.get(event.task_id) or _Task(self.id, event.task_id)
+                task.take(event)
+                self.changed(task, version)
+                if isinstance(event, TaskDone):
+                    self.outcomes[task.id] = event.outcome
 
     def add(self, record: RunRecord, version: int) -> None:
         """Add what the run's files tell; what events told is newer."""
@@ -166,13 +176,27 @@ class _Run:
         for found in record.tasks:
             # The tasks without a verdict are played or judged again when a run is resumed.
             is_settled = self.is_restored or found.outcome in ("success", "failure")
-            if is_settled and found.task_id not in self.tasks and (task := self._task(found.task_id)):
-                task.state, task.reason, task.task = found.outcome, found.reason, found.task
-                task.attempt, task.step, task.max_steps = found.attempt, found.steps, found.max_steps
-                task.page, task.version = found.steps, version
+            if is_settled and found.task_id not in self.tasks and found.task_id not in self.outcomes:
+                task = _Task(self.id, found.task_id, found.outcome, found.attempt, found.steps, found.steps)
+                task.max_steps, task.reason, task.task = found.max_steps, found.reason, found.task
+                self.changed(task, version)
+                self.outcomes[task.id] = found.outcome
+
+    def changed(self, task: _Task, version: int) -> None:
+        """Put a task that has changed last; of too many, drop the one that ended first."""
+        self.tasks.pop(task.id, None)
+        self.tasks[task.id] = task
+        task.version = version
+        if len(self.tasks) > MAX_TASKS:
+            ended = (key for key, known in self.tasks.items() if not known.is_open)
+            self.tasks.pop(next(ended, next(iter(self.tasks))))
+
+    def changed_since(self, version: int) -> list[_Task]:
+        """The tasks that changed after `version`, in the order of their last changes."""
+        return [*takewhile(lambda task: task.version > version, reversed(self.tasks.values()))][::-1]
 
     def view(self, now: float) -> dict[str, Any]:
-        counts = Counter(task.state for task in self.tasks.values())
+        counts = Counter(self.outcomes.values())
         success, failure = counts["success"], counts["failure"]
         rate = round(100 * success / (success + failure), 1) if success + failure else 0.0
         return {
@@ -182,11 +206,6 @@ class _Run:
             "rate_of_all": round(100 * success / self.total, 1) if self.total else 0.0,
             "seconds": round((now if self.ended is None else self.ended) - self.began, 1),
         }
-
-    def _task(self, task_id: str) -> _Task | None:
-        if task_id not in self.tasks and len(self.tasks) >= MAX_TASKS:
-            return None
-        return self.tasks.setdefault(task_id, _Task(self.id, task_id))
 
 
 class LiveHub:
@@ -236,9 +255,9 @@ class LiveHub:
         if run is None or run.ended is not None:
             return
         run.ended, run.state = self._clock(), "stopped"
-        for task in run.tasks.values():
-            if task.state in ("running", "judging"):
-                task.state, task.reason, task.version = "stopped", "the run was stopped", self._version + 1
+        for task in [task for task in run.tasks.values() if task.is_open]:
+            task.state, task.reason = "stopped", "the run was stopped"
+            run.changed(task, self._version + 1)
         self._changed()
 
     def knows(self, run_id: str) -> bool:
@@ -288,11 +307,10 @@ class LiveHub:
     def since(self, version: int) -> dict[str, Any]:
         """Every run's totals and the tasks that changed after `version`; `full` if that is everything."""
         now = self._clock()
-        tasks = (task for run in self._runs.values() for task in run.tasks.values())
         return {
             "full": version < 0,
             "runs": [run.view(now) | self._report(run) for run in self._runs.values()],
-            "tasks": [task.view() for task in tasks if task.version > version],
+            "tasks": [task.view() for run in self._runs.values() for task in run.changed_since(version)],
         }
 
     async def close(self) -> None:

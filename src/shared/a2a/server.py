@@ -7,7 +7,6 @@ keeps finished tasks for ever, lists all tasks to anyone and takes bodies of any
 import contextlib
 import logging
 import sqlite3
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,8 +40,9 @@ CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 MAX_BODY_BYTES = 32_000_000
 # Each progress message is added to the history and stored with it: 2,000 untrimmed ones took 57 s in SQLite.
 _MAX_HISTORY = 20
-# More than the finished tasks that are kept and all that may have been running.
-_MAX_STORED = 1_000
+# Of the finished tasks: the results of an assessment of thousands of tasks are a dozen megabytes.
+_MAX_FINISHED_BYTES = 200_000_000
+_PAGE = 10
 
 
 def build_app(
@@ -139,21 +139,30 @@ class _TaskStore(TaskStore):
         self._store: InMemoryTaskStore | DatabaseTaskStore = InMemoryTaskStore()
         if path is not None:
             self._store = DatabaseTaskStore(create_async_engine(f"sqlite+aiosqlite:///{_usable_database(path)}"))
-        self._finished: deque[str] = deque()
+        # The oldest first, with their sizes.
+        self._finished: dict[str, int] = {}
         self._max_finished = max_finished
         self._unsaved: dict[str, Task] = {}
 
     async def open(self) -> None:
         """Mark tasks that an earlier process left unfinished as failed: nothing works on them any more."""
         context = ServerCallContext()
-        # Finished tasks are saved again as well, which counts them.
-        newest_first = (await self._store.list(ListTasksRequest(page_size=_MAX_STORED), context)).tasks
-        for task in reversed(newest_first):
-            if task.status.state not in TERMINAL_TASK_STATES:
-                message = new_text_message("The agent was restarted before the work was done.")
-                task.status.CopyFrom(TaskStatus(state=TaskState.TASK_STATE_FAILED, message=message))
-                task.status.timestamp.GetCurrentTime()
-            await self.save(task, context)
+        newest_first: dict[str, int] = {}
+        page = await self._store.list(ListTasksRequest(page_size=_PAGE), context)
+        while page.tasks:
+            for task in page.tasks:
+                if task.status.state not in TERMINAL_TASK_STATES:
+                    message = new_text_message("The agent was restarted before the work was done.")
+                    task.status.CopyFrom(TaskStatus(state=TaskState.TASK_STATE_FAILED, message=message))
+                    task.status.timestamp.GetCurrentTime()
+                    await self._store.save(task, context)
+                newest_first[task.id] = task.ByteSize()
+            if not page.next_page_token:
+                break
+            request = ListTasksRequest(page_size=_PAGE, page_token=page.next_page_token)
+            page = await self._store.list(request, context)
+        self._finished = dict(reversed(newest_first.items()))
+        await self._forget_oldest(context)
 
     async def close(self) -> None:
         if isinstance(self._store, DatabaseTaskStore):
@@ -171,14 +180,21 @@ class _TaskStore(TaskStore):
             await self._store.save(task, context)
             self._unsaved.pop(task.id, None)
             if task.status.state in TERMINAL_TASK_STATES and task.id not in self._finished:
-                self._finished.append(task.id)
-                if len(self._finished) > self._max_finished:
-                    await self._store.delete(self._finished.popleft(), context)
+                self._finished[task.id] = task.ByteSize()
+                await self._forget_oldest(context)
         except SQLAlchemyError as error:
             # A full disk must not lose results that can still be sent.
             log.warning("a task is kept in memory because storing it failed: %s", str(error.__cause__ or error)[:200])
             self._unsaved[task.id] = copied = Task()
             copied.CopyFrom(task)
+
+    async def _forget_oldest(self, context: ServerCallContext) -> None:
+        while len(self._finished) > self._max_finished or (
+            len(self._finished) > 1 and sum(self._finished.values()) > _MAX_FINISHED_BYTES
+        ):
+            oldest = next(iter(self._finished))
+            del self._finished[oldest]
+            await self._store.delete(oldest, context)
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
         return self._unsaved.get(task_id) or await self._store.get(task_id, context)

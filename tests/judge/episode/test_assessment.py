@@ -1,8 +1,6 @@
 """Assessments with a scripted browser and participant, up to what is kept of each task."""
 
-import asyncio
 import gc
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,19 +23,16 @@ STEPS = 4
 
 
 class Clicker:
-    """A participant that clicks until the last step and records the asyncio tasks that talk to it."""
+    """A participant that clicks until the last step, and counts the steps in memory when an attempt begins."""
 
     def __init__(self) -> None:
-        self.talks: dict[str, weakref.ref[Any]] = {}
-        self.over: list[int] = []
+        self.steps_before: list[int] = []
         self._asked: dict[str, int] = {}
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
         number = self._asked[context_id] = self._asked.get(context_id, 0) + 1
         if number == 1:
-            gc.collect()
-            self.over.append(sum(talk() is not None for talk in self.talks.values()))
-            self.talks[context_id] = weakref.ref(asyncio.current_task())
+            self.steps_before.append(steps_in_memory())
         if number == STEPS:
             return render_reply(Action(tool="finish", params={"answer": "done"}, thought="I am done."))
         return render_reply(Action(tool="browser_click", params={"target": "e1"}, thought="I click."))
@@ -114,11 +109,11 @@ async def test_an_attempt_that_a_bug_left_unscored_is_judged_again_without_playi
     tmp_path: Path, clicker: Clicker
 ) -> None:
     await assess_in_shop(tmp_path, clicker, 3, judge=Buggy())
-    asked = len(clicker.over)
+    asked = len(clicker.steps_before)
     mended = ChecksJudge(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
     done = await assess_in_shop(tmp_path, clicker, 3, judge=mended)
     assert not any("internal error" in summary.entry["reason"] for summary in done)
-    assert len(clicker.over) == asked
+    assert len(clicker.steps_before) == asked
 
 
 async def test_an_internal_error_anywhere_else_aborts_one_task_only(
@@ -156,8 +151,8 @@ async def test_the_memory_of_earlier_tasks_is_freed_before_the_last_one_begins(
     tmp_path: Path, clicker: Clicker
 ) -> None:
     await assess_in_shop(tmp_path, clicker, 6)
-    # The one that just ended may not be freed yet.
-    assert max(clicker.over) <= 1
+    first, *others = clicker.steps_before
+    assert others == [first] * 5
 
 
 def test_the_memory_count_notices_a_step_that_is_kept() -> None:

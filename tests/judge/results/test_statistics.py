@@ -1,3 +1,5 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +28,21 @@ def test_the_exact_interval_of_small_counts(successes: int, total: int, low: flo
 )
 def test_the_score_interval(successes: int, total: int, low: float, high: float) -> None:
     assert wilson(successes, total) == pytest.approx((low, high), abs=1e-6)
+
+
+@pytest.mark.parametrize(("successes", "total"), [(7_500, 10_000), (9_990, 10_000), (1, 10_000)])
+def test_every_share_of_the_exact_interval_passes_the_exact_test_and_none_outside(successes: int, total: int) -> None:
+    def chance(count: int, share: float) -> float:
+        ways = math.lgamma(total + 1) - math.lgamma(count + 1) - math.lgamma(total - count + 1)
+        return math.exp(ways + count * math.log(share) + (total - count) * math.log1p(-share))
+
+    def p_value(share: float) -> float:
+        chances = [chance(count, share) for count in range(total + 1)]
+        return math.fsum(each for each in chances if each <= chances[successes] * (1 + 1e-7))
+
+    low, high = exact(successes, total)
+    assert min(p_value(low * (1 + 1e-5)), p_value(high * (1 - 1e-5))) > 0.049
+    assert max(p_value(low * (1 - 1e-3)), p_value(high + 1e-3 * (1 - high))) < 0.051
 
 
 @given(COUNTS)

@@ -112,6 +112,20 @@ def test_a_very_long_attempt_is_cut_in_a_submission() -> None:
     assert {len(task[key]) for key in ("thoughts", "action_history", "screenshots")} == {100}
 
 
+def test_the_entries_of_a_very_large_run_share_the_room_and_keep_their_outcomes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("judge.results.submission.MAX_ENTRIES_BYTES", 40 * 1_500)
+    steps = tuple(a_step(n, thought="\ud800" * 400) for n in range(15))
+    submission = a_submission(*(a_result(f"t{n}", steps=steps) for n in range(39)), a_result("short", steps=steps[:1]))
+    *long, short = detail(submission)["tasks"]
+    written = json.dumps(submission, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    assert len(written) < 41 * 1_500 + 4_000
+    assert {(entry["verdict"], entry["steps_taken"], entry["reason"]) for entry in long} == {("success", 15, "because")}
+    assert all(len(entry["action_history"]) < 15 for entry in long)
+    assert len(short["screenshots"]) == 1
+
+
 def test_published_tasks_without_the_newer_keys_are_counted() -> None:
     path = SHARED / "leaderboard_results_example.json"
     if not path.exists():

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.scenario.texts import AGENTS, GOOD, TASK, value_or_complaint
-from judge.scenario.request import parse_request, request_text
+from judge.scenario.models import MAX_TASKS
+from judge.scenario.request import MAX_REQUEST_CHARS, parse_request, request_text
 from judge.scenario.toml import parse_scenario
 from shared.errors import ConfigError
 from shared.models import Task
@@ -124,7 +125,7 @@ def test_a_space_in_a_host_is_still_a_mistake() -> None:
         (request([1]), "key 'config': a list of 1 entries is not a table"),
         (request({"tasks": []}), "config, key 'tasks': empty"),
         (request({"tasks": {}}), "key 'tasks': a table of 0 entries is not a list"),
-        (request({"tasks": [A_TASK] * 1001}), "key 'tasks': 1001 entries, more than 1000"),
+        (request({"tasks": [A_TASK] * (MAX_TASKS + 1)}), f"{MAX_TASKS + 1} entries, more than {MAX_TASKS}"),
         (
             request({"tasks": [A_TASK, A_TASK]}),
             "config.tasks #2, key 'task_id': 't' is already the id of an earlier task",
@@ -144,8 +145,8 @@ def test_a_bad_request_is_one_line(text: str, expected: str) -> None:
 
 
 def test_an_over_long_request_is_refused_unread() -> None:
-    with pytest.raises(ConfigError, match="8000001 characters"):
-        parse_request(" " * 8_000_001, no_bundled)
+    with pytest.raises(ConfigError, match=f"{MAX_REQUEST_CHARS + 1} characters"):
+        parse_request(" " * (MAX_REQUEST_CHARS + 1), no_bundled)
 
 
 def test_what_a_scenario_sends_is_what_the_judge_reads() -> None:

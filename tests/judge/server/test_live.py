@@ -115,6 +115,16 @@ def test_only_the_newest_runs_are_kept_and_running_ones_longest() -> None:
     assert (hub.knows("r1"), hub.knows("r2")) == (True, False)
 
 
+def test_of_very_many_tasks_all_are_counted_and_those_shown_that_run_or_ended_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("judge.server.live.MAX_TASKS", 3)
+    ended = [TaskDone(task_id=f"t{number}", outcome="success", steps=2, reason="all met") for number in range(2, 6)]
+    update = hub_with(STARTED, *ended).since(-1)
+    assert update["runs"][0]["counts"]["success"] == 4
+    assert [task["id"] for task in update["tasks"]] == ["t1", "t4", "t5"]
+
+
 def test_a_long_hostile_action_is_bounded_and_on_one_line() -> None:
     (task,) = hub_with(step(1, "<b>\n\u202e" + "x" * 10_000)).since(-1)["tasks"]
     text = task["actions"][0][1]

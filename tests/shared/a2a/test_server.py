@@ -617,6 +617,26 @@ async def test_only_the_newest_finished_tasks_are_kept(in_memory: bool, tmp_path
     assert ["result" in answer for answer in answers] == [False, False, True, True, True]
 
 
+@pytest.mark.parametrize(
+    ("max_bytes", "kept"), [(10_000, [False, False, True, True]), (1, [False, False, False, True])]
+)
+async def test_finished_tasks_are_kept_as_far_as_there_is_room_also_after_a_restart(
+    max_bytes: int, kept: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(turn: Turn, sink: TaskSink) -> None:
+        await sink.artifact("results", ["x" * 4_000])
+        await sink.complete("Done.")
+
+    task_db = tmp_path / "tasks.sqlite"
+    async with http_to(Agent(work), task_db=task_db) as client:
+        ids = [(await rpc(client, "SendMessage", message_10("Go.")))["result"]["task"]["id"] for _ in range(3)]
+    monkeypatch.setattr("shared.a2a.server._PAGE", 2)
+    monkeypatch.setattr("shared.a2a.server._MAX_FINISHED_BYTES", max_bytes)
+    async with http_to(Agent(work), task_db=task_db) as client:
+        ids.append((await rpc(client, "SendMessage", message_10("Go.")))["result"]["task"]["id"])
+        assert ["result" in await rpc(client, "GetTask", {"id": task_id}) for task_id in ids] == kept
+
+
 @pytest.mark.slow
 async def test_turns_leave_no_objects_in_memory() -> None:
     def held() -> int:
