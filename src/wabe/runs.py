@@ -1,4 +1,4 @@
-"""A run as tables: one row per task and one per step."""
+"""A run as tables: one row per task and epoch, and one per step."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ def load_run(folder: Path | str) -> Run:
             continue
         result = read_result(task.folder)
         tasks.append(_task_row(result))
-        steps += [_step_row(result["task_id"], step) for step in result.get("steps") or ()]
+        steps += [_step_row(result, step) for step in result.get("steps") or ()]
     return Run(run_id=store.run_id, info=info, tasks=tasks, steps=steps)
 
 
@@ -44,6 +44,7 @@ def _task_row(result: dict[str, Any]) -> dict[str, Any]:
     verdict, times = result.get("verdict"), result.get("times") or {}
     return {
         **{key: result.get(key) for key in ("task_id", "task", "website", "level", "reference_length")},
+        "epoch": result.get("epoch", 1),
         "verdict": verdict,
         "success": {"success": True, "failure": False}.get(str(verdict)),
         "steps_taken": len(result.get("steps") or ()),
@@ -56,10 +57,11 @@ def _task_row(result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _step_row(task_id: str, step: dict[str, Any]) -> dict[str, Any]:
+def _step_row(result: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
     action, outcome, timings = (step.get(key) or {} for key in ("action", "outcome", "timings"))
     return {
-        "task_id": task_id,
+        "task_id": result["task_id"],
+        "epoch": result.get("epoch", 1),
         **{key: step.get(key) for key in ("index", "url", "title", "screenshot", "snapshot", "feedback")},
         **{key: action.get(key) for key in ("thought", "tool", "params")},
         "action_line": outcome.get("line"),

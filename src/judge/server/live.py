@@ -47,7 +47,8 @@ _TEXT_CHARS = 300
 # Between two updates of a viewer, so that a burst of events becomes one message.
 _PAUSE_S = 0.2
 
-_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+# A task in an epoch, as `key_of` names it.
+_TASK = re.compile(r"([A-Za-z0-9_-]{1,128})(?:\.([1-9][0-9]{0,2}))?")
 _IMAGE = re.compile(r"(?:step_\d{3,6}|(screenshot))\.(?:jpg|png|webp)")
 # Rendering the page of a long episode takes a while and much memory.
 _RENDERED_AT_ONCE = 2
@@ -122,15 +123,15 @@ class _Run:
     def take(self, event: Event, version: int, now: float) -> None:
         match event:
             case RunStarted():
-                self.total, self.kept, self.began = event.total, event.kept, now
+                self.total, self.kept, self.began = event.attempts, event.kept, now
             case RunDone():
                 self.ended = now
             case TaskStarted() | TaskRetried() | StepDone() | TaskJudging() | TaskDone():
-                task = self.tasks.get(event.task_id)
+                task = self.tasks.get(event.key)
                 if task is None:
                     if len(self.tasks) >= MAX_TASKS:
                         return
-                    task = self.tasks[event.task_id] = _Task(self.id, event.task_id)
+                    task = self.tasks[event.key] = _Task(self.id, event.key)
                 task.take(event)
                 task.version = version
                 if isinstance(event, TaskDone):
@@ -297,10 +298,10 @@ class _Pages:
 
     def _shown_task(self, request: Request) -> TaskStore | None:
         """The folder of a task whose run is shown; nothing else on the disk has an address."""
-        run_id, task_id = request.path_params["run_id"], request.path_params["task_id"]
-        if not self._hub.knows(run_id) or not _TASK_ID.fullmatch(task_id):
+        run_id, named = request.path_params["run_id"], _TASK.fullmatch(request.path_params["task_id"])
+        if not self._hub.knows(run_id) or not named:
             return None
-        return RunStore(self._output_dir, run_id).task(task_id)
+        return RunStore(self._output_dir, run_id).task(named[1], int(named[2] or 1))
 
 
 def _screenshot(store: TaskStore | None, name: str) -> Response:

@@ -122,27 +122,27 @@ class _RunSpans:
             case TaskStarted():
                 self._begin(event)
             # A step is reported when it is over, so its span gets its times afterwards: steps adjoin each other.
-            case StepDone() if episode := self._episodes.get(event.task_id):
+            case StepDone() if episode := self._episodes.get(event.key):
                 attributes: Attributes = {"wabe.step": event.step, "wabe.action": one_line(event.action, _TEXT_CHARS)}
                 step = self._tracer.start_span("step", start_time=episode.step_start, attributes=attributes)
                 episode.step_start = time.time_ns()
                 step.end(episode.step_start)
             # Where several judges decide a task, each of them is announced.
-            case TaskJudging() if (episode := self._episodes.get(event.task_id)) and episode.judging is None:
+            case TaskJudging() if (episode := self._episodes.get(event.key)) and episode.judging is None:
                 episode.judging = self._tracer.start_span("judge")
                 _make_current(episode.judging)
             case TaskRetried():
-                self._end(event.task_id, "aborted", event.cause)
+                self._end(event.key, "aborted", event.cause)
             case TaskDone():
-                self._end(event.task_id, event.outcome, event.reason)
+                self._end(event.key, event.outcome, event.reason)
             case RunDone():
                 self._root.set_attributes({"wabe.successes": event.successes, "wabe.scored": event.scored})
                 self._is_done = True
 
     def stop(self) -> None:
         """End the spans of a run that was cancelled or failed."""
-        for task_id in list(self._episodes):
-            self._end(task_id, "aborted", _STOPPED)
+        for key in list(self._episodes):
+            self._end(key, "aborted", _STOPPED)
         if not self._is_done:
             self._root.set_status(Status(StatusCode.ERROR, _STOPPED))
 
@@ -151,17 +151,18 @@ class _RunSpans:
         attributes: dict[str, AttributeValue] = {
             "gen_ai.operation.name": "invoke_agent",
             "wabe.task_id": event.task_id,
+            "wabe.epoch": event.epoch,
             "wabe.attempt": event.attempt,
             "wabe.max_steps": event.max_steps,
         }
         if self._agent:
             attributes["gen_ai.agent.name"] = self._agent
         span = self._tracer.start_span(f"invoke_agent {self._agent}".strip(), start_time=now, attributes=attributes)
-        self._episodes[event.task_id] = _Episode(span, now)
+        self._episodes[event.key] = _Episode(span, now)
         _make_current(span)
 
-    def _end(self, task_id: str, outcome: str, reason: str) -> None:
-        episode = self._episodes.pop(task_id, None)
+    def _end(self, key: str, outcome: str, reason: str) -> None:
+        episode = self._episodes.pop(key, None)
         if episode is None:
             return
         explanation = one_line(reason, _TEXT_CHARS)
