@@ -13,6 +13,7 @@ from judge.report.totals import Totals, compare, totals_of
 from judge.store import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
+from shared.models import key_of
 
 MAX_RUNS = 12
 _GENERATOR = '<meta name="generator" content="wabe report">'
@@ -100,12 +101,13 @@ def _write_run(
     (target / "tasks").mkdir(parents=True, exist_ok=True)
     rows: list[TaskRow] = []
     judged: list[dict[str, str]] = []
-    neighbours = ["", *run.task_ids, ""]
-    for place, task_id in enumerate(run.task_ids):
-        task = read_task(store.task(task_id))
-        _place_files(store, task, target)
+    plays = [(task_id, epoch) for epoch in range(1, run.epochs + 1) for task_id in run.task_ids]
+    neighbours = ["", *(key_of(*play) for play in plays), ""]
+    for place, play in enumerate(plays):
+        task = read_task(store.task(*play))
+        _place_files(store.task(*play).folder, task, target)
         page = renderer.task(task, before=neighbours[place], after=neighbours[place + 2])
-        _write(target / "tasks" / f"{task_id}.html", page)
+        _write(target / "tasks" / f"{key_of(*play)}.html", page)
         rows.append(task.row)
         judged.append(task.judged)
     totals = totals_of(rows, judged)
@@ -113,10 +115,9 @@ def _write_run(
     return run, totals, rows
 
 
-def _place_files(store: RunStore, task: TaskView, target: Path) -> None:
-    folder = target / "images" / task.row.task_id
+def _place_files(source: Path, task: TaskView, target: Path) -> None:
+    folder = target / "images" / task.row.key
     folder.mkdir(parents=True, exist_ok=True)
-    source = store.task(task.row.task_id).folder
     for step in (*task.steps, *([task.final_look] if task.final_look else [])):
         if step.image and step.record.screenshot:
             place_file(source / step.record.screenshot, folder / step.image)

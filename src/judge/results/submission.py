@@ -220,7 +220,7 @@ def rate_text(counts: Mapping[str, Any]) -> str:
 
 def _has_repeats(counts: Mapping[str, Any]) -> bool:
     # Older files do not count attempts.
-    return bool(counts.get("attempts", 0) > counts["total_tasks"])
+    return bool(counts.get("attempts", 0) > counts.get("total_tasks", 0))
 
 
 def lost_attempts(counts: Mapping[str, Any]) -> int:

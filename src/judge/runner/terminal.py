@@ -32,7 +32,6 @@ from judge.results.submission import (
     entry_key,
     entry_outcome,
     incomplete_note,
-    lost_attempts,
     rate_text,
     repeats_in,
 )
@@ -287,7 +286,7 @@ def print_summary(
         ):
             if note:
                 console.out(note, style=style)
-        lost += lost_attempts(detail)
+        lost += sum(_lost(detail).values())
         # The user was warned of tasks without checks at the start: they count as lost only if nothing was scored.
         if detail["scored_tasks"]:
             lost -= sum(task.get("reason") == NO_CHECKS for task in tasks)
@@ -319,15 +318,20 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
     return lines
 
 
+def _lost(detail: dict[str, Any]) -> dict[str, int]:
+    """How many attempts are unscored and aborted: as many as the judge says, or as its entries show, if more."""
+    found = Counter(map(entry_outcome, detail["tasks"]))
+    return {name: max(int(detail.get(f"{name}_tasks") or 0), found[name]) for name in ("unscored", "aborted")}
+
+
 def _rates_line(role: str, detail: dict[str, Any]) -> Text:
     text = Text.assemble((f"{role}: {rate_text(detail)}", "bold"))
     if detail["scored_tasks"] and (interval := detail.get("confidence_interval_95")):
         text.append(" (95 % interval {} to {})".format(*interval), style="dim")
     text.append(f"; of all {counted(detail['total_tasks'], 'task')}: {detail['success_rate_of_all']} %")
-    outcomes = Counter(map(entry_outcome, detail["tasks"]))
-    for name in ("unscored", "aborted"):
-        if outcomes[name]:
-            text.append(f", {outcomes[name]} {name}", style=OUTCOME_STYLES[name])
+    for name, count in _lost(detail).items():
+        if count:
+            text.append(f", {count} {name}", style=OUTCOME_STYLES[name])
     cost = detail.get("cost_usd")
     text.append(f", judge cost {'unknown' if cost is None else f'${cost:.4f}'}", style="dim")
     return text

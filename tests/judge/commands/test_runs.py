@@ -59,6 +59,7 @@ def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tm
             "name": None,
             "model": None,
             "revision": None,
+            "epochs": 1,
         }
     ]
 

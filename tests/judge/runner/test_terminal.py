@@ -158,6 +158,7 @@ def test_json_is_one_object_per_line_and_nothing_else() -> None:
     assert events[-2] == {
         "event": "task_done",
         "task_id": "oak_desks",
+        "epoch": 1,
         "outcome": "success",
         "steps": 1,
         "reason": "all checks passed",
