@@ -99,7 +99,11 @@ async def test_a_budget_is_clamped_to_the_judges_and_the_client_summary_of(
     ("limits", "config", "why"),
     [
         (ServiceLimits(max_tasks=2), {"tasks": 3, "num_shards": 1, "shard_index": 0}, "3 tasks"),
-        (ServiceLimits(max_tasks=8), {"tasks": 3, "epochs": 3, "num_shards": 1, "shard_index": 0}, "3 tasks in 3 epochs"),
+        (
+            ServiceLimits(max_tasks=8),
+            {"tasks": 3, "epochs": 3, "num_shards": 1, "shard_index": 0},
+            "3 tasks in 3 epochs",
+        ),
         (ServiceLimits(max_steps=30), {"max_steps": 1000}, "config.max_steps is 1000"),
         (ServiceLimits(max_task_timeout_s=3600), {"task_timeout_s": 86_000}, "config.task_timeout_s"),
         (ServiceLimits(max_cost_usd=5), {"judge_model": UNPRICED}, "has no price"),
