@@ -165,9 +165,15 @@ def test_epochs_go_to_the_judge_and_a_run_is_resumed_with_as_many(
     plan = make_plan(options, Settings())
     assert json.loads(plan.request)["config"]["epochs"] == 3
     request = parse_request(plan.request, lambda _: ())
-    store, url = RunStore(tmp_path, "r1"), request.participants["white_agent"]
-    known = {"config": request.config, "tasks": request.tasks, "launch": request.launch}
-    begin_run(store, **known, role="white_agent", url=url, judge_id="checks-1")
+    begin_run(
+        RunStore(tmp_path, "r1"),
+        config=request.config,
+        tasks=request.tasks,
+        role="white_agent",
+        url=request.participants["white_agent"],
+        judge_id="checks-1",
+        launch=request.launch,
+    )
     assert make_plan(options.model_copy(update={"resume": "r1"}), Settings()).resumes
     with pytest.raises(ConfigError, match=r"config\.epochs: 3 → 2"):
         make_plan(options.model_copy(update={"resume": "r1", "epochs": 2}), Settings())
