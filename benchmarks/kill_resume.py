@@ -1,8 +1,8 @@
 """Kills a run outright, at random moments, and resumes it: what was finished must stay as it is, byte for byte.
 
-`python benchmarks/kill_resume.py [--repeats 20] [--tasks 6] [--seed 1]`: the demo's first tasks with a model judge (a
-local stand-in that counts what it is asked). In turn the judge, the runner, or all at once get SIGKILL. Prints
-one line a repeat and ends with 1 when anything was lost.
+`python benchmarks/kill_resume.py [--repeats 20] [--tasks 6] [--epochs 1] [--seed 1]`: the demo's first tasks with a
+model judge (a local stand-in that counts what it is asked). In turn the judge, the runner, or all at once get SIGKILL,
+with several epochs after the first one. Prints one line a repeat and ends with 1 when anything was lost.
 """
 
 import argparse
@@ -66,10 +66,15 @@ def scenario(folder: Path, count: int) -> Path:
     return path
 
 
+def in_all_epochs(run: Path, pattern: str) -> list[Path]:
+    """The files of that name in the folders of all tasks."""
+    return [*run.glob(f"results/*/{pattern}"), *run.glob(f"epochs/*/results/*/{pattern}")]
+
+
 def settled(run: Path) -> dict[str, bytes]:
-    """Every file of every task that has its verdict, by path."""
+    """Every file of every attempt that has its verdict, by path."""
     found: dict[str, bytes] = {}
-    for result in run.glob("results/*/result.json"):
+    for result in in_all_epochs(run, "result.json"):
         if is_settled(result):
             for path in result.parent.rglob("*"):
                 if path.is_file():
@@ -85,8 +90,8 @@ def wait_until(running: RunningCommand, run: Path, finished: int, steps: int) ->
     """Until so many tasks are finished and some task in flight has so many steps; or the run is over."""
     until = time.monotonic() + 120
     while running.process.poll() is None and time.monotonic() < until:
-        done = {path.parent for path in run.glob("results/*/result.json") if is_settled(path)}
-        in_flight = [path for path in run.glob("results/*/steps.jsonl") if path.parent not in done]
+        done = {path.parent for path in in_all_epochs(run, "result.json") if is_settled(path)}
+        in_flight = [path for path in in_all_epochs(run, "steps.jsonl") if path.parent not in done]
         if len(done) >= finished and any(path.read_bytes().count(b"\n") >= steps for path in in_flight):
             return
         time.sleep(0.005)
@@ -104,30 +109,35 @@ def strike(running: RunningCommand, mode: str) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def once(folder: Path, mode: str, tasks: int, rng: random.Random) -> dict[str, Any]:
+def once(folder: Path, mode: str, tasks: int, epochs: int, rng: random.Random) -> dict[str, Any]:
     """One kill and one resumption, with what was found."""
     asked = Asked()
     model = ModelServer(asked.plan)
     model.start()
     try:
-        return _once(folder, mode, tasks, rng, model, asked)
+        return _once(folder, mode, tasks, epochs, rng, model, asked)
     finally:
         model.stop()
 
 
-def _once(folder: Path, mode: str, tasks: int, rng: random.Random, model: ModelServer, asked: Asked) -> dict[str, Any]:
+def _once(
+    folder: Path, mode: str, tasks: int, epochs: int, rng: random.Random, model: ModelServer, asked: Asked
+) -> dict[str, Any]:
     path, out, temp = scenario(folder, tasks), folder / "out", folder / "t"
+    started = ["agentbeats-run", path, "--output-dir", out, "--epochs", str(epochs)]
+    # With several epochs, not in the first one.
+    finished = rng.randrange(0 if epochs == 1 else tasks, tasks * epochs - PARALLEL)
     env = {"OPENAI_API_KEY": "sk-no-key", "OPENAI_BASE_URL": f"{model.url}/v1"}
-    with command(temp, "agentbeats-run", path, "--output-dir", out, env=env) as running:
+    with command(temp, *started, env=env) as running:
         run = running.wait_for_file(out, "runs/*")
-        wait_until(running, run, finished=rng.randrange(tasks - PARALLEL), steps=rng.randrange(1, 4))
+        wait_until(running, run, finished=finished, steps=rng.randrange(1, 4))
         killed_at, before = time.monotonic(), settled(run)
         strike(running, mode)
         first = running.end()
-    resumption = ["agentbeats-run", path, "--output-dir", out, "--resume", *([run.name] if rng.random() < 0.5 else [])]
+    resumption = [*started, "--resume", *([run.name] if rng.random() < 0.5 else [])]
     with command(temp, *resumption, env=env) as running:
         second = running.end(300)
-    return _findings(run, first, second, before, asked.paid_twice(killed_at), mode, tasks)
+    return _findings(run, first, second, before, asked.paid_twice(killed_at), mode, tasks * epochs)
 
 
 def _findings(
@@ -137,17 +147,19 @@ def _findings(
     before: dict[str, bytes],
     paid_twice: int,
     mode: str,
-    tasks: int,
+    attempts: int,
 ) -> dict[str, Any]:
     detail = read_json(run / "results.json")["results"][0]["detail"] if (run / "results.json").exists() else {}
-    kept = {name.split("/")[1] for name in before}
-    again = {path.parent.parent.name for path in run.glob("results/*/attempts/*")}
+    kept = {name.partition("/result.json")[0] for name in before if name.endswith("/result.json")}
+    again = {str(path.parent.parent.relative_to(run)) for path in in_all_epochs(run, "attempts/*")}
     problems = {
         "changed": [name for name, data in before.items() if not same(run / name, data)],
         "run again though finished": sorted(again & kept),
         "more than those in flight run again": sorted(again) if len(again) > PARALLEL else [],
         "paid for twice": [str(paid_twice)] if paid_twice else [],
-        "not finished": [] if detail.get("scored_tasks") == tasks else [str(detail.get("scored_tasks")), second.stderr],
+        "not finished": []
+        if detail.get("scored_attempts") == attempts
+        else [str(detail.get("scored_attempts")), second.stderr],
         "exit code": [] if second.code == 0 else [str(second.code), second.stdout[-500:], second.stderr[-500:]],
         "no word on how to go on": [] if mode != "judge" or "--resume" in first.stdout else [first.stdout[-500:]],
         "left running": [*first.left_processes.values(), *second.left_processes.values()],
@@ -169,6 +181,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--tasks", type=int, default=6, help="how many of the demo's tasks, 3 at least")
+    parser.add_argument("--epochs", type=int, default=1, help="how often each is run")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
@@ -176,7 +189,7 @@ def main() -> int:
     print("repeat  killed      finished before  run again  seconds  problems")
     for repeat in range(arguments.repeats):
         folder = Path(tempfile.mkdtemp(prefix="kr"))
-        found = once(folder, MODES[repeat % len(MODES)], arguments.tasks, rng)
+        found = once(folder, MODES[repeat % len(MODES)], arguments.tasks, arguments.epochs, rng)
         lost += bool(found["problems"])
         said = re.sub(r"\s+", " ", str(found["problems"])) if found["problems"] else "none"
         print(

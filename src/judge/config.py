@@ -19,6 +19,7 @@ JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomou
 Fidelity = Literal["strict", "published"]
 # `result.json` of an attempt of this many steps, each as large as `judge.store` lets it be, can still be read.
 MAX_STEPS = 1000
+MAX_EPOCHS = 100
 DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"
 # No attempt takes longer: a larger limit is a slip, and pauses alone may not add up to more.
 MAX_ATTEMPT_S = 86_400.0
@@ -82,6 +83,8 @@ class RunConfig(Table):
 
     removed_keys = MappingProxyType({"settle_ms": 'replaced by settle = "auto", "page-time" or "real-time"'})
 
+    # How often every task is played. Left out of records where it is 1, as in those of older versions.
+    epochs: int = Field(default=1, ge=1, le=MAX_EPOCHS, exclude_if=lambda value: value == 1)
     max_steps: int = Field(default=15, ge=1, le=MAX_STEPS)
     max_parallel: int = Field(default=1, ge=1, le=64)
     max_task_retries: int = Field(default=1, ge=0, le=10)

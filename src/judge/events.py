@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pydantic import Field
 
-from shared.models import TASK_ID, Record, Step, TaskOutcome
+from shared.models import TASK_ID, Record, Step, TaskOutcome, key_of
 from shared.text import one_line
 
 # Where the metadata of an assessment's A2A task names its run.
@@ -18,11 +18,19 @@ NO_ACTION = "no action"
 
 
 class RunStarted(Record):
-    """The assessment begins; `kept` tasks were settled by an earlier, interrupted run."""
+    """The assessment begins: `total` tasks, each played in every epoch. `kept` attempts were settled by an earlier,
+    interrupted run.
+    """
 
     run_id: str
     total: int
     kept: int = 0
+    epochs: int = 1
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts will be settled, those that are kept included."""
+        return self.total * self.epochs
 
 
 class Noted(Record):
@@ -31,69 +39,76 @@ class Noted(Record):
     text: str
 
 
-class TaskStarted(Record):
-    """An attempt at a task begins."""
+class TaskEvent(Record):
+    """Something about a task, in the epoch in which it is played."""
 
     task_id: str
+    epoch: int = 1
+
+    @property
+    def key(self) -> str:
+        """The name of the task in this epoch, unique in the run."""
+        return key_of(self.task_id, self.epoch)
+
+
+class TaskStarted(TaskEvent):
+    """An attempt at a task begins."""
+
     attempt: int
     max_steps: int
 
 
-class StepBegun(Record):
+class StepBegun(TaskEvent):
     """A step begins: the page that it sees is on disk, `task` is what the participant was told to do.
 
     For displays on the judge's own machine; it has no prose and does not cross A2A.
     """
 
-    task_id: str
     step: int
     task: str
     url: str
 
 
-class StepDone(Record):
+class StepDone(TaskEvent):
     """One step is over and on disk; `action` is the factual line, or why there is none.
 
     `recorded` is known in the judge's own process only: it is in no dump and does not cross A2A.
     """
 
-    task_id: str
     step: int
     max_steps: int
     action: str
     recorded: Step | None = Field(default=None, exclude=True, repr=False)
 
 
-class TaskRetried(Record):
+class TaskRetried(TaskEvent):
     """An attempt was aborted by a fault around the participant; another follows."""
 
-    task_id: str
     attempt: int
     cause: str
 
 
-class TaskJudging(Record):
+class TaskJudging(TaskEvent):
     """The attempt is over and is being judged."""
 
-    task_id: str
     steps: int
 
 
-class TaskDone(Record):
+class TaskDone(TaskEvent):
     """A task is settled, and why."""
 
-    task_id: str
     outcome: TaskOutcome
     steps: int
     reason: str
 
 
 class RunDone(Record):
-    """The assessment is over."""
+    """The assessment is over. With several epochs the counts are those of attempts."""
 
     successes: int
     scored: int
     total: int
+    epochs: int = 1
 
 
 Event = RunStarted | Noted | TaskStarted | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
@@ -103,16 +118,18 @@ JudgeSink = Callable[[JudgeEvent], None]
 
 # The prose of each event. Of two for one event, the first is for `kept` tasks.
 _PROSE: tuple[tuple[type[Event], str], ...] = (
-    (RunStarted, "Assessment {run_id}: {total} tasks, {kept} kept from before."),
-    (RunStarted, "Assessment {run_id}: {total} tasks."),
+    (RunStarted, "Assessment {run_id}: {total} tasks{epochs}, {kept} kept from before."),
+    (RunStarted, "Assessment {run_id}: {total} tasks{epochs}."),
     (Noted, "Note: {text}"),
-    (TaskStarted, "Task {task_id}, attempt {attempt}: started, up to {max_steps} steps."),
-    (StepDone, "Task {task_id}, step {step} of {max_steps}: {action}"),
-    (TaskRetried, "Task {task_id}, attempt {attempt}: aborted, trying again: {cause}"),
-    (TaskJudging, "Task {task_id}: {steps} steps done, judging."),
-    (TaskDone, "Task {task_id}: {outcome} after {steps} steps: {reason}"),
-    (RunDone, "Done: {successes} of {scored} scored tasks succeeded, {total} in all."),
+    (TaskStarted, "Task {task_id}{epoch}, attempt {attempt}: started, up to {max_steps} steps."),
+    (StepDone, "Task {task_id}{epoch}, step {step} of {max_steps}: {action}"),
+    (TaskRetried, "Task {task_id}{epoch}, attempt {attempt}: aborted, trying again: {cause}"),
+    (TaskJudging, "Task {task_id}{epoch}: {steps} steps done, judging."),
+    (TaskDone, "Task {task_id}{epoch}: {outcome} after {steps} steps: {reason}"),
+    (RunDone, "Done: {successes} of {scored} scored tasks succeeded, {total} in all{epochs}."),
 )
+# Said only where it is not 1, so that a run without repeats reads as in older versions.
+_IF_SEVERAL = {"epoch": ", epoch {}", "epochs": ", in {} epochs"}
 _MAX_TEXT_CHARS = 200
 _MAX_NOTE_CHARS = 500
 _MAX_LINE_CHARS = 4000
@@ -132,9 +149,12 @@ _COUNTED = re.compile(r"\{(\w+)\} ((?:scored )?(?:task|step))s")
 def _pattern(prose: str) -> re.Pattern[str]:
     """What reads a prose back: every `{field}` becomes a group of that name, and a plural may be a singular."""
     escaped = re.sub(r"(?<=\\ )(task|step)s\b", r"\1s?", re.escape(prose))
-    return re.compile(
-        re.sub(r"\\{(\w+)\\}", lambda field: f"(?P<{field[1]}>{_PATTERNS.get(field[1], '[0-9]{1,9}')})", escaped)
-    )
+
+    def group(field: re.Match[str]) -> str:
+        named = f"(?P<{field[1]}>{_PATTERNS.get(field[1], '[0-9]{1,9}')})"
+        return f"(?:{_IF_SEVERAL[field[1]].format(named)})?" if field[1] in _IF_SEVERAL else named
+
+    return re.compile(re.sub(r"\\{(\w+)\\}", group, escaped))
 
 
 _READERS = tuple((_pattern(prose), kind) for kind, prose in _PROSE)
@@ -147,12 +167,15 @@ def describe(event: Event) -> str:
     limit = _MAX_NOTE_CHARS if isinstance(event, Noted | TaskDone) else _MAX_TEXT_CHARS
     fields = event.model_dump()
     prose = _COUNTED.sub(lambda found: f"{{{found[1]}}} {found[2]}{'' if fields[found[1]] == 1 else 's'}", prose)
-    return prose.format(**fields | {name: one_line(fields[name], limit) for name in _TEXTS & fields.keys()})
+    fields |= {name: one_line(fields[name], limit) for name in _TEXTS & fields.keys()}
+    several = _IF_SEVERAL.keys() & fields.keys()
+    fields |= {name: _IF_SEVERAL[name].format(fields[name]) if fields[name] > 1 else "" for name in several}
+    return prose.format(**fields)
 
 
 def parse(line: str) -> Event | None:
     """The event that a line of `describe` stands for, or `None` for any other text."""
     for pattern, kind in _READERS:
         if found := pattern.fullmatch(line[:_MAX_LINE_CHARS]):
-            return kind.model_validate(found.groupdict())
+            return kind.model_validate({name: text for name, text in found.groupdict().items() if text is not None})
     return None

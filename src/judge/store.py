@@ -1,7 +1,8 @@
 """The run folder: its layout, who may write it, and how large a record in it may become.
 
 Layout (contract): `runs/<run_id>/results/<task_id>/{result.json, trajectory/, snapshots/, steps.jsonl, verdicts/}`,
-and `final/` where a final look was recorded. A shard is a run of its own in `runs/<run_id>/shards/003-of-020/`.
+and `final/` where a final look was recorded. Epochs after the first have `runs/<run_id>/epochs/<n>/results/<task_id>/`.
+A shard is a run of its own in `runs/<run_id>/shards/003-of-020/`.
 Every step is flushed before the next begins; everything else is written atomically.
 
 What is written must stay readable, so everything that a participant, a page or a judge model wrote passes `bounded`
@@ -29,7 +30,7 @@ from judge.config import MAX_STEPS
 from judge.trajectory.files import load_trajectory as load_trajectory
 from shared.errors import ConfigError, WabeError
 from shared.files import MAX_FILE_BYTES, read_json, write_json
-from shared.models import TASK_ID, Page, Record, Step, Verdict
+from shared.models import TASK_ID, Page, Record, Step, Verdict, key_of
 from shared.settings import Settings
 from shared.snapshot import cut_snapshot
 from shared.text import excerpt, without_surrogates
@@ -47,6 +48,8 @@ _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 # JSON allows these characters inside a string, but many readers of lines end a line at them.
 _LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 _ATTEMPTS = "attempts"
+_EPOCHS = "epochs"
+_IN_EPOCH = re.compile(rf"/{_EPOCHS}/([1-9][0-9]{{0,2}})/results/[^/]+$")
 _FINAL = "final"
 
 # Of a file, for what does not grow with the number of steps or tasks: the task, the answer, key points, the reason.
@@ -98,6 +101,17 @@ class TaskStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.name = folder.name
+
+    @property
+    def epoch(self) -> int:
+        """Which time the task is played, from 1: by the folder's place in its run."""
+        found = _IN_EPOCH.search(self.folder.as_posix())
+        return int(found[1]) if found else 1
+
+    @property
+    def key(self) -> str:
+        """The name of the task in this epoch, unique in the run."""
+        return key_of(self.name, self.epoch)
 
     def begin(self) -> None:
         """Make room for a new attempt: everything that an earlier one left moves to `attempts/<n>/`."""
@@ -247,18 +261,20 @@ class RunStore:
             remedy="choose another --output-dir or free some space",
         )
 
-    def task(self, task_id: str) -> TaskStore:
-        """The folder of one task; ids are checked again here, since they become paths."""
+    def task(self, task_id: str, epoch: int = 1) -> TaskStore:
+        """The folder of one task in one epoch; ids are checked again here, since they become paths."""
         if not TASK_ID.fullmatch(task_id):
             raise WabeError(f"task id {task_id[:60]!r} is not usable as a folder name")
-        return TaskStore(self.results / task_id)
+        results = self.results if epoch == 1 else self.folder / _EPOCHS / str(epoch) / "results"
+        return TaskStore(results / task_id)
 
     def tasks(self) -> Iterator[TaskStore]:
-        """Every task folder of the run, in name order."""
-        if self.results.is_dir():
-            for folder in sorted(self.results.iterdir()):
-                if folder.is_dir():
-                    yield TaskStore(folder)
+        """Every task folder of the run, epoch by epoch, in name order."""
+        for results in (self.results, *later_results(self.folder)):
+            if results.is_dir():
+                for folder in sorted(results.iterdir()):
+                    if folder.is_dir():
+                        yield TaskStore(folder)
 
     def write_run(self, record: dict[str, Any]) -> None:
         """Write `run.json` atomically."""
@@ -285,6 +301,12 @@ class RunStore:
     def write_submission(self, submission: dict[str, Any]) -> None:
         """Write `results.json` atomically."""
         write_json(self.folder / "results.json", submission)
+
+
+def later_results(folder: Path) -> list[Path]:
+    """The results folders of a run's epochs after the first, in order."""
+    found = [path for path in (folder / _EPOCHS).glob("*/results") if _IN_EPOCH.search(f"{path.as_posix()}/x")]
+    return sorted(found, key=lambda path: int(path.parent.name))
 
 
 def new_run_id() -> str:

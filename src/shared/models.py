@@ -32,6 +32,11 @@ StopReason = Literal[
 ]
 
 
+def key_of(task_id: str, epoch: int) -> str:
+    """The name of a task in an epoch, for files and tables: `t1`, then `t1.2`. No task id has a dot."""
+    return task_id if epoch == 1 else f"{task_id}.{epoch}"
+
+
 class Record(BaseModel):
     """A frozen record; unknown keys are errors, so that a typo is not silently ignored."""
 

@@ -10,7 +10,18 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.models import Step
 
 _OF_TASK = (
-    *("task_id", "task", "website", "level", "reference_length", "verdict", "success", "max_steps", "stop_reason"),
+    *(
+        "task_id",
+        "epoch",
+        "task",
+        "website",
+        "level",
+        "reference_length",
+        "verdict",
+        "success",
+        "max_steps",
+        "stop_reason",
+    ),
     *("error", "blame", "attempt", "answer", "cost_usd", "duration_s", "judge_s", "trajectory_sha256"),
 )
 
@@ -19,7 +30,8 @@ _OF_TASK = (
 class Run:
     """A run's records. Rows are plain dictionaries with the same keys, so `pandas.DataFrame(run.attempts)` works.
 
-    `attempts` has the columns of `wabe export --format csv`; `tasks` are those of the first epoch, in fewer columns.
+    A task that was played in several epochs has a row for each. `attempts` has the columns of
+    `wabe export --format csv`, `tasks` fewer.
     """
 
     run_id: str
@@ -47,8 +59,7 @@ def load_run(folder: Path | str) -> Run:
             raise TrajectoryError(found.reason)
         row = found.row.model_dump()
         run.attempts.append(row)
-        if row["epoch"] == 1:
-            run.tasks.append({"steps_taken": row["steps"]} | {key: row[key] for key in _OF_TASK})
+        run.tasks.append({"steps_taken": row["steps"]} | {key: row[key] for key in _OF_TASK})
         run.steps.extend(_step_row(row["task_id"], row["epoch"], step) for step in found.attempt.steps)
         run.checks.extend(check.model_dump() for check in found.checks)
     return run

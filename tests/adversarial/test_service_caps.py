@@ -99,13 +99,18 @@ async def test_a_budget_is_clamped_to_the_judges_and_the_client_summary_of(
     ("limits", "config", "why"),
     [
         (ServiceLimits(max_tasks=2), {"tasks": 3, "num_shards": 1, "shard_index": 0}, "3 tasks"),
+        (
+            ServiceLimits(max_tasks=8),
+            {"tasks": 3, "epochs": 3, "num_shards": 1, "shard_index": 0},
+            "3 tasks in 3 epochs",
+        ),
         (ServiceLimits(max_steps=30), {"max_steps": 1000}, "config.max_steps is 1000"),
         (ServiceLimits(max_task_timeout_s=3600), {"task_timeout_s": 86_000}, "config.task_timeout_s"),
         (ServiceLimits(max_cost_usd=5), {"judge_model": UNPRICED}, "has no price"),
         (ServiceLimits(max_cost_usd=0), {}, "the budget of 0 USD is spent"),
         (ServiceLimits(max_tokens=0), {}, "the token budget of 0 is spent"),
     ],
-    ids=["tasks", "steps", "task time", "a model of unknown price", "no money", "no tokens"],
+    ids=["tasks", "epochs", "steps", "task time", "a model of unknown price", "no money", "no tokens"],
 )
 async def test_a_request_beyond_a_cap_is_rejected_and_leaves_nothing(
     tmp_path: Path, record_property: Told, limits: ServiceLimits, config: dict[str, Any], why: str

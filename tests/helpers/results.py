@@ -121,12 +121,14 @@ def a_finished_run(
     config, store = config or RunConfig(judge_model="offline"), RunStore(folder, run_id)
     launch = Launch(scenario_name="s", scenario_path="/s", scenario_sha256="00", shard=shard) if shard else None
     store.create()
-    tasks = [result.task for result in results]
+    tasks = list({result.task.task_id: result.task for result in results}.values())
+    config = config.model_copy(update={"epochs": max((result.epoch for result in results), default=1)})
     begin_run(store, config=config, tasks=tasks, role="white_agent", url="http://x/", judge_id=judge_id, launch=launch)
     for result in results:
-        write_attempt(store.task(result.task.task_id), result)
+        place = store.task(result.task.task_id, result.epoch)
+        write_attempt(place, result)
         if result.verdict:
-            write_verdict_on(store.task(result.task.task_id), judge_id, result.verdict)
+            write_verdict_on(place, judge_id, result.verdict)
     done = tuple(map(TaskSummary.of, results))
     judge = judge_of(done)
     end_run(store, "completed", done, judge)

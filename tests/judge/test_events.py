@@ -29,6 +29,13 @@ EVENTS: list[Event] = [
     TaskJudging(task_id="t1", steps=4),
     TaskDone(task_id="t1", outcome="unscored", steps=4, reason="the model did not answer"),
     RunDone(successes=3, scored=10, total=12),
+    RunStarted(run_id="r", total=12, kept=3, epochs=2),
+    TaskStarted(task_id="t1", epoch=2, attempt=1, max_steps=15),
+    StepDone(task_id="t1", epoch=2, step=2, max_steps=15, action="epoch 3, step 1 of 1: x"),
+    TaskRetried(task_id="t1", epoch=2, attempt=1, cause="browser: gone"),
+    TaskJudging(task_id="t1", epoch=2, steps=4),
+    TaskDone(task_id="t1", epoch=2, outcome="unscored", steps=4, reason="the model did not answer"),
+    RunDone(successes=3, scored=10, total=24, epochs=2),
 ]
 
 

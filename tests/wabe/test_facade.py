@@ -72,6 +72,13 @@ def test_rows_of_one_table_have_the_same_columns(run_folder: Path) -> None:
         assert {tuple(row) for row in rows} == {tuple(rows[0])}
 
 
+def test_the_tables_have_all_epochs(tmp_path: Path) -> None:
+    first = a_result("t1", verdict=a_verdict())
+    run = wabe.load_run(a_finished_run(tmp_path, first, first.model_copy(update={"epoch": 2})).folder)
+    assert [(row["task_id"], row["epoch"]) for row in run.tasks] == [("t1", 1), ("t1", 2)]
+    assert [row["epoch"] for row in run.steps] == [1, 1, 2, 2]
+
+
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not a run"):
         wabe.load_run(tmp_path)

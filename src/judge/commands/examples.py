@@ -9,6 +9,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe run demo",
             "wabe run my.toml --max-parallel 4 --judge-model gemini:gemini-3-flash-preview",
             "wabe run my.toml --level easy --limit 10 --display plain",
+            "wabe run my.toml --epochs 5",
             "wabe run my.toml --fail-under 80 --junit results.xml",
             "wabe run my.toml --resume",
         ),

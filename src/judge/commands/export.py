@@ -22,7 +22,7 @@ from judge.results.summary import markdown
 from judge.results.tables import Unreadable, csv_of, parquet_of, table_of
 from judge.results.webarena import export_webarena
 from judge.runner.boundary import EXIT_LOST
-from judge.store import RunStore, output_folder
+from judge.store import RunStore, TaskStore, output_folder
 from shared.errors import ConfigError
 from shared.fields import closest
 from shared.files import write_atomic
@@ -49,6 +49,9 @@ def export(
     dataset: Annotated[
         Path | None, typer.Option(help="Dataset file (JSON) with the human reference lengths.", metavar="FILE")
     ] = None,
+    epoch: Annotated[
+        int, typer.Option(min=1, help="Which epoch to write: these formats hold one attempt at each task.", metavar="N")
+    ] = 1,
     tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
@@ -72,15 +75,19 @@ def export(
     if format_ in _TABLES:
         _export_table(store, format_, output or store.derived / "export" / _TABLES[format_])
         return
-    _export_folder(store, format_, output or store.derived / "export" / format_, lengths, settings)
+    chosen = _of_epoch(store, epoch)
+    target = output or store.derived / "export" / (format_ if epoch == 1 else f"{format_}-epoch-{epoch}")
+    _export_folder(chosen, format_, target, lengths, settings)
 
 
-def _export_folder(store: RunStore, format_: str, target: Path, lengths: Mapping[str, int], settings: Settings) -> None:
+def _export_folder(
+    chosen: list[TaskStore], format_: str, target: Path, lengths: Mapping[str, int], settings: Settings
+) -> None:
     """Write the run in another benchmark's layout."""
     if format_ == WEBARENA:
-        results = list(export_webarena((task.folder for task in store.tasks()), target))
+        results = list(export_webarena((task.folder for task in chosen), target))
     else:
-        results = list(export_tasks(store.tasks(), target, lengths, format_=format_))
+        results = list(export_tasks(chosen, target, lengths, format_=format_))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
@@ -93,7 +100,7 @@ def _export_folder(store: RunStore, format_: str, target: Path, lengths: Mapping
         except ConfigError as error:
             typer.echo(f"note: not checked by the benchmark's own command: {error}", err=True)
     elif written and format_ == WEBEVAL:
-        write_tasks(store.tasks(), target / "tasks.json")
+        write_tasks(chosen, target / "tasks.json")
     elif written:
         _report_problems(target, lengths)
     if left_out or not results:
@@ -122,6 +129,17 @@ def _export_table(store: RunStore, format_: str, target: Path) -> None:
             typer.echo(f"left out {one_line(each.task_id)}: {one_line(each.reason)}", err=True)
     if len(rows) < len(found) or not rows:
         raise typer.Exit(EXIT_LOST)
+
+
+def _of_epoch(store: RunStore, epoch: int) -> list[TaskStore]:
+    """The tasks of one epoch; a note says if there are others."""
+    found = list(store.tasks())
+    chosen = [task for task in found if task.epoch == epoch]
+    if epoch > 1 and not chosen:
+        raise ConfigError(f"run {store.run_id} has no epoch {epoch}", remedy="give a smaller --epoch")
+    if len(chosen) < len(found):
+        typer.echo(f"note: this is epoch {epoch} only; --epoch N writes another one", err=True)
+    return chosen
 
 
 def _check_package(folder: Path, settings: Settings) -> None:

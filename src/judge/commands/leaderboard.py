@@ -17,7 +17,8 @@ from shared.text import counted, one_line
 _TASK_SET = "Task Set"
 # Shown as columns only where rows differ.
 _SETUP = frozenset(
-    {"Recorded By", "Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", _TASK_SET}
+    {"Recorded By", "Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts"}
+    | {_TASK_SET}
 )
 _PIPED_WIDTH = 140
 

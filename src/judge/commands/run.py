@@ -55,6 +55,7 @@ def run(
     name: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Your name for the run, for reports, lists and leaderboard rows.")
     ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, max=100, help="Run every task N times.", metavar="N")] = None,
     display: Annotated[
         Literal["full", "plain", "json", "none"] | None,
         typer.Option(
@@ -107,6 +108,7 @@ def run(
         judge_model=judge_model,
         participant_model=participant_model,
         name=one_line(name) if name else None,
+        epochs=epochs,
         display=display,
         fail_under=fail_under,
         junit=junit,

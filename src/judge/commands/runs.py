@@ -13,6 +13,7 @@ from rich.text import Text
 from judge.commands import AsJson, OutputDir
 from judge.results.identity import identity_in, player
 from judge.results.removal import removable, remove, size_of
+from judge.results.run_record import epochs_of
 from judge.store import RunStore, output_folder, runs_in
 from shared.errors import ConfigError
 from shared.files import read_json
@@ -35,6 +36,7 @@ class _Run(NamedTuple):
     name: str | None = None
     model: str | None = None
     revision: str | None = None
+    epochs: int = 1
 
 
 class _Record(BaseModel):
@@ -155,6 +157,7 @@ def _megabytes(size: int) -> str:
 
 def _cells(run: _Run) -> tuple[str, ...]:
     rate = "-" if run.success_rate is None else f"{run.success_rate:.1f} %"
+    rate += f", {run.epochs} epochs" if run.epochs > 1 else ""
     return run.id, run.scenario or "-", run.participant or "-", run.state, rate
 
 
@@ -175,6 +178,10 @@ def _listed(store: RunStore) -> _Run:
     if record.state == "running":
         # A judge that was killed could not record its end, but it lost its lock.
         state = "running" if store.is_being_judged else "interrupted"
-    known = identity_in(store.read_run() or {})
+    run = store.read_run() or {}
+    known = identity_in(run)
     who = player(known, ", ".join(record.participants))
-    return _Run(store.run_id, record.scenario, who, state, rate, known["name"], known["model"], known["revision"])
+    return _Run(
+        *(store.run_id, record.scenario, who, state, rate, known["name"], known["model"], known["revision"]),
+        epochs=epochs_of(run),
+    )

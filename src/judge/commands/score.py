@@ -17,12 +17,12 @@ from judge.judges.factory import METHODS, OFFLINE, check_judge_model, open_judge
 from judge.judges.rescoring import Scored, find_trajectories, score_all
 from judge.judges.webarena import METHOD as WEBARENA
 from judge.judges.webarena import WebArenaJudge
+from judge.results.epochs import interval_95, repeats_of, success_rate, tallies_of
 from judge.results.folders import give_tasks
 from judge.results.rejudged import adopt, take_over
-from judge.results.statistics import exact
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.scenario.webarena import read_addresses
-from judge.store import RunStore, output_folder, resolve_run, run_of
+from judge.store import RunStore, TaskStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
@@ -119,6 +119,8 @@ def score(
         spending, cache = tally.spending, runs / "cache"
         return open_judge(tally.config, settings, cache_dir=cache, spending=spending, repeat=tally.repeat)
 
+    for each in plan:
+        each.is_run = run is not None
     judging = _judge_all(plan, found[:limit], open_, max_parallel, again, quiet=as_json)
     try:
         code = run_interruptible(judging)
@@ -218,6 +220,7 @@ class _Tally:
         self.config = config
         self.repeat = repeat
         self.quiet = False
+        self.is_run = False
         self.outcomes: dict[str, str] = {}
         self.judge: Judge | None = None
         self.judge_id = ""
@@ -245,7 +248,8 @@ class _Tally:
             # One call of unknown cost makes the sum unknown.
             is_unknown = self._cost_usd is None or (cost_usd is None and usage.calls > 0)
             self._cost_usd = None if is_unknown else (self._cost_usd or 0) + (cost_usd or 0)
-        line = f"{scored.folder.name}: {scored.outcome}{' (kept)' if scored.kept else ''}: {one_line(scored.reason)}"
+        name = TaskStore(scored.folder).key
+        line = f"{name}: {scored.outcome}{' (kept)' if scored.kept else ''}: {one_line(scored.reason)}"
         if scored.outcome == "broken":
             self.broken.append(f"{scored.folder}: {scored.reason}")
             typer.echo(line, err=True)
@@ -253,15 +257,19 @@ class _Tally:
             typer.echo(line)
 
     def summary(self) -> dict[str, Any]:
-        successes, decided = self.counts["success"], self.counts["success"] + self.counts["failure"]
-        interval = [round(100 * bound, 1) for bound in exact(successes, decided)]
+        # A run may have attempts at a task in several epochs; other folders have names of any kind.
+        names = (Path(folder).name if self.is_run else folder for folder in self.outcomes)
+        tallies = tallies_of(zip(names, self.outcomes.values(), strict=True))
+        rate = success_rate(tallies.values())
+        interval = [round(100 * bound, 1) for bound in interval_95(tallies.values())]
         return {
             "judge": self.judge_id,
             "trajectories": self.counts.total(),
             **{name: self.counts[name] for name in _OUTCOMES},
             "kept": self.kept,
-            "success_rate": round(100 * successes / decided, 1) if decided else None,
-            "confidence_interval_95": interval if decided else None,
+            "success_rate": None if rate is None else round(float(100 * rate), 1),
+            "confidence_interval_95": None if rate is None else interval,
+            **({"repeats": repeats} if (repeats := repeats_of(tallies)) else {}),
             "token_usage": self._usage.model_dump(),
             "cost_usd": self._cost_usd,
             "broken_folders": self.broken,

@@ -37,11 +37,11 @@ def make(
     ] = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Turn the successful attempts of a run into recorded steps: `steps.jsonl` with its images."""
+    """Turn the successful attempts of a run, in its first epoch, into recorded steps: `steps.jsonl` with its images."""
     store = resolve_run(run, output_folder(output_dir, Settings.from_environ()))
     folder = output or store.folder / "steps"
     total = 0
-    for task_id, count, why in make_references(store.tasks(), folder):
+    for task_id, count, why in make_references((task for task in store.tasks() if task.epoch == 1), folder):
         total += count
         if why:
             typer.echo(f"left out {task_id}: {one_line(why)}")

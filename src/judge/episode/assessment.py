@@ -57,29 +57,31 @@ class Assessment:
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
     async def run(self) -> tuple[TaskSummary, ...]:
-        """Play and judge every task that is not settled yet; one `TaskSummary` per task, in the order of the tasks.
+        """Play and judge every task that is not settled yet; one `TaskSummary` per task and epoch, in this order.
 
+        An epoch begins when all tasks of the one before have begun, so a run that is stopped has whole epochs.
         Cancellation stops all attempts and closes their browsers.
         """
-        stores = [self.store.task(task.task_id) for task in self.tasks]
+        epochs = self.config.epochs
+        plays = [(task, self.store.task(task.task_id, epoch)) for epoch in range(1, epochs + 1) for task in self.tasks]
         done: dict[int, TaskSummary] = {}
-        for place, (task, store) in enumerate(zip(self.tasks, stores, strict=True)):
+        for place, (task, store) in enumerate(plays):
             if (kept := await asyncio.to_thread(self._kept, task, store)) is not None:
                 done[place] = kept
-        self.emit(RunStarted(run_id=self.store.run_id, total=len(self.tasks), kept=len(done)))
-        todo = iter([place for place in range(len(stores)) if place not in done])
+        self.emit(RunStarted(run_id=self.store.run_id, total=len(self.tasks), kept=len(done), epochs=epochs))
+        todo = iter([place for place in range(len(plays)) if place not in done])
 
         async def settle(place: int) -> TaskSummary:
-            task = self.tasks[place]
+            task, store = plays[place]
             try:
-                result = await self._settle(task, stores[place])
+                result = await self._settle(task, store)
             except OSError as error:
                 # A full disk, for example.
-                result = self._done(self._lost(task, f"cannot write results: {error.strerror or error}"))
+                result = self._done(self._lost(task, store, f"cannot write results: {error.strerror or error}"))
             # Isolation boundary: an internal error fails only this task.
             except Exception as error:  # noqa: BLE001
-                _log.exception("task %s", task.task_id)
-                result = self._done(self._lost(task, f"{type(error).__name__}; see the log"))
+                _log.exception("task %s", store.key)
+                result = self._done(self._lost(task, store, f"{type(error).__name__}; see the log"))
             return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
 
         async def work() -> None:
@@ -90,10 +92,10 @@ class Assessment:
         async with asyncio.TaskGroup() as group:
             for _ in range(self.config.max_parallel):
                 group.create_task(work())
-        results = tuple(done[place] for place in range(len(stores)))
+        results = tuple(done[place] for place in range(len(plays)))
         outcomes = [result.outcome for result in results]
         scored = outcomes.count("success") + outcomes.count("failure")
-        self.emit(RunDone(successes=outcomes.count("success"), scored=scored, total=len(results)))
+        self.emit(RunDone(successes=outcomes.count("success"), scored=scored, total=len(results), epochs=epochs))
         return results
 
     def _kept(self, task: Task, store: TaskStore) -> TaskSummary | None:
@@ -119,9 +121,9 @@ class Assessment:
         try:
             stored = await asyncio.to_thread(_stored, task, store)
         except TrajectoryError as error:
-            _log.warning("task %s is played again: %s", task.task_id, error)
+            _log.warning("task %s is played again: %s", store.key, error)
             stored, cause = None, f"the recorded attempt is damaged: {error.message}"
-            self.emit(TaskRetried(task_id=task.task_id, attempt=max(1, first - 1), cause=cause))
+            self._retried(store, max(1, first - 1), cause)
         if stored is not None and not stored[0].is_aborted:
             return await self._judge(stored[0], store)
         last = first + self.config.max_task_retries
@@ -132,27 +134,30 @@ class Assessment:
             # The judge's way of waiting failed, so this costs no attempt. A participant that led the browser to a page
             # elsewhere could otherwise get another attempt whenever it liked.
             if end.needs_real_time and not end.is_astray and self.sites.can_reset(task):
-                self.emit(TaskRetried(task_id=task.task_id, attempt=attempt, cause=f"{end.error}: now in real time"))
+                self._retried(store, attempt, f"{end.error}: now in real time")
                 end = await self._attempt(task, store, attempt, in_real_time=True)
             is_astray = is_astray and end.is_astray
             if not end.is_aborted or attempt == last:
                 break
-            self.emit(TaskRetried(task_id=task.task_id, attempt=attempt, cause=end.error or end.stop_reason))
+            self._retried(store, attempt, end.error or end.stop_reason)
         if end.is_aborted and is_astray:
             end = _blame_participant(end)
-        result = self._result(task, end, attempt)
+        result = self._result(task, store, end, attempt)
         # On disk before the judge is asked, so that a crash from here on costs no attempt.
         store.write_result(result.to_json())
         return self._done(result) if end.is_aborted else await self._judge(result, store)
 
+    def _retried(self, store: TaskStore, attempt: int, cause: str) -> None:
+        self.emit(TaskRetried(task_id=store.name, epoch=store.epoch, attempt=attempt, cause=cause))
+
     async def _attempt(self, task: Task, store: TaskStore, attempt: int, *, in_real_time: bool) -> EpisodeEnd:
         """An attempt on sites in their first state, or one that is aborted because they could not be brought there."""
         try:
-            async with self.sites.turn(task, is_first=attempt == 1) as turn:
+            async with self.sites.turn(task, is_first=attempt == store.epoch == 1) as turn:
                 end = await self._play(task, store, attempt, in_real_time=in_real_time)
             return end.model_copy(update={"shared_state": turn.shares_state})
         except SiteFault as fault:
-            self._begin(task, store, attempt)
+            self._begin(store, attempt)
             now = time.time()
             return EpisodeEnd(
                 stop_reason="environment_fault",
@@ -162,16 +167,20 @@ class Assessment:
                 ended_at=now,
             )
 
-    def _begin(self, task: Task, store: TaskStore, attempt: int) -> None:
-        self.emit(TaskStarted(task_id=task.task_id, attempt=attempt, max_steps=self.config.max_steps))
+    def _begin(self, store: TaskStore, attempt: int) -> None:
+        max_steps = self.config.max_steps
+        self.emit(TaskStarted(task_id=store.name, epoch=store.epoch, attempt=attempt, max_steps=max_steps))
         store.begin()
 
     async def _play(self, task: Task, store: TaskStore, attempt: int, *, in_real_time: bool) -> EpisodeEnd:
-        self._begin(task, store, attempt)
+        self._begin(store, attempt)
         self.judge.prefetch(task)
 
         async def observed(step: Step) -> None:
-            self.emit(StepBegun(task_id=task.task_id, step=step.index + 1, task=task.task, url=step.url))
+            begun = StepBegun(
+                task_id=task.task_id, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url
+            )
+            self.emit(begun)
             if step.screenshot is not None:
                 self.judge.prefetch(task, store.folder / step.screenshot)
 
@@ -179,7 +188,8 @@ class Assessment:
             line, problem = (step.outcome.line, step.outcome.message) if step.outcome else (None, "")
             self.emit(
                 StepDone(
-                    task_id=task.task_id,
+                    task_id=store.name,
+                    epoch=store.epoch,
                     step=step.index + 1,
                     max_steps=self.config.max_steps,
                     action=line or f"{NO_ACTION}: {problem}",
@@ -197,18 +207,18 @@ class Assessment:
         )
         return await episode.run()
 
-    def _lost(self, task: Task, why: str) -> Attempt:
+    def _lost(self, task: Task, store: TaskStore, why: str) -> Attempt:
         now = time.time()
         end = EpisodeEnd(stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now)
-        return self._result(task, end, attempt=1)
+        return self._result(task, store, end, attempt=1)
 
-    def _result(self, task: Task, end: EpisodeEnd, attempt: int) -> Attempt:
+    def _result(self, task: Task, store: TaskStore, end: EpisodeEnd, attempt: int) -> Attempt:
         facts = {name: value for name, value in bounded(end) if name not in ("is_astray", "needs_real_time")}
-        return Attempt(task=task, max_steps=self.config.max_steps, number=attempt, **facts)
+        return Attempt(task=task, max_steps=self.config.max_steps, number=attempt, epoch=store.epoch, **facts)
 
     async def _judge(self, result: Attempt, store: TaskStore) -> Attempt:
         began = time.monotonic()
-        asking = TaskJudging(task_id=result.task.task_id, steps=result.steps_taken)
+        asking = TaskJudging(task_id=result.task.task_id, epoch=result.epoch, steps=result.steps_taken)
         scored = await judge_stored(store, self.judge, off_site=self.config.off_site, asking=lambda: self.emit(asking))
         # Without a verdict the folder could not be read or written: nothing is known, so it is not a failure.
         verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=self.judge.info)
@@ -218,9 +228,8 @@ class Assessment:
 
     def _done(self, result: Attempt) -> Attempt:
         reason = result.verdict.reason if result.verdict else result.error or result.stop_reason
-        self.emit(
-            TaskDone(task_id=result.task.task_id, outcome=result.outcome, steps=result.steps_taken, reason=reason)
-        )
+        done = {"task_id": result.task.task_id, "epoch": result.epoch, "outcome": result.outcome, "reason": reason}
+        self.emit(TaskDone(**done, steps=result.steps_taken))
         return result
 
 
@@ -249,6 +258,6 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     if result.network is not None and trajectory.network is None:
         raise TrajectoryError(f"{path}: {trajectory.network_missing}")
     # By their dumps, which hold no log-in: one may have been renewed.
-    if result.task.model_dump() != task.model_dump():
-        raise TrajectoryError(f"{path}: records a different task")
+    if result.task.model_dump() != task.model_dump() or result.epoch != store.epoch:
+        raise TrajectoryError(f"{path}: records a different task or epoch")
     return result, trajectory

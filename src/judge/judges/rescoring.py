@@ -5,14 +5,14 @@ A verdict is valid only for the trajectory whose digest it names, and that diges
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from judge.judges.base import Judge
 from judge.sites import OFF_SITE
-from judge.store import TaskStore, bounded
+from judge.store import TaskStore, bounded, later_results
 from judge.trajectory.files import is_trajectory, load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
@@ -64,10 +64,8 @@ def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[li
     if depth > _MAX_DEPTH:
         return [folder], False
     is_one = is_trajectory(folder)
-    parent = folder / "results" if not is_one and (folder / "results").is_dir() else folder
     listed, found = [folder] * is_one, is_one
-    # Links last: what is reached both ways is listed under its own name.
-    for child in sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child)):
+    for child in _children(folder, is_run=not is_one and (folder / "results").is_dir()):
         if not child.is_dir() or child.name.startswith(".") or child.name in _PARTS_OF_A_TRAJECTORY:
             continue
         if (identity := _identity(child)) in seen:
@@ -81,6 +79,13 @@ def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[li
         if holds_one or not is_one:
             listed += below if holds_one else [child]
     return listed, found
+
+
+def _children(folder: Path, *, is_run: bool) -> Iterator[Path]:
+    """The entries of a folder, of a run those of its results folders; links last in each."""
+    for parent in [folder / "results", *later_results(folder)] if is_run else [folder]:
+        # What is reached both ways is listed under its own name.
+        yield from sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child))
 
 
 def _identity(folder: Path) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from judge.store import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
 from shared.images import require_pillow
+from shared.models import key_of
 
 MAX_RUNS = 12
 _GENERATOR = '<meta name="generator" content="wabe report">'
@@ -132,19 +133,27 @@ class _Run:
     def __init__(self, store: RunStore, out: Output, renderer: Renderer, folder: str = "") -> None:
         self._store, self._out, self._renderer, self._folder = store, out, renderer, folder
         self.view = read_run(store)
-        self._places = _neighbours(self.view.task_ids)
+        epochs = range(1, self.view.epochs + 1)
+        self._plays = {key_of(task_id, epoch): (task_id, epoch) for epoch in epochs for task_id in self.view.task_ids}
+        self._places = _neighbours(list(self._plays))
         self.rows: list[TaskRow] = []
         self._judged: list[dict[str, str]] = []
 
-    def write_task(self, task_id: str) -> TaskView | None:
+    @property
+    def keys(self) -> list[str]:
+        """The names of the tasks, in each epoch."""
+        return list(self._plays)
+
+    def write_task(self, key: str) -> TaskView | None:
         """The page of a task with its images; `None` if the run does not have it."""
-        if task_id not in self._places:
+        if key not in self._plays:
             return None
-        task = read_task(self._store.task(task_id))
-        self._place_files(task)
-        before, after = self._places[task_id]
+        store = self._store.task(*self._plays[key])
+        task = read_task(store)
+        self._place_files(store.folder, task)
+        before, after = self._places[key]
         page = self._renderer.task(task, before=before, after=after, run=self.view)
-        self._out.page(f"{self._folder}tasks/{task_id}.html", page)
+        self._out.page(f"{self._folder}tasks/{key}.html", page)
         self.rows.append(task.row)
         self._judged.append(task.judged)
         return task
@@ -158,9 +167,8 @@ class _Run:
         self._out.page(f"{self._folder}index.html", self._renderer.index(self.view, totals, self.rows, up=up))
         return totals
 
-    def _place_files(self, task: TaskView) -> None:
-        source = self._store.task(task.row.task_id).folder
-        images = f"{self._folder}images/{task.row.task_id}"
+    def _place_files(self, source: Path, task: TaskView) -> None:
+        images = f"{self._folder}images/{task.row.key}"
         for step in (*task.steps, *([task.final_look] if task.final_look else [])):
             if step.image and step.record.screenshot:
                 self._out.image(f"{images}/{step.image}", source / step.record.screenshot)
@@ -175,19 +183,19 @@ def _neighbours(ids: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 def _write_run(store: RunStore, out: Output, renderer: Renderer) -> None:
     run = _Run(store, out, renderer)
-    for task_id in run.view.task_ids:
-        run.write_task(task_id)
+    for key in run.keys:
+        run.write_task(key)
     run.write_index()
 
 
 def _write_comparison(stores: list[RunStore], out: Output, renderer: Renderer) -> None:
     names = [chr(ord("a") + place) for place in range(len(stores))]
     runs = [_Run(store, out, renderer, f"{name}/") for store, name in zip(stores, names, strict=True)]
-    task_ids = list(dict.fromkeys(task_id for run in runs for task_id in run.view.task_ids))
-    for task_id, (before, after) in _neighbours(task_ids).items():
-        tasks = [run.write_task(task_id) for run in runs]
+    keys = list(dict.fromkeys(key for run in runs for key in run.keys))
+    for key, (before, after) in _neighbours(keys).items():
+        tasks = [run.write_task(key) for run in runs]
         compared = [(name, run.view, task) for name, run, task in zip(names, runs, tasks, strict=True)]
-        out.page(f"tasks/{task_id}.html", renderer.compared_task(compared, before=before, after=after))
+        out.page(f"tasks/{key}.html", renderer.compared_task(compared, before=before, after=after))
     totals = [run.write_index() for run in runs]
     comparisons = [compare(runs[0].rows, run.rows) for run in runs[1:]]
     views = [(run.view, each) for run, each in zip(runs, totals, strict=True)]

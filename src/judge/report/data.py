@@ -23,13 +23,14 @@ from judge.results.categories import Finding, failure_categories
 from judge.results.folders import FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
+from judge.results.run_record import epochs_of
 from judge.results.submission import decided_by
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
 from judge.trajectory.record import JUDGED_ENDS, Attempt
 from shared.errors import TrajectoryError
 from shared.files import read_file, read_json
-from shared.models import TASK_ID, ImageScore, Step, TokenUsage, Verdict
+from shared.models import TASK_ID, ImageScore, Step, TokenUsage, Verdict, key_of
 from shared.snapshot import REF, parse_snapshot
 from shared.text import one_line
 
@@ -86,6 +87,12 @@ class TaskRow:
     differences: tuple[Difference, ...] = ()
     categories: tuple[Finding, ...] = ()
     image: str | None = None
+    epoch: int = 1
+
+    @property
+    def key(self) -> str:
+        """The name of the task in its epoch, unique in the run: of its page and its folder of images."""
+        return key_of(self.task_id, self.epoch)
 
 
 @dataclass(frozen=True)
@@ -178,12 +185,16 @@ class TaskView:
 
 @dataclass(frozen=True)
 class RunView:
-    """A run's own facts: `run.json` as it is (empty if missing), the participant's role, and the tasks in order."""
+    """A run's own facts: `run.json` as it is (empty if missing), the participant's role, and the tasks in order.
+
+    Each task is played in every one of the `epochs`.
+    """
 
     run_id: str
     record: dict[str, Any]
     role: str
     task_ids: tuple[str, ...] = ()
+    epochs: int = 1
 
     @property
     def player(self) -> str:
@@ -200,11 +211,13 @@ def read_run(store: RunStore) -> RunView:
     """The run's own facts. Missing files leave gaps and are not errors."""
     record = store.read_run() or {}
     listed = record.get("task_ids")
-    names = [*(listed if isinstance(listed, list) else []), *(task.folder.name for task in store.tasks())]
+    found = list(store.tasks())
+    names = [*(listed if isinstance(listed, list) else []), *(task.folder.name for task in found)]
     task_ids = [name for name in names if isinstance(name, str) and TASK_ID.fullmatch(name)]
     participants = record.get("participants")
     role = next(iter(participants), "") if isinstance(participants, dict) else ""
-    return RunView(store.run_id, record, str(role), tuple(dict.fromkeys(task_ids)))
+    epochs = max([epochs_of(record), *(task.epoch for task in found)])
+    return RunView(store.run_id, record, str(role), tuple(dict.fromkeys(task_ids)), epochs)
 
 
 def read_task(store: TaskStore) -> TaskView:
@@ -215,7 +228,7 @@ def read_task(store: TaskStore) -> TaskView:
         result = _read_result(store)
     except TrajectoryError as error:
         why, steps, name = str(error), _recorded_steps(store), store.name
-        row = TaskRow(name, name, "", "unknown", "unknown", "unfinished", why, steps=len(steps))
+        row = TaskRow(name, name, "", "unknown", "unknown", "unfinished", why, steps=len(steps), epoch=store.epoch)
         views = tuple(_step_view(store, step) for step in steps)
         return TaskView(row=row, steps=views, error=why, earlier_attempts=earlier_attempts)
     verdicts, differences, deciding = _read_verdicts(store, result)
@@ -231,6 +244,8 @@ def read_task(store: TaskStore) -> TaskView:
             differences=differences,
             categories=failure_categories(result, deciding),
             image=next((step.image for step in reversed(seen) if step.image), None),
+            # By the folder's place: a result that names another epoch must not take that one's page.
+            epoch=store.epoch,
         ),
         steps=seen,
         final_look=_step_view(store, result.final_look) if result.final_look else None,

@@ -3,17 +3,21 @@
 Every row is counted: aborted, unscored and unfinished ones too.
 
 Two runs over the same tasks are paired: only the tasks on which they differ tell which one is better. McNemar's exact
-test (1947; the binomial form) gives the probability of a split at least as lopsided if both were equally good.
+test (1947; the binomial form) gives the probability of a split at least as lopsided if both were equally good. Where
+tasks were played several times, it is the sign test on the tasks whose rate rose or fell.
 """
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from statistics import median
+from fractions import Fraction
+from functools import cached_property
+from statistics import fmean, median
+from typing import Any
 
 from judge.report.data import LEVELS, OUTCOMES, Phases, RowOutcome, TaskRow
-from judge.results.statistics import exact
+from judge.results.epochs import Tally, bootstrap, interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import is_complete
 from shared.models import TokenUsage
 
@@ -23,9 +27,10 @@ _COMPARED_SETTINGS = ("judge_model", "judge_id", "task_set_checksum", "config_ch
 
 @dataclass(frozen=True)
 class Rate:
-    """A success rate. `rate`, `low` and `high` are in percent (Sterne's exact 95 % interval).
+    """A success rate. `rate`, `low` and `high` are in percent: the mean over tasks with its 95 % interval.
 
-    `rate` is `None` if nothing was scored. `rate_of_all` has every task in its denominator.
+    `rate` is `None` if nothing was scored. `rate_of_all` has every attempt in its denominator, and all other numbers
+    are counts of attempts as well: as many as tasks, unless tasks were played in several epochs.
     """
 
     counts: dict[RowOutcome, int]
@@ -69,6 +74,8 @@ class Totals:
     # Of the attempts that the participant ended itself: neither aborted nor over a budget.
     of_completed: Rate | None = None
     by_truth: dict[str, Rate] = field(default_factory=dict)
+    # `repeats_of`; `None` for a run of one epoch.
+    repeats: dict[str, Any] | None = None
 
     @property
     def cost_per_success(self) -> float | None:
@@ -78,21 +85,28 @@ class Totals:
 
 @dataclass(frozen=True)
 class Flip:
-    """A task with different outcomes in two runs."""
+    """A task with different outcomes in two runs. `before` and `after` are those of the first epoch.
+
+    Where one of the runs has several epochs, the texts say how many attempts succeeded, such as `2 of 3`.
+    """
 
     task_id: str
     task: str
     level: str
     before: RowOutcome
     after: RowOutcome
+    before_text: str = ""
+    after_text: str = ""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """One run against the first. Counts are of tasks scored in both runs.
 
-    `gained`: only the later run succeeded; `lost`: only the first did. `p` is McNemar's exact two-sided p-value.
-    `moved` are tasks with different outcomes that at least one run did not score: no evidence, but not hidden.
+    `gained`: only the later run succeeded; `lost`: only the first did; with `has_repeats`: its rate rose or fell.
+    `both` and `neither`: all attempts of both runs succeeded, or none. `p` is McNemar's exact two-sided p-value.
+    `differences` are the later rate minus the first one of each task. `moved` are tasks with different outcomes that at
+    least one run did not score: no evidence, but not hidden.
     """
 
     shared: int
@@ -106,6 +120,8 @@ class Comparison:
     only_later: int
     changed_tasks: tuple[str, ...]
     p: float
+    differences: tuple[float, ...]
+    has_repeats: bool
 
     @property
     def is_significant(self) -> bool:
@@ -115,14 +131,20 @@ class Comparison:
     @property
     def difference(self) -> float | None:
         """The later rate minus the first rate over the paired tasks, in percentage points."""
-        return 100 * (len(self.gained) - len(self.lost)) / self.paired if self.paired else None
+        return 100 * fmean(self.differences) if self.differences else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the difference, from resampling tasks; `None` if all of them differ alike."""
+        found = bootstrap(self.differences)
+        return (100 * found[0], 100 * found[1]) if found else None
 
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A task in each run of a comparison; `None` where a run does not have it."""
+    """A task, in one epoch, in each run of a comparison; `None` where a run does not have it."""
 
-    task_id: str
+    key: str
     task: str
     level: str
     rows: tuple[TaskRow | None, ...]
@@ -135,14 +157,14 @@ class MatrixRow:
 
 def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
     """Every task of any run: those with different outcomes first, then those that fewest runs succeeded at."""
-    by_id = [{row.task_id: row for row in rows} for rows in runs]
+    by_key = [{row.key: row for row in rows} for rows in runs]
     matrix = []
-    for task_id in dict.fromkeys(task_id for rows in by_id for task_id in rows):
-        found = tuple(rows.get(task_id) for rows in by_id)
+    for key in dict.fromkeys(key for rows in by_key for key in rows):
+        found = tuple(rows.get(key) for rows in by_key)
         known = [row for row in found if row]
         # An unfinished task has no result that would hold its text.
         best = next((row for row in known if row.outcome != "unfinished"), known[0])
-        matrix.append(MatrixRow(task_id, best.task, best.level, found))
+        matrix.append(MatrixRow(key, best.task, best.level, found))
     return sorted(matrix, key=lambda each: (not each.is_mixed, _successes(each)))
 
 
@@ -150,14 +172,16 @@ def _successes(each: MatrixRow) -> int:
     return sum(row is not None and row.outcome == "success" for row in each.rows)
 
 
-def rate_of(outcomes: Iterable[RowOutcome]) -> Rate:
-    """The counts of outcomes and the success rate among the scored ones."""
-    counter = Counter(outcomes)
+def rate_of(outcomes: Iterable[RowOutcome], tasks: Iterable[str] | None = None) -> Rate:
+    """The counts of outcomes and the success rate. `tasks` has the task of each, where some were played repeatedly."""
+    listed = list(outcomes)
+    tallies = tallies_of(zip(map(str, range(len(listed))) if tasks is None else tasks, listed, strict=True)).values()
+    counter = Counter(listed)
     counts = {name: counter[name] for name in OUTCOMES}
     successes, scored = counts["success"], counts["success"] + counts["failure"]
-    low, high = exact(successes, scored)
-    rate = 100 * successes / scored if scored else None
-    return Rate(counts, counter.total(), scored, successes, rate, low=100 * low, high=100 * high)
+    rate, (low, high) = success_rate(tallies), interval_95(tallies)
+    percent = None if rate is None else float(100 * rate)
+    return Rate(counts, counter.total(), scored, successes, percent, low=100 * low, high=100 * high)
 
 
 def totals_of(rows: Sequence[TaskRow], judged: Iterable[Mapping[str, str]] = ()) -> Totals:
@@ -165,12 +189,17 @@ def totals_of(rows: Sequence[TaskRow], judged: Iterable[Mapping[str, str]] = ())
     costs = [row.cost_usd for row in rows if row.outcome != "unfinished"]
     known = [cost for cost in costs if cost is not None]
     durations = [row.duration_s for row in rows if row.duration_s is not None]
-    by_level = _rates((row.level, row.outcome) for row in rows)
-    by_judge = _rates((judge_id, outcome) for verdicts in judged for judge_id, outcome in verdicts.items())
+    by_level = _rates((row.level, row.task_id, row.outcome) for row in rows)
+    by_judge = _rates(
+        (judge_id, row.task_id, outcome)
+        for row, verdicts in zip(rows, judged, strict=False)
+        for judge_id, outcome in verdicts.items()
+    )
+    task_ids = [row.task_id for row in rows]
     return Totals(
-        all=rate_of(row.outcome for row in rows),
+        all=rate_of((row.outcome for row in rows), task_ids),
         by_level={level: by_level[level] for level in LEVELS if level in by_level},
-        by_site=dict(sorted(_rates((row.site, row.outcome) for row in rows).items())),
+        by_site=dict(sorted(_rates((row.site, row.task_id, row.outcome) for row in rows).items())),
         cost_usd=sum(known) if len(known) == len(costs) else None,
         known_cost_usd=sum(known),
         tokens=sum((row.tokens for row in rows), TokenUsage()),
@@ -182,9 +211,11 @@ def totals_of(rows: Sequence[TaskRow], judged: Iterable[Mapping[str, str]] = ())
         retried=sum(row.attempt > 1 for row in rows),
         scores=_scores(rows),
         flags=dict(Counter(flag for row in rows for flag in row.flags)),
-        by_truth=_rates((row.decided_by, row.outcome) for row in rows if row.decided_by),
+        by_truth=_rates((row.decided_by, row.task_id, row.outcome) for row in rows if row.decided_by),
         by_judge=dict(sorted(by_judge.items())),
-        of_completed=rate_of(row.outcome for row in rows if row.stop_reason == "finished"),
+        of_completed=_rates(("", row.task_id, row.outcome) for row in rows if row.stop_reason == "finished").get("")
+        or rate_of([]),
+        repeats=repeats_of(tallies_of(zip(task_ids, (row.outcome for row in rows), strict=True))),
     )
 
 
@@ -203,32 +234,64 @@ def mcnemar_exact(gained: int, lost: int) -> float:
 
 def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
     """Compare two runs task by task. Tasks whose text or website differs between them are left out and named."""
-    before = {row.task_id: row for row in first}
-    after = {row.task_id: row for row in later}
+    before, after = _by_task(first), _by_task(later)
     common = [task_id for task_id in before if task_id in after]
-    changed = dict.fromkeys(one for one in common if not _is_same_task(before[one], after[one]))
-    flips = [
-        Flip(task_id, before[task_id].task, before[task_id].level, before[task_id].outcome, after[task_id].outcome)
-        for task_id in common
-        if task_id not in changed
-    ]
-    both, neither = _flips(flips, "success", "success"), _flips(flips, "failure", "failure")
-    gained, lost = _flips(flips, "failure", "success"), _flips(flips, "success", "failure")
+    changed = [task_id for task_id in common if not _is_same_task(before[task_id], after[task_id])]
+    has_repeats = any(len(rows) > 1 for rows in (*before.values(), *after.values()))
+    pairs = [_Pair(before[task_id], after[task_id]) for task_id in common if task_id not in changed]
+    scored = [pair for pair in pairs if pair.difference is not None]
+    gained = tuple(pair.flip(has_repeats) for pair in scored if (pair.difference or 0) > 0)
+    lost = tuple(pair.flip(has_repeats) for pair in scored if (pair.difference or 0) < 0)
     return Comparison(
         shared=len(common),
-        paired=len(both) + len(neither) + len(gained) + len(lost),
-        both=len(both),
-        neither=len(neither),
+        paired=len(scored),
+        both=sum(pair.tallies[0].rate == pair.tallies[1].rate == 1 for pair in scored),
+        neither=sum(pair.tallies[0].rate == pair.tallies[1].rate == 0 for pair in scored),
         gained=gained,
         lost=lost,
-        moved=tuple(
-            flip for flip in flips if flip.before != flip.after and {flip.before, flip.after} != {"success", "failure"}
-        ),
+        moved=tuple(pair.flip(has_repeats) for pair in pairs if pair.difference is None and pair.has_other_outcomes),
         only_first=len(before) - len(common),
         only_later=len(after) - len(common),
         changed_tasks=tuple(changed),
         p=mcnemar_exact(len(gained), len(lost)),
+        differences=tuple(float(pair.difference or 0) for pair in scored),
+        has_repeats=has_repeats,
     )
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The attempts at one task in two runs."""
+
+    first: list[TaskRow]
+    later: list[TaskRow]
+
+    @cached_property
+    def tallies(self) -> tuple[Tally, Tally]:
+        one, other = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (self.first, self.later))
+        return next(iter(one.values())), next(iter(other.values()))
+
+    @property
+    def difference(self) -> Fraction | None:
+        """The later rate minus the first one; `None` if one of the runs did not score the task."""
+        before, after = (tally.rate for tally in self.tallies)
+        return None if before is None or after is None else after - before
+
+    @property
+    def has_other_outcomes(self) -> bool:
+        return {row.outcome for row in self.first} != {row.outcome for row in self.later}
+
+    def flip(self, has_repeats: bool) -> Flip:
+        texts = [f"{tally.successes} of {tally.scored}" if has_repeats else "" for tally in self.tallies]
+        row = self.first[0]
+        return Flip(row.task_id, row.task, row.level, row.outcome, self.later[0].outcome, *texts)
+
+
+def _by_task(rows: Sequence[TaskRow]) -> dict[str, list[TaskRow]]:
+    found: dict[str, list[TaskRow]] = {}
+    for row in rows:
+        found.setdefault(row.task_id, []).append(row)
+    return found
 
 
 def differences(records: Sequence[Mapping[str, object]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -237,12 +300,16 @@ def differences(records: Sequence[Mapping[str, object]]) -> tuple[tuple[str, tup
     return tuple((name.replace("_", " "), each) for name, each in values.items() if len(set(each)) > 1)
 
 
-def _rates(pairs: Iterable[tuple[str, str]]) -> dict[str, Rate]:
-    groups: dict[str, list[RowOutcome]] = defaultdict(list)
-    for group, outcome in pairs:
+def _rates(attempts: Iterable[tuple[str, str, str]]) -> dict[str, Rate]:
+    """The rate of each group, from the group, task and outcome of every attempt."""
+    groups: dict[str, list[tuple[str, RowOutcome]]] = defaultdict(list)
+    for group, task, outcome in attempts:
         # The file of an unreadable verdict has no outcome of its own.
-        groups[group].append(next((name for name in OUTCOMES if name == outcome), "unfinished"))
-    return {group: rate_of(outcomes) for group, outcomes in groups.items()}
+        groups[group].append((task, next((name for name in OUTCOMES if name == outcome), "unfinished")))
+    return {
+        group: rate_of((outcome for _, outcome in listed), (task for task, _ in listed))
+        for group, listed in groups.items()
+    }
 
 
 def _scores(rows: Sequence[TaskRow]) -> dict[str, int]:
@@ -252,10 +319,8 @@ def _scores(rows: Sequence[TaskRow]) -> dict[str, int]:
     return {name: counter[name] for name in names} if counter else {}
 
 
-def _flips(flips: Sequence[Flip], before: RowOutcome, after: RowOutcome) -> tuple[Flip, ...]:
-    return tuple(flip for flip in flips if (flip.before, flip.after) == (before, after))
-
-
-def _is_same_task(one: TaskRow, other: TaskRow) -> bool:
+def _is_same_task(one: Sequence[TaskRow], other: Sequence[TaskRow]) -> bool:
     # An unfinished task has no result that would hold its text.
-    return "unfinished" in (one.outcome, other.outcome) or (one.task, one.website) == (other.task, other.website)
+    known = ({(row.task, row.website) for row in rows if row.outcome != "unfinished"} for rows in (one, other))
+    before, after = known
+    return not before or not after or before == after

@@ -41,6 +41,11 @@ class FoundTask(TaskStore):
         self.name = name
         self.judge_id = judge_id
 
+    @property
+    def epoch(self) -> int:
+        """Always 1: the folder's place says nothing."""
+        return 1
+
     def attempt(self) -> Attempt:
         """The attempt, with the verdict that counts. Raises `TrajectoryError`."""
         trajectory = load_trajectory(self.folder)
@@ -95,8 +100,8 @@ class FolderStore(RunStore):
         count = own if own.total() or not foreign.total() else foreign
         return min(count, key=lambda name: (-count[name], name), default=None)
 
-    def task(self, task_id: str) -> FoundTask:
-        """The trajectory of that id."""
+    def task(self, task_id: str, epoch: int = 1) -> FoundTask:
+        """The trajectory of that id; a folder has no epochs."""
         return FoundTask(self._found[task_id], task_id, self._judge_id)
 
     def tasks(self) -> Iterator[TaskStore]:

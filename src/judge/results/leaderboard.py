@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _QUERIES = Path(__file__).parent / "queries"
 _WHOLE = ("successful_tasks", "completed_tasks", "total_tasks", "judged_successes", "scored_tasks", "unscored_tasks")
 _COUNTS: dict[str, Any] = {
-    **dict.fromkeys((*_WHOLE, "aborted_tasks"), 1),
+    **dict.fromkeys((*_WHOLE, "aborted_tasks", "attempts", "scored_attempts"), 1),
     **dict.fromkeys(("success_rate", "success_rate_of_all"), 0.5),
     "is_complete": True,
     "confidence_interval_95": [0.5],
@@ -29,7 +29,7 @@ _COUNTS: dict[str, Any] = {
 _TASK: dict[str, Any] = {
     **dict.fromkeys(("task_id", "task_sha256", "level", "verdict", "stop_reason", "error", "decided_by"), ""),
     "flags": [""],
-    **dict.fromkeys(("steps_taken", "max_steps"), 1),
+    **dict.fromkeys(("steps_taken", "max_steps", "epoch"), 1),
     "success": True,
 }
 _BY_LEVEL = dict.fromkeys(get_args(Level), _COUNTS)

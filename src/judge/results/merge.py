@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from judge.results.submission import Submission, counts_of, detail_of, total_cost
+from judge.results.submission import Submission, counts_of, detail_of, entry_key, total_cost
 from shared.errors import ConfigError
 
 # Rates are rounded to one decimal here, and not rounded in older files.
@@ -13,8 +13,9 @@ _RATE_TOLERANCE = 0.06
 def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> Submission:
     """One submission of shards, each a submission of its own or, as the platform joins them, a result of one.
 
-    The shards must be of one participant and one judge; a shard in which nothing was judged names no judge. A task
-    that is in several shards must be identical in all. The cost is what was paid in all, `None` when one is unknown.
+    The shards must be of one participant and one judge; a shard in which nothing was judged names no judge. They must
+    have played their tasks equally often. A task that is in several shards must be identical in
+    all. The cost is what was paid in all, `None` when one is unknown.
     What differs in `provenance` is kept under `shards`. Raises `ConfigError`, which names the shard (`names`, else its
     number).
     """
@@ -30,10 +31,12 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
     # A shard of tasks with checks alone names their judge, and another one the judge model.
     judging = next((part for part in parts if part["judge"] and not _is_of_checks(part)), None)
     judging = judging or next((part for part in parts if part["judge"]), first)
+    playing = next((part for part in parts if part["tasks"]), first)
     entries: dict[str, tuple[Mapping[str, Any], str]] = {}
     for part in parts:
         judge = part if _judged_nothing(part) or _differs_by_truth(part, judging) else judging
         expected = {"participants": first, "winner": first, "judge": judge}
+        expected |= {"number of epochs": playing} if part["tasks"] else {}
         for key, other in expected.items():
             if part[key] != other[key]:
                 raise ConfigError(
@@ -41,10 +44,10 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
                     remedy="merge shards of one assessment only",
                 )
         for entry in part["tasks"]:
-            before, where = entries.setdefault(entry["task_id"], (entry, part["name"]))
+            before, where = entries.setdefault(entry_key(entry), (entry, part["name"]))
             if before != entry:
                 raise ConfigError(
-                    f"{part['name']}: task {entry['task_id'][:60]!a} differs from the one in {where}",
+                    f"{part['name']}: task {entry_key(entry)[:60]!a} differs from the one in {where}",
                     remedy="leave one of the two files out",
                 )
     provenances = [part["provenance"] for part in parts]
@@ -75,6 +78,8 @@ def _parts(submission: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]
         for place, entry in enumerate(tasks, 1):
             if not isinstance(_mapping(entry).get("task_id"), str):
                 raise ConfigError(f"{where}: tasks #{place} has no task_id", remedy=remedy)
+            if type(entry.get("epoch", 1)) is not int:
+                raise ConfigError(f"{where}: tasks #{place}: its epoch is not a number", remedy=remedy)
         derived = counts_of(tasks)["success_rate"]
         # In some older files a task's `success` means only that its attempt was ended by the participant.
         if isinstance(rate, int | float) and abs(rate - derived) > _RATE_TOLERANCE:
@@ -89,6 +94,7 @@ def _parts(submission: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]
             "provenance": _mapping(detail.get("provenance")),
             "cost_usd": float(cost) if isinstance(cost, int | float) else None,
             "tasks": tasks,
+            "number of epochs": max((entry.get("epoch", 1) for entry in tasks), default=1),
         }
 
 

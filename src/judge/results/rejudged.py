@@ -13,13 +13,14 @@ from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
 from judge.results.run_record import (
     environment_of,
+    epochs_of,
     judge_id_of,
     judge_of,
     outcomes_of,
     provenance,
     settings_checksum,
 )
-from judge.results.submission import TaskSummary, build_submission, decided
+from judge.results.submission import TaskSummary, build_submission, decided, entry_key
 from judge.store import OLDER_RUN_SCHEMAS, RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from judge.trajectory.record import SELF_RECORDED
@@ -63,12 +64,16 @@ def take_over(store: RunStore) -> tuple[str, ...]:
     try:
         before = read_json(path) if path.is_file() else _unjudged(record)
         result = before["results"][0]
-        published = {entry["task_id"]: entry for entry in result["detail"]["tasks"]}
-        deciding = {name: _deciding(store.task(name), record) for name in map(str, listed)}
-        record = {**record, "judge_ids": {n: found for n, found in deciding.items() if found != record["judge_id"]}}
-        summaries = [_judged(store.task(name), judge_id) for name, judge_id in deciding.items()]
+        published = {entry_key(entry): entry for entry in result["detail"]["tasks"]}
+        tasks = [store.task(name, epoch) for epoch in range(1, epochs_of(record) + 1) for name in map(str, listed)]
+        deciding = {task.key: _deciding(task, record) for task in tasks}
+        # An epoch's judge is named where it is not that of the first one.
+        usual = {task.key: record["judge_id"] if task.epoch == 1 else deciding[task.name] for task in tasks}
+        record = {**record, "judge_ids": {key: found for key, found in deciding.items() if found != usual[key]}}
+        summaries = [_judged(task, deciding[task.key]) for task in tasks]
         # Compared with the submission, which is written last: the next call completes what a kill interrupted.
-        changed = tuple(one.task.task_id for one in summaries if _differs(published.get(one.task.task_id), one.entry))
+        entries = {entry_key(one.entry): one.entry for one in summaries}
+        changed = tuple(key for key, entry in entries.items() if _differs(published.get(key), entry))
         if changed:
             judge = judge_of(summaries)
             # More tasks may have been recorded since the last submission.
@@ -115,7 +120,7 @@ def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> b
 
 def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
     """The id of the judge whose verdict counts: WebArena-Verified's newest where `truth` puts it first."""
-    own = judge_id_of(record, task.folder.name)
+    own = judge_id_of(record, task.name, task.epoch)
     config = record.get("config")
     truth = config.get("truth", "checks") if isinstance(config, Mapping) else "checks"
     has_checks = own.startswith("checks-") and bool(read_attempt(task.folder).task.checks)

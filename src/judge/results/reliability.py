@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from judge.results.agreement import Interval, Pair, rates
+from judge.results.epochs import sample_variance
 from shared.models import Record
 
 # Outcomes by trajectory; what is neither success nor failure is not compared.
@@ -51,18 +52,18 @@ def self_agreement(repeats: Sequence[Outcomes]) -> SelfAgreement:
         found = [outcomes.get(trajectory) for outcomes in repeats]
         successes, failures = found.count("success"), found.count("failure")
         n = successes + failures
-        if n < 2:
+        variance = sample_variance(successes, n)
+        if variance is None:
             continue
-        # Of a sample, so that few repeats do not make a judge look steadier than it is.
-        variances.append(successes * failures / (n * (n - 1)))
+        variances.append(variance)
         if successes and failures:
             flips.append(Flip(trajectory=trajectory, successes=successes, failures=failures))
-    variance = fmean(variances) if variances else None
+    mean = fmean(variances) if variances else None
     return SelfAgreement(
         repeats=len(repeats),
         n=len(variances),
-        agreement=None if variance is None else 1 - 2 * variance,
-        variance=variance,
+        agreement=None if mean is None else 1 - 2 * mean,
+        variance=mean,
         flips=tuple(flips),
     )
 

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from judge.config import RunConfig
+from judge.config import MAX_EPOCHS, RunConfig
 from judge.results.identity import identity_of_launch, resumed
 from judge.results.submission import TaskSummary, decided
 from judge.scenario.models import Launch, Shard
@@ -21,13 +21,16 @@ from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
 from judge.trajectory.files import read_attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.llm.limits import Spending
-from shared.models import JudgeInfo, Task, TaskOutcome, TokenUsage
+from shared.models import JudgeInfo, Task, TaskOutcome, TokenUsage, key_of
 from shared.text import one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")
-# Settings that change no result: where and how widely a run is spread.
+# Settings that change no result: where and how widely a run is spread, and how often it is repeated.
 _NO_RESULT = frozenset(
-    {"site_restarts", "run_id", "participant_ids", "shard_index", "num_shards", "num_instances", "max_parallel", "name"}
+    {
+        *("site_restarts", "run_id", "participant_ids", "shard_index", "num_shards", "num_instances"),
+        *("max_parallel", "epochs", "name"),
+    }
 )
 # Settings that may differ when a run is resumed, because no verdict depends on them: how fast and with which budget the
 # judge model is called (a verdict that a budget prevented is unscored, and resuming asks again), and what the other
@@ -241,10 +244,14 @@ def _is_finished(record: Mapping[str, Any]) -> bool:
     return record.get("state") == "completed" and not outcomes.get("aborted") and not outcomes.get("unscored")
 
 
-def judge_id_of(record: Mapping[str, Any], task_id: str) -> str:
-    """The id of the judge whose verdict on that task counts; `record` is the run's `run.json`."""
-    own = record.get("judge_ids")
-    return str(own[task_id] if isinstance(own, Mapping) and task_id in own else record.get("judge_id"))
+def judge_id_of(record: Mapping[str, Any], task_id: str, epoch: int = 1) -> str:
+    """The id of the judge whose verdict on that task counts; `record` is the run's `run.json`.
+
+    The same judge decides a task in every epoch, unless later verdicts of one epoch count.
+    """
+    known = record.get("judge_ids")
+    own = known if isinstance(known, Mapping) else {}
+    return str(own.get(key_of(task_id, epoch)) or own.get(task_id) or record.get("judge_id"))
 
 
 def end_run(
@@ -305,7 +312,7 @@ def spending_before(store: RunStore) -> Spending:
 
 
 def outcomes_of(results: Sequence[TaskSummary]) -> dict[str, int]:
-    """The number of tasks by outcome."""
+    """The number of attempts by outcome."""
     outcomes = [result.outcome for result in results]
     return {name: outcomes.count(name) for name in get_args(TaskOutcome)}
 
@@ -324,9 +331,20 @@ def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
 
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:
-    """SHA-256 of the tasks, whatever their order. Keys that older versions lacked count only where they are set."""
-    declared = [_without_unset(task, "checks", "allowed_sites", "start_urls", "keep_fields") for task in tasks]
+    """SHA-256 of the tasks, whatever their order and however often each is named.
+
+    Keys that older versions lacked count only where they are set.
+    """
+    listed = [_without_unset(task, "checks", "allowed_sites", "start_urls", "keep_fields") for task in tasks]
+    declared = {sha256_of(task): task for task in listed}.values()
     return sha256_of(sorted(declared, key=lambda task: str(task["task_id"])))
+
+
+def epochs_of(record: Mapping[str, Any]) -> int:
+    """How often a run plays every task, according to its `run.json`."""
+    config = record.get("config")
+    epochs = config.get("epochs", 1) if isinstance(config, Mapping) else 1
+    return epochs if type(epochs) is int and 1 <= epochs <= MAX_EPOCHS else 1
 
 
 def _without_unset(task: Task, *later: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from judge.results.identity import identity_in, resumed
 from judge.results.run_record import (
     environment_of,
+    epochs_of,
     judge_id_of,
     judge_of,
     outcomes_of,
@@ -20,7 +21,7 @@ from judge.results.run_record import (
     task_set_checksum,
 )
 from judge.results.submission import Submission, TaskSummary, build_submission, decided
-from judge.store import RunStore
+from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json
@@ -47,11 +48,12 @@ def merge_shards(run: RunStore) -> Submission:
         # All of them before anything is written.
         summaries = [summary for pair in zip(shards, records, strict=True) for summary in _summaries(*pair)]
         provenances = [_provenance(shard) for shard in shards]
-        if strays := {task.folder.name for task in run.tasks()} - request["tasks"].keys():
-            raise ConfigError(f"{run.results / min(strays)}: no task of the shards", remedy="move it elsewhere")
+        known = {task.folder for task in _tasks(run, request)}
+        if strays := {task.folder for task in run.tasks()} - known:
+            raise ConfigError(f"{min(strays)}: no task of the shards", remedy="move it elsewhere")
         for shard, record in zip(shards, records, strict=True):
-            for task_id in record["request"]["tasks"]:
-                _take_over(shard.task(task_id).folder, run.task(task_id).folder)
+            for task in _tasks(shard, record["request"]):
+                _take_over(task.folder, run.task(task.name, task.epoch).folder)
         run.create()
         whole = _whole_record(run, shards, records, request, summaries)
         submission = _submission(run, whole, summaries, provenances)
@@ -119,17 +121,22 @@ def _whole_request(run: RunStore, records: Sequence[Mapping[str, Any]]) -> dict[
     return {**shared, "tasks": tasks}
 
 
+def _tasks(run: RunStore, request: Mapping[str, Any]) -> list[TaskStore]:
+    """The folders that the request of a run or shard leads to, epoch by epoch."""
+    return [run.task(name, epoch) for epoch in range(1, epochs_of(request) + 1) for name in request["tasks"]]
+
+
 def _summaries(shard: RunStore, record: Mapping[str, Any]) -> list[TaskSummary]:
     asked = record["request"]["tasks"]
-    try:
-        found = [
-            TaskSummary.of(read_attempt(shard.task(task_id).folder), judge_id_of(record, task_id)) for task_id in asked
-        ]
-    except TrajectoryError as error:
-        raise ConfigError(f"shard {shard.folder.name}: {error.message}", remedy=_RESTART) from None
-    for task_id, summary in zip(asked, found, strict=True):
-        if task_digests([summary.task]) != {task_id: asked[task_id]}:
-            raise ConfigError(f"{shard.task(task_id).folder}: records another task than the request", remedy=_RESTART)
+    found = []
+    for task in _tasks(shard, record["request"]):
+        try:
+            attempt = read_attempt(task.folder)
+        except TrajectoryError as error:
+            raise ConfigError(f"shard {shard.folder.name}: {error.message}", remedy=_RESTART) from None
+        if task_digests([attempt.task]) != {task.name: asked[task.name]} or attempt.epoch != task.epoch:
+            raise ConfigError(f"{task.folder}: records another task than the request", remedy=_RESTART)
+        found.append(TaskSummary.of(attempt, judge_id_of(record, task.name, task.epoch)))
     return found
 
 
@@ -213,7 +220,7 @@ def _whole_record(
         "request": dict(request),
         "request_sha256": sha256_of(request),
         "config": {**records[0]["config"], "run_id": run.run_id},
-        "task_ids": [summary.task.task_id for summary in summaries],
+        "task_ids": list(request["tasks"]),
         "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
         "judge_ids": {task_id: judge for record in records for task_id, judge in record["judge_ids"].items()},
         "judge_usage": {"token_usage": spent.usage.model_dump(), "cost_usd": spent.cost_usd},

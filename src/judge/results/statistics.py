@@ -6,7 +6,7 @@ from itertools import takewhile
 Z95 = 1.959963984540054
 
 
-def wilson(successes: int, total: int) -> tuple[float, float]:
+def wilson(successes: float, total: int) -> tuple[float, float]:
     """Wilson's score interval (1927); (0, 1) for a `total` of 0."""
     if total == 0:
         return 0.0, 1.0

@@ -14,18 +14,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
-from judge.results.statistics import exact
+from judge.results.epochs import interval_95, repeats_of, success_rate, success_rate_of_all, tallies_of
 from judge.store import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
 from shared.fields import Invalid
 from shared.files import read_json, reason_of, sha256_json
-from shared.models import JudgeInfo, Level, Task, TaskOutcome, Truth
+from shared.models import JudgeInfo, Level, Task, TaskOutcome, Truth, key_of
 from shared.text import clip, counted
 from shared.validation import validated
 
@@ -125,7 +126,8 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
     """One entry of a submission's `tasks`. Screenshot paths are relative to the run's folder."""
     task, verdict = attempt.task, attempt.verdict
     started = datetime.fromtimestamp(attempt.started_at, UTC)
-    screenshots = [f"results/{task.task_id}/{step.screenshot}" for step in attempt.steps if step.screenshot]
+    above = "" if attempt.epoch == 1 else f"epochs/{attempt.epoch}/"
+    screenshots = [f"{above}results/{task.task_id}/{step.screenshot}" for step in attempt.steps if step.screenshot]
     return {
         "task_id": task.task_id,
         "task_id_with_timestamp": f"{task.task_id}_{started:%Y%m%d_%H%M%S_%f}",
@@ -147,43 +149,69 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         "settle": attempt.settle,
         "duration_s": round(attempt.ended_at - attempt.started_at, 3),
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
+        "epoch": attempt.epoch,
     }
 
 
 def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The counts and rates of task entries, computed from the entries alone.
+    """The counts and rates of entries, one for each attempt, computed from the entries alone.
 
-    `success_rate` is in percent to one decimal, 0.0 when nothing was scored; `confidence_interval_95` is its exact
-    interval (Sterne), in percent to one decimal, [0.0, 100.0] when nothing was scored. `success_rate_of_all` has every
-    task in its denominator, so an aborted or unscored task weighs as much as a failure.
+    Rates are in percent to one decimal. `success_rate` is the mean over the tasks of each one's rate over its scored
+    attempts, 0.0 when nothing was scored; `confidence_interval_95` is its interval (`judge.results.epochs`),
+    [0.0, 100.0] when nothing was scored. `success_rate_of_all` has every attempt in its denominators, so an aborted or
+    unscored one weighs as much as a failure.
+
+    A task counts once, however often it was played: it is scored if an attempt is, else unscored if an attempt is, and
+    completed if all of its attempts are. `attempts`, `scored_attempts` and `judged_successes` count attempts.
     """
     listed = list(entries)
-    outcomes = Counter(entry_outcome(entry) for entry in listed)
-    successes, scored = outcomes["success"], outcomes["success"] + outcomes["failure"]
-    ended = sum(_ended_itself(entry) for entry in listed)
-    low, high = exact(successes, scored)
+    tasks = [_task_of(entry, place) for place, entry in enumerate(listed)]
+    outcomes = [entry_outcome(entry) for entry in listed]
+    tallies = tallies_of(zip(tasks, outcomes, strict=True))
+    undecided = {task for task, tally in tallies.items() if not tally.scored}
+    unscored = {task for task, outcome in zip(tasks, outcomes, strict=True) if outcome == "unscored"} & undecided
+    ended = len(tallies.keys() - {task for task, entry in zip(tasks, listed, strict=True) if not _ended_itself(entry)})
+    scored_attempts = sum(tally.scored for tally in tallies.values())
+    low, high = interval_95(tallies.values())
     return {
-        "success_rate": _percent(successes, scored),
+        "success_rate": _percent(success_rate(tallies.values())),
         "successful_tasks": ended,
         "completed_tasks": ended,
-        "total_tasks": len(listed),
-        "judged_successes": successes,
-        "scored_tasks": scored,
-        "unscored_tasks": outcomes["unscored"],
-        "aborted_tasks": outcomes["aborted"],
-        "success_rate_of_all": _percent(successes, len(listed)),
-        "is_complete": is_complete(scored, len(listed)),
+        "total_tasks": len(tallies),
+        "judged_successes": sum(tally.successes for tally in tallies.values()),
+        "scored_tasks": len(tallies) - len(undecided),
+        "unscored_tasks": len(unscored),
+        "aborted_tasks": len(undecided - unscored),
+        "success_rate_of_all": _percent(success_rate_of_all(tallies.values())),
+        "is_complete": is_complete(scored_attempts, len(listed)),
+        "attempts": len(listed),
+        "scored_attempts": scored_attempts,
         "confidence_interval_95": [round(100 * low, 1), round(100 * high, 1)],
     }
 
 
-def _percent(part: int, whole: int) -> float:
-    """`part` of `whole` in percent to one decimal; 0.0 of nothing."""
-    return round(100 * part / whole, 1) if whole else 0.0
+def repeats_in(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What only repeats can tell (`repeats_of`), from task entries."""
+    return repeats_of(tallies_of((_task_of(entry, n), entry_outcome(entry)) for n, entry in enumerate(entries)))
+
+
+def _task_of(entry: Mapping[str, Any], place: int) -> str:
+    """What tells whether two entries are of the same task. Files without epochs have an entry for each task."""
+    return str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
+
+
+def entry_key(entry: Mapping[str, Any]) -> str:
+    """The name of an entry's task in its epoch."""
+    return key_of(str(entry["task_id"]), entry.get("epoch", 1))
+
+
+def _percent(share: Fraction | None) -> float:
+    """A share in percent to one decimal; 0.0 where there is none."""
+    return round(float(100 * share), 1) if share is not None else 0.0
 
 
 def is_complete(scored: int, total: int) -> bool:
-    """Whether at most `_MAX_LOST_PERCENT` of the tasks are aborted or unscored; never without a task."""
+    """Whether at most `_MAX_LOST_PERCENT` of the attempts are aborted or unscored; never without an attempt."""
     return total > 0 and 100 * (total - scored) <= _MAX_LOST_PERCENT * total
 
 
@@ -192,15 +220,31 @@ def rate_text(counts: Mapping[str, Any]) -> str:
     if not counts["scored_tasks"]:
         return "no task was scored"
     scored = counted(counts["scored_tasks"], "scored task")
+    if _has_repeats(counts):
+        scored = f"{counted(counts['scored_attempts'], 'scored attempt')} at {counted(counts['total_tasks'], 'task')}"
     return f"success rate {counts['success_rate']} %, {counts['judged_successes']} of {scored}"
+
+
+def _has_repeats(counts: Mapping[str, Any]) -> bool:
+    # Older files do not count attempts.
+    return bool(counts.get("attempts", 0) > counts.get("total_tasks", 0))
+
+
+def lost_attempts(counts: Mapping[str, Any]) -> int:
+    """How many attempts are aborted or unscored."""
+    if _has_repeats(counts):
+        return int(counts["attempts"] - counts["scored_attempts"])
+    return int(counts["total_tasks"] - counts["scored_tasks"])
 
 
 def incomplete_note(detail: Mapping[str, Any]) -> str:
     """Why the counts are incomplete, in a line; empty when they are complete."""
     if detail["is_complete"]:
         return ""
-    total = detail["total_tasks"]
-    return f"incomplete: {total - detail['scored_tasks']} of {counted(total, 'task')} aborted or unscored"
+    total = counted(detail["total_tasks"], "task")
+    if _has_repeats(detail):
+        total = counted(detail["attempts"], "attempt")
+    return f"incomplete: {lost_attempts(detail)} of {total} aborted or unscored"
 
 
 def detail_of(
@@ -213,6 +257,7 @@ def detail_of(
     """The `detail` of a result, with all counts computed from the task entries."""
     counts = counts_of(entries)
     interval = counts.pop("confidence_interval_95")
+    of_attempts = {name: counts.pop(name) for name in ("attempts", "scored_attempts")}
     present = {_level(entry) for entry in entries}
     by_level = {
         level: counts_of(entry for entry in entries if _level(entry) == level)
@@ -223,6 +268,7 @@ def detail_of(
     by_truth = {
         truth: counts_of(entry for entry in entries if entry.get("decided_by") == truth) for truth in decided(entries)
     }
+    repeats = repeats_in(entries)
     return {
         **counts,
         "by_level": by_level,
@@ -233,6 +279,8 @@ def detail_of(
         **({SELF_RECORDED: True} if any(SELF_RECORDED in (entry.get("flags") or ()) for entry in entries) else {}),
         "tasks": [_within(entry, MAX_ENTRIES_BYTES // len(entries)) for entry in entries],
         "by_truth": by_truth,
+        **of_attempts,
+        **({"repeats": repeats} if repeats else {}),
     }
 
 
@@ -295,6 +343,8 @@ class _Detail(BaseModel):
     scored_tasks: _Number = None
     unscored_tasks: _Number = None
     aborted_tasks: _Number = None
+    attempts: _Number = None
+    scored_attempts: _Number = None
     success_rate_of_all: _Number = None
     is_complete: StrictBool | None = None
     tasks: list[dict[str, Any] | None] | None = None

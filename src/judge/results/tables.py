@@ -102,32 +102,26 @@ class Unreadable(NamedTuple):
     reason: str
 
 
-def attempts_of(store: RunStore) -> Iterator[tuple[int, TaskStore]]:
-    """Every task's folder with its epoch, from 1."""
-    for task in store.tasks():
-        yield 1, task
-
-
 def table_of(store: RunStore) -> Iterator[Tabled | Unreadable]:
     """The attempts of a run, or of a folder that another tool recorded. Tasks that have not ended are left out."""
     record = store.read_run() or {}
-    for epoch, task in attempts_of(store):
+    for task in store.tasks():
         if not isinstance(task, FoundTask) and not (task.folder / "result.json").exists():
             continue
         try:
-            yield _tabled(store.run_id, record, epoch, task)
+            yield _tabled(store.run_id, record, task)
         except TrajectoryError as error:
             yield Unreadable(task.name, error.message)
 
 
-def _tabled(run_id: str, record: Mapping[str, Any], epoch: int, task: TaskStore) -> Tabled:
+def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore) -> Tabled:
     if isinstance(task, FoundTask):
         attempt, sha256, judge_id = task.attempt(), None, task.judge_id or ""
     else:
         result = read_result(task.folder)
         attempt = Attempt.from_json(result, source=str(task.folder / "result.json"))
         sha256, judge_id = result.get("trajectory_sha256"), judge_id_of(record, task.name)
-    checks = tuple(_checks(task, attempt, sha256, judge_id, epoch))
+    checks = tuple(_checks(task, attempt, sha256, judge_id))
     verdict, usage, played = attempt.verdict, attempt.token_usage, attempt.task
     judge: JudgeInfo | None = verdict.judge if verdict else None
     timings = [step.timings for step in attempt.steps]
@@ -135,7 +129,7 @@ def _tabled(run_id: str, record: Mapping[str, Any], epoch: int, task: TaskStore)
     row = AttemptRow(
         run_id=run_id,
         task_id=played.task_id,
-        epoch=epoch,
+        epoch=task.epoch,
         attempt=attempt.number,
         website=played.website,
         level=played.level,
@@ -185,7 +179,7 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def _checks(task: TaskStore, attempt: Attempt, sha256: str | None, judge_id: str, epoch: int) -> Iterator[CheckRow]:
+def _checks(task: TaskStore, attempt: Attempt, sha256: str | None, judge_id: str) -> Iterator[CheckRow]:
     """The results of the checks, if they decided the attempt; only the verdict's own file has them."""
     verdict = task.read_verdict(judge_id)
     # A verdict on another trajectory says nothing about this one.
@@ -197,7 +191,7 @@ def _checks(task: TaskStore, attempt: Attempt, sha256: str | None, judge_id: str
             passed, step = each.get("passed"), each.get("step")
             yield CheckRow(
                 task_id=attempt.task.task_id,
-                epoch=epoch,
+                epoch=task.epoch,
                 number=number,
                 **{key: str(each.get(key, "")) for key in ("check", "description", "expected", "found")},
                 passed=passed if isinstance(passed, bool) else None,

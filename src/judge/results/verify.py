@@ -18,6 +18,7 @@ from judge.results.folders import FolderStore, problems_of
 from judge.results.identity import identity_in
 from judge.results.run_record import (
     environment_of,
+    epochs_of,
     judge_id_of,
     judge_of,
     package_versions,
@@ -25,7 +26,7 @@ from judge.results.run_record import (
     sha256_of,
     task_set_checksum,
 )
-from judge.results.submission import TaskSummary, decided, detail_of, total_cost
+from judge.results.submission import TaskSummary, decided, detail_of, entry_key, total_cost
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
 from judge.trajectory.files import evidence_problems, read_result, read_steps, recorded_pages, with_digests
 from judge.trajectory.network import NETWORK_FILE
@@ -36,8 +37,11 @@ from shared.models import Record, Verdict
 from shared.text import excerpt
 
 _MAX_SHOWN = 80
-# Counts that submissions of older versions lack.
-_LATER_COUNTS = frozenset({"completed_tasks", "success_rate_of_all", "is_complete"})
+# Counts that submissions of older versions lack, those that came together in one set, and which groups had counts then.
+_LATER_COUNTS = (
+    (frozenset({"completed_tasks", "success_rate_of_all", "is_complete"}), ("by_level",)),
+    (frozenset({"attempts", "scored_attempts"}), ("by_level", "by_truth")),
+)
 
 
 class Findings(Record):
@@ -64,13 +68,15 @@ def verify_run(store: RunStore) -> Findings:
     notes = [f"older version ({schema}): digests not recorded, not checked"] if is_older else []
     ids = dict.fromkeys(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else {}
     summaries = []
+    tasks = [store.task(name, epoch) for epoch in range(1, epochs_of(run) + 1) for name in ids]
     # One at a time: the largest task takes a few hundred megabytes while it is checked.
-    for name in ids:
-        summary, problems = _task(store.task(name), judge_id_of(run, name), is_older=is_older)
-        mismatches += [f"results/{name}{problem}" for problem in problems]
+    for task in tasks:
+        summary, problems = _task(task, judge_id_of(run, task.name, task.epoch), is_older=is_older)
+        mismatches += [f"{task.folder.relative_to(store.folder)}{problem}" for problem in problems]
         summaries += [summary] if summary else []
-    strays = [task.folder.name for task in store.tasks() if task.folder.name not in ids]
-    mismatches += [f"results/{name}: not a task of run.json" for name in strays]
+    known = {task.folder for task in tasks}
+    strays = [task.folder.relative_to(store.folder) for task in store.tasks() if task.folder not in known]
+    mismatches += [f"{folder}: not a task of run.json" for folder in strays]
     try:
         submission = read_json(store.folder / "results.json")
         result = submission["results"][0]
@@ -123,6 +129,7 @@ def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummar
     if not is_older:
         problems += _differs("/result.json: schema_version", recorded["schema_version"], RESULT_SCHEMA)
     problems += _differs(": task_id", attempt.task.task_id, task.folder.name)
+    problems += _differs(": epoch", attempt.epoch, task.epoch)
     changed = (n for n, step in enumerate(attempt.steps) if n >= len(steps) or steps[n] != step)
     if (number := next(changed, None)) is not None:
         problems.append(f": step {number} of result.json is not the one of steps.jsonl")
@@ -253,10 +260,11 @@ def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_o
     )
     # As it would be read back: two halves of a character become one.
     made = json.loads(json.dumps(made))
-    if _LATER_COUNTS.isdisjoint(detail):
-        for counts in (made, *made["by_level"].values()):
-            for key in _LATER_COUNTS:
-                del counts[key]
+    for later_counts, groups in _LATER_COUNTS:
+        if later_counts.isdisjoint(detail):
+            for counts in (made, *(each for group in groups for each in made[group].values())):
+                for key in later_counts:
+                    del counts[key]
     has_truth = "by_truth" in detail
     for key in made if has_truth else made.keys() - {"by_truth"}:
         # Older versions counted less.
@@ -266,18 +274,24 @@ def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_o
     later = set() if has_truth else {"decided_by"}
     # Older versions did not name them.
     named = {key for entry in listed if isinstance(entry, Mapping) for key in entry}
-    later |= {"task_sha256", "duration_s"} - named
-    by_id = {entry.get("task_id"): entry for entry in listed if isinstance(entry, Mapping)}
+    later |= {"task_sha256", "duration_s", "epoch"} - named
+    by_id = {_key(entry): entry for entry in listed if isinstance(entry, Mapping)}
     if len(by_id) < len(listed):
         yield f"results.json: tasks: {len(listed)} entries, {len(by_id)} of different ids"
     for entry in made["tasks"]:
-        found = by_id.pop(entry["task_id"], None)
+        name = entry_key(entry)
+        found = by_id.pop(_key(entry), None)
         if found is None:
-            yield f"results.json: tasks: {entry['task_id']} is missing"
+            yield f"results.json: tasks: {name} is missing"
             continue
         for key in sorted({*entry, *found} - later):
-            yield from _differs(f"results.json: {entry['task_id']}: {key}", found.get(key), entry.get(key))
-    yield from (f"results.json: tasks: {excerpt(str(name))} has no files" for name in by_id)
+            yield from _differs(f"results.json: {name}: {key}", found.get(key), entry.get(key))
+    yield from (f"results.json: tasks: {excerpt(str(name[0]))} has no files" for name in by_id)
+
+
+def _key(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """What tells entries apart; those of a damaged file may hold anything."""
+    return str(entry.get("task_id")), str(entry.get("epoch", 1))
 
 
 def _versions(run: Mapping[str, Any]) -> Iterator[str]:

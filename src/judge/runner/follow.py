@@ -65,14 +65,14 @@ class FirstTasks:
         self._emit(event)
         match event:
             case RunStarted() if not event.kept:
-                self._needed = min(FIRST_TASKS, event.total)
+                self._needed = min(FIRST_TASKS, event.attempts)
             case StepDone() if not event.action.startswith(NO_ACTION):
-                self._acted.add(event.task_id)
+                self._acted.add(event.key)
             case TaskDone() if not self._is_over:
                 self._take(event)
 
     def _take(self, event: TaskDone) -> None:
-        self._reasons[event.task_id] = event.reason
+        self._reasons[event.key] = event.reason
         is_error = event.outcome == "failure" and event.reason.startswith(WHY_ZERO["participant_error"])
         # Ports, counters and ids differ between messages with the same cause.
         causes = {_NUMBERS.sub("#", reason) for reason in self._reasons.values()}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from judge.results.submission import counts_of, entry_outcome
+from judge.results.submission import counts_of, entry_key, entry_outcome, lost_attempts
 from shared.errors import ConfigError
 from shared.files import write_atomic
 from shared.text import one_line, show_hidden
@@ -14,7 +14,7 @@ _MAX_TEXT_CHARS = 2000
 
 
 def write_junit(path: Path, submission: dict[str, Any], scenario: str) -> None:
-    """Write one test suite per participant, one test case per task. Raises `ConfigError` when it cannot be written.
+    """Write one test suite per participant, one test case per attempt. Raises `ConfigError` when it cannot be written.
 
     A failed task is a failure; an unscored or aborted one is an error, because a skipped test would pass.
     """
@@ -22,14 +22,13 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str) -> None:
     for result in submission["results"]:
         tasks = result["detail"]["tasks"]
         counts = counts_of(tasks)
-        lost = counts["unscored_tasks"] + counts["aborted_tasks"]
         suite = ElementTree.SubElement(
             root,
             "testsuite",
             name=_text(f"{scenario} {result.get('winner', '')}"),
-            tests=str(counts["total_tasks"]),
-            failures=str(counts["scored_tasks"] - counts["judged_successes"]),
-            errors=str(lost),
+            tests=str(counts["attempts"]),
+            failures=str(counts["scored_attempts"] - counts["judged_successes"]),
+            errors=str(lost_attempts(counts)),
         )
         durations = [_seconds(task.get("duration_s")) for task in tasks]
         suite.set("time", f"{sum(durations):.3f}")
@@ -37,7 +36,7 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str) -> None:
             case = ElementTree.SubElement(
                 suite,
                 "testcase",
-                name=_text(task.get("task_id")),
+                name=_text(entry_key(task)),
                 classname=_text(task.get("level") or scenario),
                 time=f"{duration:.3f}",
             )

@@ -75,6 +75,7 @@ class RunOptions(Record):
     judge_model: str | None = None
     participant_model: str | None = None
     name: str | None = None
+    epochs: int | None = None
     display: Display | None = None
     fail_under: float | None = None
     junit: Path | None = None
@@ -232,6 +233,8 @@ def _config(
         config["name"] = options.name
     if options.max_parallel is not None:
         config["max_parallel"] = options.max_parallel
+    if options.epochs is not None:
+        config["epochs"] = options.epochs
     if judge_model := options.judge_model or settings.judge_model:
         config["judge_model"] = judge_model
     try:
@@ -511,6 +514,7 @@ def resume_command(options: RunOptions, store: RunStore) -> str:
         ("--judge-model", options.judge_model),
         ("--participant-model", options.participant_model),
         ("--name", options.name),
+        ("--epochs", options.epochs),
         ("--fail-under", options.fail_under),
         ("--junit", options.junit),
     ):

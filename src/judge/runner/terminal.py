@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -25,7 +26,15 @@ from judge.events import (
     TaskStarted,
     describe,
 )
-from judge.results.submission import counts_of, entry_outcome, incomplete_note, rate_text
+from judge.results.epochs import repeats_text
+from judge.results.submission import (
+    counts_of,
+    entry_key,
+    entry_outcome,
+    incomplete_note,
+    rate_text,
+    repeats_in,
+)
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.runner.live_page import LivePage
 from judge.store import RunStore
@@ -75,6 +84,7 @@ class Progress:
         self._rows: dict[str, _Row] = {}
         self._counts = dict.fromkeys(OUTCOME_STYLES, 0)
         self._total = 0
+        self._epochs = 1
         self._kept = 0
         self._began = self._phase_began = clock()
         self._phase = ""
@@ -134,7 +144,7 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
-        max_steps = row.max_steps if isinstance(event, TaskDone) and (row := self._rows.get(event.task_id)) else 0
+        max_steps = row.max_steps if isinstance(event, TaskDone) and (row := self._rows.get(event.key)) else 0
         self._apply(event)
         match self.display:
             case "none":
@@ -144,9 +154,9 @@ class Progress:
                 return
         match event:
             case TaskDone():
-                self.shown.add(event.task_id)
-                self._width = max(self._width, _id_width([event.task_id]))
-                line = _task_cells(event.outcome, event.task_id, event.steps, max_steps, event.reason)
+                self.shown.add(event.key)
+                self._width = max(self._width, _id_width([event.key]))
+                line = _task_cells(event.outcome, event.key, event.steps, max_steps, event.reason)
                 _print_task(self._console, line, self._width)
             case TaskRetried() | Noted():
                 self._console.print(describe(event), markup=False, highlight=False, style="dim", soft_wrap=True)
@@ -156,18 +166,19 @@ class Progress:
     def _apply(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self._total, self._kept, self._began = event.total, event.kept, self._clock()
+                self._total, self._kept, self._began = event.attempts, event.kept, self._clock()
+                self._epochs = event.epochs
                 self._phase = ""
             case TaskStarted():
-                self._rows[event.task_id] = _Row(event.attempt, event.max_steps, since=self._clock())
-            case StepDone() if row := self._rows.get(event.task_id):
+                self._rows[event.key] = _Row(event.attempt, event.max_steps, since=self._clock())
+            case StepDone() if row := self._rows.get(event.key):
                 row.step, row.action = event.step, event.action
-            case TaskJudging() if row := self._rows.get(event.task_id):
+            case TaskJudging() if row := self._rows.get(event.key):
                 row.action = "judging"
-            case TaskRetried() if row := self._rows.get(event.task_id):
+            case TaskRetried() if row := self._rows.get(event.key):
                 row.action = f"trying again: {event.cause}"
             case TaskDone():
-                self._rows.pop(event.task_id, None)
+                self._rows.pop(event.key, None)
                 self._counts[event.outcome] += 1
             case RunDone():
                 self._rows.clear()
@@ -188,14 +199,15 @@ class Progress:
         table = Table(box=None, expand=True, padding=(0, 1))
         for name, options in (("Task", {}), ("Step", {"justify": "right"}), ("Action", {"ratio": 1}), ("Elapsed", {})):
             table.add_column(name, no_wrap=True, overflow="ellipsis", **options)
-        for task_id, row in self._rows.items():
-            name = task_id if row.attempt == 1 else f"{task_id} (attempt {row.attempt})"
+        for key, row in self._rows.items():
+            name = key if row.attempt == 1 else f"{key} (attempt {row.attempt})"
             table.add_row(name, f"{row.step}/{row.max_steps}", Text(row.action), _duration(now - row.since))
         return table
 
     def _totals(self, elapsed: float) -> Table:
         done = sum(self._counts.values())
-        text = Text(f"{done + self._kept} of {counted(self._total, 'task')}  ", style="bold")
+        unit = "task" if self._epochs == 1 else "attempt"
+        text = Text(f"{done + self._kept} of {counted(self._total, unit)}  ", style="bold")
         for outcome, style in OUTCOME_STYLES.items():
             if self._counts[outcome]:
                 text.append(f"{self._counts[outcome]} {outcome}  ", style=style)
@@ -271,8 +283,10 @@ def print_summary(
         detail = counts_of(result["detail"]["tasks"]) | result["detail"]
         tasks = detail["tasks"]
         # Such as those that a resumed run kept from before.
-        _print_tasks(console, [task for task in tasks if task["task_id"] not in shown])
+        _print_tasks(console, [task for task in tasks if entry_key(task) not in shown])
         console.print(_rates_line(str(result.get("winner", "")), detail), soft_wrap=True)
+        if repeats := repeats_in(tasks):
+            console.out(f"  {repeats_text(repeats)}", highlight=False)
         for line in _truth_lines(detail):
             console.print(line, soft_wrap=True, highlight=False)
         for note, style in (
@@ -281,7 +295,7 @@ def print_summary(
         ):
             if note:
                 console.out(note, style=style)
-        lost += int(detail.get("aborted_tasks", 0)) + int(detail.get("unscored_tasks", 0))
+        lost += sum(_lost(detail).values())
         # The user was warned of tasks without checks at the start: they count as lost only if nothing was scored.
         if detail["scored_tasks"]:
             lost -= sum(task.get("reason") == NO_CHECKS for task in tasks)
@@ -291,11 +305,11 @@ def print_summary(
 
 
 def _print_tasks(console: Console, tasks: list[dict[str, Any]]) -> None:
-    width = _id_width(str(task["task_id"]) for task in tasks)
+    width = _id_width(map(entry_key, tasks))
     for task in tasks:
         why = task.get("reason") or task.get("error") or task.get("stop_reason") or ""
         taken, allowed = (int(task.get(key) or 0) for key in ("steps_taken", "max_steps"))
-        cells = _task_cells(entry_outcome(task), str(task["task_id"]), taken, allowed, str(why))
+        cells = _task_cells(entry_outcome(task), entry_key(task), taken, allowed, str(why))
         _print_task(console, cells, width)
 
 
@@ -313,14 +327,20 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
     return lines
 
 
+def _lost(detail: dict[str, Any]) -> dict[str, int]:
+    """How many attempts are unscored and aborted: as many as the judge says, or as its entries show, if more."""
+    found = Counter(map(entry_outcome, detail["tasks"]))
+    return {name: max(int(detail.get(f"{name}_tasks") or 0), found[name]) for name in ("unscored", "aborted")}
+
+
 def _rates_line(role: str, detail: dict[str, Any]) -> Text:
     text = Text.assemble((f"{role}: {rate_text(detail)}", "bold"))
     if detail["scored_tasks"] and (interval := detail.get("confidence_interval_95")):
         text.append(" (95 % interval {} to {})".format(*interval), style="dim")
     text.append(f"; of all {counted(detail['total_tasks'], 'task')}: {detail['success_rate_of_all']} %")
-    for key, name in (("unscored_tasks", "unscored"), ("aborted_tasks", "aborted")):
-        if detail.get(key):
-            text.append(f", {detail[key]} {name}", style=OUTCOME_STYLES[name])
+    for name, count in _lost(detail).items():
+        if count:
+            text.append(f", {count} {name}", style=OUTCOME_STYLES[name])
     cost = detail.get("cost_usd")
     text.append(f", judge cost {'unknown' if cost is None else f'${cost:.4f}'}", style="dim")
     return text

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.events import Event, RunStarted, Sink, TaskDone
-from judge.store import RunStore
+from judge.store import RunStore, TaskStore
 from shared.errors import ConfigError, WabeError
 
 _log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class Uploads:
                 case RunStarted():
                     self._later(self._records)
                 case TaskDone():
-                    self._later(self._task, event.task_id)
+                    self._later(self._task, self._store.task(event.task_id, event.epoch))
             emit(event)
 
         return take
@@ -119,8 +119,8 @@ class Uploads:
             here = task.folder / "result.json"
             # It changes whenever the attempt does.
             data = here.read_bytes() if here.is_file() else None
-            if data != self._objects.read(f"{self._store.run_id}/results/{task.folder.name}/result.json"):
-                self._task(task.folder.name)
+            if data != self._objects.read(f"{self._name(task)}/result.json"):
+                self._task(task)
         self._records()
 
     def _finish_or_log(self) -> None:
@@ -139,8 +139,11 @@ class Uploads:
             # Tried again at the end.
             _log.warning("%s", error)
 
-    def _task(self, task_id: str) -> None:
-        self._objects.put(self._store.task(task_id).folder, f"{self._store.run_id}/results/{task_id}")
+    def _task(self, task: TaskStore) -> None:
+        self._objects.put(task.folder, self._name(task))
+
+    def _name(self, task: TaskStore) -> str:
+        return f"{self._store.run_id}/{task.folder.relative_to(self._store.folder).as_posix()}"
 
     def _records(self) -> None:
         for name in _RECORDS:

@@ -45,8 +45,8 @@ class ServiceLimits(Record):
     descriptors: int | None = None
     allowed_participants: tuple[str, ...] = ()
 
-    def check(self, config: RunConfig, tasks: int) -> None:
-        """Raises `ConfigError` for a request of `tasks` tasks that exceeds a limit."""
+    def check(self, config: RunConfig, tasks: int, *, epochs: int = 1) -> None:
+        """Raises `ConfigError` for a request of `tasks` tasks, each counted in every epoch, that exceeds a limit."""
         for key, value, limit in (
             ("max_steps", config.max_steps, self.max_steps),
             ("task_timeout_s", config.task_timeout_s, self.max_task_timeout_s),
@@ -56,9 +56,11 @@ class ServiceLimits(Record):
                     f"assessment request: config.{key} is {value:g}, and this judge allows {limit:g} at most",
                     remedy=f"send {limit:g} or less",
                 )
-        if tasks > self.max_tasks:
+        if tasks * epochs > self.max_tasks:
+            often = f" in {epochs} epochs" if epochs > 1 else ""
             raise ConfigError(
-                f"assessment request: {tasks} tasks, more than {self.max_tasks}", remedy="send fewer at once, in shards"
+                f"assessment request: {tasks} tasks{often}, more than {self.max_tasks}",
+                remedy="send fewer at once, in shards, or start the judge with a higher --max-tasks",
             )
 
     def within_budget(self, config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:

@@ -56,7 +56,8 @@ _PAUSE_S = 0.2
 # After this long without a change a viewer hears that the judge is still there.
 _SILENCE_S = 15.0
 
-_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+# A task in an epoch, as `key_of` names it.
+_TASK = re.compile(r"([A-Za-z0-9_-]{1,128})(?:\.([1-9][0-9]{0,2}))?")
 _IMAGE = re.compile(r"(?:step_\d{3,6}|(screenshot))\.(?:jpg|png|webp)")
 _REPORT_FILE = re.compile(r"(?:[A-Za-z0-9_-]{1,128}/){0,2}[A-Za-z0-9_-]{1,160}\.(?:html|csv|json|jpg|jpeg|png|webp)")
 # Rendering the page of a long episode takes a while and much memory.
@@ -157,11 +158,11 @@ class _Run:
             self.has_pages, self.is_read = True, False
         match event:
             case RunStarted():
-                self.total, self.kept, self.began = event.total, event.kept, now
+                self.total, self.kept, self.began = event.attempts, event.kept, now
             case RunDone():
                 self.ended, self.state = now, "finished"
             case TaskStarted() | TaskRetried() | StepBegun() | StepDone() | TaskJudging() | TaskDone():
-                task = self.tasks.get(event.task_id) or _Task(self.id, event.task_id)
+                task = self.tasks.get(event.key) or _Task(self.id, event.key)
                 task.take(event)
                 self.changed(task, version)
                 if isinstance(event, TaskDone):
@@ -176,8 +177,8 @@ class _Run:
         for found in record.tasks:
             # The tasks without a verdict are played or judged again when a run is resumed.
             is_settled = self.is_restored or found.outcome in ("success", "failure")
-            if is_settled and found.task_id not in self.tasks and found.task_id not in self.outcomes:
-                task = _Task(self.id, found.task_id, found.outcome, found.attempt, found.steps, found.steps)
+            if is_settled and found.key not in self.tasks and found.key not in self.outcomes:
+                task = _Task(self.id, found.key, found.outcome, found.attempt, found.steps, found.steps)
                 task.max_steps, task.reason, task.task = found.max_steps, found.reason, found.task
                 self.changed(task, version)
                 self.outcomes[task.id] = found.outcome
@@ -425,10 +426,10 @@ class _Pages:
 
     def _shown_task(self, request: Request) -> TaskStore | None:
         """The folder of a task whose run is shown; nothing else on the disk has an address."""
-        run_id, task_id = request.path_params["run_id"], request.path_params["task_id"]
-        if not self._hub.knows(run_id) or not _TASK_ID.fullmatch(task_id):
+        run_id, named = request.path_params["run_id"], _TASK.fullmatch(request.path_params["task_id"])
+        if not self._hub.knows(run_id) or not named:
             return None
-        return RunStore(self._output_dir, run_id).task(task_id)
+        return RunStore(self._output_dir, run_id).task(named[1], int(named[2] or 1))
 
 
 def _screenshot(store: TaskStore | None, name: str) -> Response:

@@ -25,9 +25,9 @@ _THOUGHT_CHARS = 1000
 
 @dataclass(frozen=True)
 class TaskRecord:
-    """A task with a result on disk."""
+    """A task with a result on disk; `key` is its name in its epoch."""
 
-    task_id: str
+    key: str
     task: str
     outcome: TaskOutcome
     attempt: int
@@ -38,7 +38,7 @@ class TaskRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run on disk. `total` is the number of its tasks, `tasks` are those with a result."""
+    """A run on disk. `total` is the number of its tasks times its epochs, `tasks` are those with a result."""
 
     scenario: str
     player: str
@@ -87,7 +87,7 @@ class LiveRecords:
             player=show_hidden(run.player),
             is_complete=run.record.get("state") == "completed",
             seconds=max(0.0, ended - began) if isinstance(began, float) and isinstance(ended, float) else 0.0,
-            total=len(run.task_ids),
+            total=len(run.task_ids) * run.epochs,
             tasks=tuple(found for task in store.tasks() if (found := _task_record(task))),
         )
 
@@ -141,7 +141,7 @@ def _task_record(store: TaskStore) -> TaskRecord | None:
         found = read_attempt(store.folder)
         reason = found.verdict.reason if found.verdict else found.error or found.stop_reason
         return TaskRecord(
-            task_id=store.name,
+            key=store.key,
             task=_bounded(found.task.task),
             outcome=found.outcome,
             attempt=found.number,

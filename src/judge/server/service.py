@@ -20,7 +20,15 @@ from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.results.identity import identity_in, record_card
 from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance, spending_before
-from judge.results.submission import Submission, TaskSummary, build_submission, incomplete_note, rate_text, result_text
+from judge.results.submission import (
+    Submission,
+    TaskSummary,
+    build_submission,
+    entry_outcome,
+    incomplete_note,
+    rate_text,
+    result_text,
+)
 from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, shard
@@ -77,7 +85,7 @@ class JudgeService:
             await sink.reject(str(error))
             return
         run_id = request.config.run_id or new_run_id()
-        tasks = len(request.tasks)
+        tasks = len(request.tasks) * request.config.epochs
         fitting = self._capacity.fit(request, tasks)
         # No `await` since the capacity was computed, so no other request can take it in between.
         if run_id in self._running or len(self._running) >= self.limits.max_assessments or fitting is None:
@@ -112,7 +120,8 @@ class JudgeService:
             )
         config = request.config
         tasks = shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
-        self.limits.check(config, len(tasks))
+        # The user who started the judge may repeat tasks as often as they like.
+        self.limits.check(config, len(tasks), epochs=1 if self.settings.trust_config else config.epochs)
         # A stranger must not choose files of this machine, where its key is sent, or whose run is resumed.
         host_keys = [f"config.{name}" for name in settings_of_the_host(config)]
         host_keys += ["launch"] if request.launch else []
@@ -303,8 +312,9 @@ def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummar
 def _prose(role: str, submission: Submission) -> str:
     detail = submission["results"][0]["detail"]
     note = incomplete_note(detail)
+    outcomes = [entry_outcome(entry) for entry in detail["tasks"]]
     return (
-        f"{one_line(role)}: {rate_text(detail)}; {detail['unscored_tasks']} unscored,"
-        f" {detail['aborted_tasks']} aborted; of all {counted(detail['total_tasks'], 'task')}:"
+        f"{one_line(role)}: {rate_text(detail)}; {outcomes.count('unscored')} unscored,"
+        f" {outcomes.count('aborted')} aborted; of all {counted(detail['total_tasks'], 'task')}:"
         f" {detail['success_rate_of_all']} %{note and f' ({note})'}."
     )

@@ -123,24 +123,24 @@ class _RunSpans:
                 self._root.set_attributes({"wabe.tasks": event.total, "wabe.tasks_kept": event.kept})
             case TaskStarted():
                 self._begin(event)
-            case StepDone() if attempt := self._attempts.get(event.task_id):
+            case StepDone() if attempt := self._attempts.get(event.key):
                 self._step(attempt, event)
             # Where several judges decide a task, each of them is announced.
-            case TaskJudging() if (attempt := self._attempts.get(event.task_id)) and attempt.judging is None:
+            case TaskJudging() if (attempt := self._attempts.get(event.key)) and attempt.judging is None:
                 attempt.judging = self._tracer.start_span("judge")
                 _make_current(attempt.judging)
             case TaskRetried():
-                self._end(event.task_id, "aborted", event.cause)
+                self._end(event.key, "aborted", event.cause)
             case TaskDone():
-                self._end(event.task_id, event.outcome, event.reason)
+                self._end(event.key, event.outcome, event.reason)
             case RunDone():
                 self._root.set_attributes({"wabe.successes": event.successes, "wabe.scored": event.scored})
                 self._is_done = True
 
     def stop(self) -> None:
         """End the spans of a run that was cancelled or failed."""
-        for task_id in list(self._attempts):
-            self._end(task_id, "aborted", _STOPPED)
+        for key in list(self._attempts):
+            self._end(key, "aborted", _STOPPED)
         if not self._is_done:
             self._root.set_status(Status(StatusCode.ERROR, _STOPPED))
 
@@ -148,11 +148,12 @@ class _RunSpans:
         now = time.time_ns()
         attributes: Attributes = {
             "wabe.task_id": event.task_id,
+            "wabe.epoch": event.epoch,
             "wabe.attempt": event.attempt,
             "wabe.max_steps": event.max_steps,
         }
-        span = self._tracer.start_span(f"attempt {event.task_id}", start_time=now, attributes=attributes)
-        self._attempts[event.task_id] = _Attempt(span, now)
+        span = self._tracer.start_span(f"attempt {event.key}", start_time=now, attributes=attributes)
+        self._attempts[event.key] = _Attempt(span, now)
         _make_current(span)
 
     def _step(self, attempt: _Attempt, event: StepDone) -> None:
@@ -196,8 +197,8 @@ class _RunSpans:
             span.set_status(Status(StatusCode.ERROR, one_line(outcome.message, _TEXT_CHARS)))
         span.end(ended)
 
-    def _end(self, task_id: str, outcome: str, reason: str) -> None:
-        attempt = self._attempts.pop(task_id, None)
+    def _end(self, key: str, outcome: str, reason: str) -> None:
+        attempt = self._attempts.pop(key, None)
         if attempt is None:
             return
         explanation = one_line(reason, _TEXT_CHARS)

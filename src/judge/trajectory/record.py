@@ -51,9 +51,9 @@ class NetworkTrace(Record):
 class Attempt(Record):
     """One attempt at a task, once it is over. Times are seconds since 1970; `judge_s` is the wait for the verdict.
 
-    `number` counts the task's attempts from 1. `participant_s` is how much of `task_timeout_s` the participant used.
-    `final_look` is the page after the end, where no step shows it. `navigations` are those after the last step or
-    final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
+    `number` counts the task's attempts from 1, in each epoch anew. `participant_s` is how much of `task_timeout_s` the
+    participant used. `final_look` is the page after the end, where no step shows it. `navigations` are those after the
+    last step or final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
     `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none. `shared_state`: the
     site was not in its first state, or another attempt was played there at the same time. `network_missing` is why
     there is no network trace. `self_recorded`: the evidence comes from the agent itself. `participant_usage` is what a
@@ -71,6 +71,7 @@ class Attempt(Record):
     blame: str | None = None
     verdict: Verdict | None = None
     number: int = Field(default=1, ge=1)
+    epoch: int = Field(default=1, ge=1)
     started_at: float
     ended_at: float
     judge_s: float | None = None
@@ -167,6 +168,7 @@ class Attempt(Record):
             **{key: fields[key] for key in _OF_NETWORK},
             "is_aborted": self.is_aborted,
             "attempt": self.number,
+            **({"epoch": self.epoch} if self.epoch > 1 else {}),
             "flags": self.flags,
             "verdict": self.outcome,
             "verdict_of_judge": verdict.get("outcome"),
@@ -198,6 +200,7 @@ class Attempt(Record):
                     if outcome is None
                     else {"outcome": outcome, **{key: value[key] for key in _OF_VERDICT}},
                     "number": value["attempt"],
+                    "epoch": value.get("epoch", 1),
                     "started_at": datetime.fromisoformat(times["started_at"]).timestamp(),
                     "ended_at": datetime.fromisoformat(times["ended_at"]).timestamp(),
                     "judge_s": times["judge_s"],

@@ -50,6 +50,19 @@ def test_what_is_written_and_what_is_left_out_is_reported(app: typer.Typer, runs
     assert (runs / "runs/run-1/export/online-mind2web-v2/t1/trajectory/0000.jpg").read_bytes() == b"jpeg"
 
 
+def test_one_epoch_is_written_at_a_time(app: typer.Typer, runs: Path) -> None:
+    run = runs / "runs" / "run-1"
+    (run / "epochs" / "2" / "results").mkdir(parents=True)
+    (run / "results" / "t1").rename(run / "epochs" / "2" / "results" / "t1")
+    first = CliRunner().invoke(app, ["export", "run-1", "--output-dir", str(runs)])
+    assert "0 of 1 task written" in first.output
+    assert "this is epoch 1 only; --epoch N writes another one" in first.output
+    second = CliRunner().invoke(app, ["export", "run-1", "--output-dir", str(runs), "--epoch", "2"])
+    assert "online-mind2web-v2-epoch-2: 1 of 1 task written" in second.output
+    third = CliRunner().invoke(app, ["export", "run-1", "--output-dir", str(runs), "--epoch", "3"])
+    assert "run run-1 has no epoch 3" in str(third.exception)
+
+
 def test_a_valid_folder_passes(app: typer.Typer, runs: Path, tmp_path: Path) -> None:
     target = tmp_path / "submission"
     CliRunner().invoke(app, ["export", "latest", "--output-dir", str(runs), "--output", str(target)])

@@ -38,7 +38,7 @@ def test_rows_are_shown_as_a_table(app: typer.Typer, tmp_path: Path) -> None:
 
 def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
     output = run(app, "leaderboard", "--json", write(tmp_path / "a.json", a_submission()))
-    row = {"id": "id-1", "Success Rate": 100.0, "Completed": 1, "# Tasks": 1}
+    row = {"id": "id-1", "Success Rate": 100.0, "Completed": 1, "# Tasks": 1, "Attempts": 1}
     known = {"Success Rate of All": 100.0, "Complete": True, "Decided By": "offline", "Recorded By": "judge"}
     [found] = json.loads(output)
     assert re.fullmatch("[0-9a-f]{8}", found.pop("Task Set"))
@@ -61,7 +61,7 @@ def test_what_is_the_same_for_all_rows_is_said_once(app: typer.Typer, tmp_path: 
     output = run(app, "leaderboard", played("a", "1"), played("b", "2"))
     assert "my agent 1" in output
     assert "my agent 2" in output
-    assert "2 rows, Revision abc, Browser Chromium 1, Settle auto, Task Set" in output
+    assert "2 rows, Revision abc, Browser Chromium 1, Settle auto, Attempts 1, Task Set" in output
 
 
 def test_another_query_is_run_by_name(app: typer.Typer, tmp_path: Path) -> None:

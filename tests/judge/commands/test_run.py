@@ -19,6 +19,7 @@ from judge.runner.run import RunOptions, make_plan, resume_command
 from judge.scenario.request import parse_request
 from judge.scenario.toml import load_scenario
 from judge.store import RunStore
+from shared.errors import ConfigError
 from shared.settings import Settings
 
 GOOD = """
@@ -192,6 +193,29 @@ def test_the_name_of_a_run_goes_with_the_request_into_its_record(tmp_path: Path,
     assert plan.notes == ()
 
 
+def test_epochs_go_to_the_judge_and_a_run_is_resumed_with_as_many(
+    scenario: Callable[..., Path], tmp_path: Path
+) -> None:
+    options = RunOptions(scenario=scenario(), output_dir=tmp_path, epochs=3)
+    plan = make_plan(options, Settings())
+    assert json.loads(plan.request)["config"]["epochs"] == 3
+    request = parse_request(plan.request, lambda _: ())
+    begin_run(
+        RunStore(tmp_path, "r1"),
+        config=request.config,
+        tasks=request.tasks,
+        role="white_agent",
+        url=request.participants["white_agent"],
+        judge_id="checks-1",
+        launch=request.launch,
+    )
+    assert make_plan(options.model_copy(update={"resume": "r1"}), Settings()).resumes
+    with pytest.raises(ConfigError, match=r"config\.epochs: 3 → 2"):
+        make_plan(options.model_copy(update={"resume": "r1", "epochs": 2}), Settings())
+    with pytest.raises(ConfigError, match=r"config\.epochs: 3 → not set"):
+        make_plan(options.model_copy(update={"resume": "r1", "epochs": None}), Settings())
+
+
 def test_resume_takes_a_run_id_or_stands_alone() -> None:
     assert expand_resume(["--resume", "s.toml"]) == ["--resume", "latest", "s.toml"]
     assert expand_resume(["s.toml", "--resume"]) == ["s.toml", "--resume", "latest"]
@@ -221,13 +245,13 @@ def test_a_message_names_the_command_that_was_typed(
         return 0
 
     monkeypatch.setattr("judge.runner.run.run", interrupted)
-    words = ["demo", "--limit", "2", "--output-dir", str(tmp_path)]
+    words = ["demo", "--limit", "2", "--epochs", "3", "--output-dir", str(tmp_path)]
     used, given = (command_app("run"), words) if prog == "agentbeats-run" else (app, ["run", *words])
     with pytest.raises(SystemExit) as left:
         run_command(used, given, name=prog.split()[0])
     assert left.value.code == 0, capsys.readouterr().err
     command = resume_command(seen[0], RunStore(tmp_path, "r1"))
-    assert command == f"{prog} demo --output-dir {tmp_path} --limit 2 --resume r1"
+    assert command == f"{prog} demo --output-dir {tmp_path} --limit 2 --epochs 3 --resume r1"
 
 
 def test_a_bundled_set_is_found_by_its_name_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

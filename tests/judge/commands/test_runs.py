@@ -60,6 +60,7 @@ def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tm
             "name": None,
             "model": None,
             "revision": None,
+            "epochs": 1,
         }
     ]
 
@@ -225,3 +226,10 @@ def test_on_a_terminal_it_is_a_table(tmp_path: Path) -> None:
     os.close(main)
     assert "┃" in shown
     assert "finished" in shown
+
+
+def test_a_run_of_several_epochs_says_so(tmp_path: Path) -> None:
+    store = a_run(tmp_path, "20260101-000000-aa", config={"epochs": 3})
+    store.write_submission({"results": [{"detail": {"success_rate": 58.8}}]})
+    assert "58.8 %, 3 epochs" in listed(tmp_path)
+    assert rows(tmp_path)[store.run_id]["epochs"] == 3

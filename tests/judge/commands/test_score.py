@@ -238,3 +238,14 @@ def test_the_addresses_of_sites_belong_to_webarenas_evaluator(
     error = invoke(run, "run-1", *arguments).exception
     assert isinstance(error, ConfigError)
     assert complaint in str(error)
+
+
+def test_a_run_is_scored_in_all_of_its_epochs(tmp_path: Path) -> None:
+    first = a_result("t1", verdict=a_verdict("success"))
+    store = a_finished_run(tmp_path, first, first.model_copy(update={"epoch": 2}))
+    done = invoke(store, "run-1", "--model", "offline", "--json")
+    found = json.loads(done.stdout)
+    assert (found["trajectories"], found["unscored"], found["success_rate"]) == (2, 2, None)
+    assert (found["repeats"]["epochs"], len(found["repeats"]["tasks"])) == (2, 1)
+    assert len(list(store.folder.glob("epochs/2/results/t1/verdicts/checks-*.json"))) == 1
+    assert "t1.2: unscored" in invoke(store, "run-1", "--model", "offline").stdout

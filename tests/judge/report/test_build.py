@@ -291,3 +291,21 @@ def test_a_mixed_run_has_a_rate_for_each_kind_of_verdict(mixed: RunStore, run: R
 
 def test_a_shared_state_is_flagged(mixed: RunStore, tmp_path: Path) -> None:
     assert "1 task was flagged: the site was not brought back" in write_report(mixed, tmp_path / "report").read_text()
+
+
+def test_each_epoch_of_a_task_has_its_page_and_the_front_page_sums_them_up(tmp_path: Path) -> None:
+    both = [a_result("t1", epoch=n, verdict=a_verdict(each)) for n, each in enumerate(("success", "failure"), 1)]
+    once = a_finished_run(tmp_path, both[0], run_id="run-0")
+    store = a_finished_run(tmp_path, *both)
+    index = write_comparison([once, store], tmp_path / "report").parent / "b" / "index.html"
+    text = index.read_text()
+    assert "Every task was played 2 times" in text
+    assert "1 of 2" in text
+    links = {address for address in tags_of(text).addresses if address.startswith("tasks/")}
+    assert links == {"tasks/t1.html", "tasks/t1.2.html"}
+    assert all((index.parent / link).is_file() for link in links)
+    page = tags_of((index.parent / "tasks" / "t1.2.html").read_text()).addresses
+    assert "t1.html" in page
+    assert {address for address in page if address.startswith("../images/")} >= {"../images/t1.2/step_000.jpg"}
+    assert "Every task was played" not in (tmp_path / "report" / "a" / "index.html").read_text()
+    assert "sign test" in (tmp_path / "report" / "index.html").read_text()

@@ -154,6 +154,52 @@ def test_every_shared_task_is_in_exactly_one_place(pairs: list[tuple[RowOutcome,
     assert found.paired + len(found.moved) + same_unscored == found.shared == len(pairs)
 
 
+def repeated(**outcomes: str) -> list[TaskRow]:
+    names: dict[str, RowOutcome] = {name[0]: name for name in ("success", "failure", "aborted")}
+    return [
+        replace(row(task, names[letter]), epoch=epoch)
+        for task, letters in outcomes.items()
+        for epoch, letter in enumerate(letters, 1)
+    ]
+
+
+def test_repeated_tasks_have_the_rate_and_interval_of_the_submission() -> None:
+    listed = repeated(a="ssf", b="faa", c="fff", d="sss")
+    totals = totals_of(listed)
+    official = counts_of([{"task_id": each.key, "epoch": each.epoch, "verdict": each.outcome} for each in listed])
+    rate = totals.all
+    assert [round(value or 0, 1) for value in (rate.rate, rate.rate_of_all)] == [
+        official["success_rate"],
+        official["success_rate_of_all"],
+    ]
+    assert [round(rate.low, 1), round(rate.high, 1)] == official["confidence_interval_95"]
+    assert (rate.total, rate.scored, rate.is_complete) == (12, 10, False)
+    assert totals.repeats is not None
+    assert totals_of(rows("sf")).repeats is None
+
+
+def test_repeated_runs_are_compared_task_by_task() -> None:
+    found = compare(repeated(a="sf", b="ff", c="ss", d="aa"), repeated(a="ss", b="sf", c="sf", d="sf"))
+    assert [(flip.task_id, flip.before_text, flip.after_text) for flip in found.gained] == [
+        ("a", "1 of 2", "2 of 2"),
+        ("b", "0 of 2", "1 of 2"),
+    ]
+    assert [flip.task_id for flip in found.lost] == ["c"]
+    assert [flip.task_id for flip in found.moved] == ["d"]
+    assert (found.paired, found.p, found.is_significant) == (3, mcnemar_exact(2, 1), False)
+    assert found.difference == pytest.approx(100 * (0.5 + 0.5 - 0.5) / 3)
+    assert found.interval is not None
+    assert found.interval[0] < 100 / 6 < found.interval[1]
+
+
+def test_the_interval_of_a_difference_is_that_of_the_paired_tasks() -> None:
+    """Tasks that succeed or fail in both runs leave no doubt; two independent samples would."""
+    found = compare(rows("s" * 50 + "f" * 50), rows("s" * 50 + "f" * 40 + "s" * 10))
+    assert found.interval is not None
+    assert 3 < found.interval[0] < 10 < found.interval[1] < 17
+    assert compare(rows("sf"), rows("sf")).interval is None
+
+
 def test_settings_that_differ_are_named_and_equal_ones_are_not() -> None:
     records = [{"judge_model": "offline", "judge_id": "a"}, {"judge_model": "gemini:x", "judge_id": "a"}]
     assert differences(records) == (("judge model", ("offline", "gemini:x")),)
@@ -167,7 +213,7 @@ def test_a_matrix_begins_with_what_differs_and_ends_with_what_every_run_can_do()
     }
     runs = [[replace(ROW, task_id=name, outcome=pair[run]) for name, pair in outcomes.items()] for run in (0, 1)]
     matrix = matrix_of([*runs, []])
-    assert [each.task_id for each in matrix] == ["one", "none", "both"]
+    assert [each.key for each in matrix] == ["one", "none", "both"]
     assert [row.outcome if row else None for row in matrix[0].rows] == ["success", "failure", None]
 
 

@@ -54,7 +54,7 @@ PUBLISHED: dict[str, Any] = {
 
 TASK = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks": [{"kind": "page", "url": "/*"}]}
 COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By", "Recorded By"]
-CONTEXT = ["Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Task Set"]
+CONTEXT = ["Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts", "Task Set"]
 
 
 def rows(files: list[Path], query: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -253,6 +253,7 @@ def test_a_row_says_who_played_and_under_which_conditions(tmp_path: Path) -> Non
         "Browser": "Chromium 156",
         "Settle": "page-time",
         "Actions": "refs",
+        "Attempts": 1,
     }
 
 
@@ -410,3 +411,23 @@ def test_any_further_keys_give_the_row_or_a_named_refusal(extra: dict[str, Any],
         except ConfigError as error:
             found = "odd.json: " in str(error) or "files do not fit together" in str(error)
     assert found
+
+
+def test_rows_of_repeated_tasks_count_each_task_once_and_name_the_attempts(tmp_path: Path) -> None:
+    outcomes = {"a": ("success", "success", "unscored"), "b": ("failure", "success", "failure")}
+    results = [
+        a_result(task, epoch=epoch, verdict=a_verdict(outcome))
+        for task, listed in outcomes.items()
+        for epoch, outcome in enumerate(listed, 1)
+    ]
+    files = write(tmp_path, {"ours": a_submission(*results), "once": a_submission(*results[::3])})
+    wanted = ("Success Rate", "Success Rate of All", "# Tasks", "Attempts", "Complete")
+    found = {query: named_row(files[:1], query)[0] for query in query_names()}
+    assert {query: tuple(row.get(name) for name in wanted) for query, row in found.items()} == {
+        "overall": (66.7, 50.0, 2, 6, False),
+        "by_level": (66.7, 50.0, 2, 6, False),
+        "by_truth": (66.7, 50.0, 2, 6, False),
+        "cost_per_success": (None, None, 2, 6, False),
+    }
+    # Played once or repeated, it is the same task set.
+    assert len({row["Task Set"] for row in named_row(files)}) == 1

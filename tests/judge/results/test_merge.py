@@ -130,3 +130,22 @@ def test_a_shard_of_checked_tasks_alone_fits_one_with_a_judge_model() -> None:
     of_other_code = a_submission(checked, judge=checks.model_copy(update={"code_checksum": "other"}))
     with pytest.raises(ConfigError, match="its judge is not that of"):
         merge([of_other_code, shards[1]])
+
+
+def repeated(task_id: str, *outcomes: str) -> list[Attempt]:
+    return [a_result(task_id, epoch=n, verdict=a_verdict(outcome)) for n, outcome in enumerate(outcomes, 1)]
+
+
+def test_shards_of_several_epochs_have_all_attempts_of_their_tasks() -> None:
+    first, second = repeated("a", "success", "failure"), repeated("b", "success", "success")
+    merged = detail(merge([a_submission(*first), a_submission(*second)]))
+    whole = detail(a_submission(*first, *second))
+    merged["provenance"].pop("shards")
+    assert merged == whole
+    assert (whole["success_rate"], whole["total_tasks"], whole["attempts"]) == (75.0, 2, 4)
+
+
+def test_shards_that_were_repeated_differently_often_are_refused() -> None:
+    shards = [a_submission(*repeated("a", "success", "failure")), a_submission(*repeated("b", "success"))]
+    with pytest.raises(ConfigError, match="number of epochs"):
+        merge(shards)

@@ -161,3 +161,22 @@ def test_checks_count_before_webarena_verified_unless_that_is_the_truth(
     take_over(store)
     assert detail(store)["success_rate"] == rate
     assert verify_run(store).mismatches == ()
+
+
+def test_a_verdict_on_one_epoch_counts_for_that_epoch(tmp_path: Path) -> None:
+    first = a_result("t1", verdict=a_verdict(judge=OWN))
+    store = a_finished_run(tmp_path, first, first.model_copy(update={"epoch": 2, "verdict": UNSCORED}))
+    write_verdict_on(store.task("t1", 2), "webjudge-1", a_verdict("failure", judge=OWN))
+    assert take_over(store) == ("t1.2",)
+    assert detail(store)["success_rate"] == 50.0
+    assert verify_run(store).mismatches == ()
+
+
+def test_a_judge_that_decides_one_epoch_only_is_named_for_it(tmp_path: Path) -> None:
+    first = a_result("t1", verdict=a_verdict(judge=OWN))
+    store = a_finished_run(tmp_path, first, first.model_copy(update={"epoch": 2}))
+    truth = a_verdict("failure", judge=OWN.model_copy(update={"method": "webarena_verified"}))
+    write_verdict_on(store.task("t1"), "webarena_verified-1", truth)
+    assert take_over(store) == ("t1",)
+    assert read(store.folder / "run.json")["judge_ids"] == {"t1": "webarena_verified-1", "t1.2": "webjudge-1"}
+    assert take_over(store) == ()

@@ -232,3 +232,19 @@ def test_a_single_shard_can_be_read_by_its_id_and_by_its_folder(run: RunStore) -
     by_id, by_folder = resolve_run(shard, run.output_dir), resolve_run(str(run.folder / "shards/002-of-003"), Path("/"))
     assert by_id.run_id == by_folder.run_id == shard
     assert verify_run(by_folder).mismatches == ()
+
+
+def test_merged_shards_have_all_epochs_of_their_tasks(tmp_path: Path) -> None:
+    known = [attempt for attempt in attempts() if attempt.task.task_id in ("t0", "t1")]
+    digest = sha256_of(task_digests([attempt.task for attempt in known]))
+    for index, attempt in enumerate(known):
+        shard = Shard(index=index, of=2, tasks_sha256=digest)
+        both = (attempt, attempt.model_copy(update={"epoch": 2}))
+        a_finished_run(tmp_path, *both, run_id=f"run-1/shards/{shard.name}", shard=shard)
+    run = RunStore(tmp_path, "run-1")
+    merged = merge_shards(run)["results"][0]["detail"]
+    assert (merged["total_tasks"], merged["attempts"], merged["success_rate"]) == (2, 4, 50.0)
+    assert [task.key for task in run.tasks()] == ["t0", "t1", "t0.2", "t1.2"]
+    assert verify_run(run).mismatches == ()
+    # The same again: an earlier merge is nothing that does not belong there.
+    assert merge_shards(run)["results"][0]["detail"] == merged

@@ -16,7 +16,16 @@ TASK_KEYS = ["task_id", "task_id_with_timestamp", "website", "task_description",
 TASK_KEYS += ["max_steps", "thoughts", "action_history", "screenshots", "error", "verdict", "stop_reason"]
 DETAIL_KEYS = ["success_rate", "successful_tasks", "completed_tasks", "total_tasks", "judged_successes", "scored_tasks"]
 DETAIL_KEYS += ["unscored_tasks", "aborted_tasks", "success_rate_of_all", "is_complete", "by_level"]
-DETAIL_KEYS += ["confidence_interval_95", "judge", "cost_usd", "provenance", "tasks", "by_truth"]
+DETAIL_KEYS += [
+    "confidence_interval_95",
+    "judge",
+    "cost_usd",
+    "provenance",
+    "tasks",
+    "by_truth",
+    "attempts",
+    "scored_attempts",
+]
 
 
 def seventeen() -> list[Attempt]:
@@ -44,6 +53,7 @@ def test_a_submission_has_the_keys_of_the_contract_in_order() -> None:
         "settle",
         "duration_s",
         "task_sha256",
+        "epoch",
         "decided_by",
     ]
 
@@ -172,8 +182,8 @@ def test_a_mixed_run_has_a_rate_for_each_kind_of_verdict_and_one_over_all() -> N
         a_submission(
             a_result("a", task=CHECKED, verdict=by("checks", "failure")),
             a_result("b", verdict=by("webarena_verified")),
-            a_result("c"),
-            a_result("d", verdict=a_verdict("unscored")),
+            a_result("d"),
+            a_result("e", verdict=a_verdict("unscored")),
         )
     )
     rates = {truth: (counts["success_rate"], counts["total_tasks"]) for truth, counts in values["by_truth"].items()}

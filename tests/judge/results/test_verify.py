@@ -202,3 +202,45 @@ def test_what_decided_a_task_is_checked(store: RunStore) -> None:
     change(store.folder / "run.json", lambda run: run["decided_by"].update(judge=7))
     assert any("decided_by" in found for found in mismatches(store) if found.startswith("results.json"))
     assert any("decided_by" in found for found in mismatches(store) if found.startswith("run.json"))
+
+
+def a_run_of_two_epochs(folder: Path) -> RunStore:
+    """Two tasks, one of which fails the second time."""
+    code = code_checksum()
+    judge = JUDGE.model_copy(update={"code_checksum": code, "prompt_checksum": code})
+    return a_finished_run(
+        folder,
+        *(
+            a_result(
+                task,
+                epoch=epoch,
+                verdict=a_verdict("failure" if (task, epoch) == ("t2", 2) else "success", judge=judge),
+            )
+            for epoch in (1, 2)
+            for task in ("t1", "t2")
+        ),
+    )
+
+
+def test_a_run_of_several_epochs_matches(tmp_path: Path) -> None:
+    store = a_run_of_two_epochs(tmp_path)
+    assert mismatches(store) == ()
+    counts = detail(json.loads((store.folder / "results.json").read_text()))
+    assert (counts["success_rate"], counts["total_tasks"], counts["attempts"]) == (75.0, 2, 4)
+
+
+EPOCH_CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "epoch": ("epochs/2/results/t1/result.json", lambda v: v.update(epoch=1), "epochs/2/results/t1: epoch"),
+    "verdict": ("epochs/2/results/t1/result.json", lambda v: v.update(verdict="failure"), "epochs/2/results/t1"),
+    "dropped": ("results.json", lambda v: detail(v)["tasks"].pop(), "t2.2 is missing"),
+    "repeats": ("results.json", lambda v: detail(v)["repeats"].update(variance=0), "repeats"),
+    "fewer": ("run.json", lambda v: v["config"].pop("epochs"), "epochs/2/results/t1: not a task of run.json"),
+}
+
+
+@pytest.mark.parametrize("name", EPOCH_CHANGES)
+def test_changes_to_a_run_of_several_epochs_are_found(tmp_path: Path, name: str) -> None:
+    store = a_run_of_two_epochs(tmp_path)
+    path, edit, expected = EPOCH_CHANGES[name]
+    change(store.folder / path, edit)
+    assert any(expected in found for found in mismatches(store)), mismatches(store)

@@ -47,6 +47,14 @@ def test_cases_have_the_time_of_their_attempt_and_the_suite_their_sum(tmp_path: 
     assert [case.get("time") for case in suite] == ["1.250", "2.000", "0.000", "0.000"]
 
 
+def test_each_attempt_of_a_repeated_task_is_a_test_case(tmp_path: Path) -> None:
+    outcomes = ("success", "failure", "aborted")
+    tasks = [{**a_task("t", outcome), "epoch": epoch} for epoch, outcome in enumerate(outcomes, 1)]
+    suite = written(tmp_path / "j.xml", *tasks)[0]
+    assert [suite.get(key) for key in ("tests", "failures", "errors")] == ["3", "1", "1"]
+    assert [case.get("name") for case in suite] == ["t", "t.2", "t.3"]
+
+
 @given(reason=st.text())
 def test_whatever_the_reason_the_file_is_xml(tmp_path_factory: pytest.TempPathFactory, reason: str) -> None:
     suite = written(tmp_path_factory.getbasetemp() / "reason.xml", a_task("t", "failure", reason))[0]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from helpers.results import a_result, a_submission, a_verdict
 from judge.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from judge.runner.live_page import LivePage
 from judge.runner.terminal import Display, Progress, print_summary
@@ -82,6 +83,17 @@ def test_the_totals_count_every_outcome_and_estimate_the_time_left(clock: Clock)
     for outcome in ("1 success", "1 failure", "1 unscored", "1 aborted"):
         assert outcome in shown
     assert "about 1:00 left" in shown
+
+
+def test_the_epochs_of_a_task_are_told_apart(clock: Clock) -> None:
+    progress = watching(
+        clock,
+        RunStarted(run_id="r", total=1, epochs=2),
+        TaskDone(task_id="t", outcome="success", steps=2, reason="r"),
+        TaskStarted(task_id="t", epoch=2, attempt=1, max_steps=5),
+    )
+    assert "t.2" in drawn(progress)
+    assert "1 of 2 attempts" in drawn(progress)
 
 
 def test_a_task_that_is_done_leaves_the_table(clock: Clock) -> None:
@@ -159,6 +171,7 @@ def test_json_is_one_object_per_line_and_nothing_else() -> None:
     assert events[-2] == {
         "event": "task_done",
         "task_id": "oak_desks",
+        "epoch": 1,
         "outcome": "success",
         "steps": 1,
         "reason": "all checks passed",
@@ -283,3 +296,13 @@ def test_a_mixed_run_shows_a_rate_for_each_kind_of_verdict(tmp_path: Path) -> No
 def test_tasks_on_a_site_that_was_not_reset_are_counted(tmp_path: Path) -> None:
     (task,) = a_detail()["tasks"]
     assert "shared_state: 1 played on a site" in shown(tmp_path, tasks=[{**task, "flags": ["shared_state"]}])[1]
+
+
+def test_repeats_are_summed_up_in_a_line_of_their_own(tmp_path: Path) -> None:
+    results = [a_result("t", epoch=n, verdict=a_verdict(each)) for n, each in enumerate(("success", "failure"), 1)]
+    text = io.StringIO()
+    print_summary(Console(file=text, width=200), a_submission(*results), None, shown={"t"})
+    assert "success rate 50.0 %, 1 of 2 scored attempts at 1 task" in text.getvalue()
+    assert "2 epochs; pass@k and pass^k: k=1: 50.0 % and 50.0 %, k=2: 100.0 % and 0.0 %" in text.getvalue()
+    assert "success    t " not in text.getvalue()
+    assert "failure    t.2" in text.getvalue()

@@ -39,8 +39,8 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def done(task_id: str) -> TaskDone:
-    return TaskDone(task_id=task_id, outcome="success", steps=2, reason="because")
+def done(task_id: str, epoch: int = 1) -> TaskDone:
+    return TaskDone(task_id=task_id, epoch=epoch, outcome="success", steps=2, reason="because")
 
 
 def test_what_a_shard_has_put_is_fetched_on_another_machine(shard: RunStore, url: str, tmp_path: Path) -> None:
@@ -57,14 +57,17 @@ def test_an_attempt_is_put_as_soon_as_it_has_ended(shard: RunStore, url: str, tm
     uploads = Uploads(ObjectStore(url), shard)
     take = uploads.sink(passed.append)
     with uploads.finished():
+        write_attempt(shard.task("t1", 2), RESULTS[1].model_copy(update={"epoch": 2}))
         take(RunStarted(run_id=shard.run_id, total=2, kept=0))
         take(done("t1"))
+        take(done("t1", 2))
         # The thread takes one after the other, so this one ends last.
         uploads._thread.submit(lambda: None).result()
         there = tree(tmp_path / "store" / "runs" / shard.run_id)
     assert {name.split("/")[1] for name in there if name.startswith("results/")} == {"t1"}
+    assert "epochs/2/results/t1/result.json" in there
     assert "run.json" in there
-    assert len(passed) == 2
+    assert len(passed) == 3
 
 
 def test_an_attempt_that_is_played_again_takes_the_place_of_the_old_one(

@@ -68,6 +68,13 @@ def test_a_finished_task_keeps_its_outcome_and_drops_its_actions() -> None:
     assert update["runs"][0]["counts"]["success"] == 1
 
 
+def test_each_epoch_of_a_task_is_shown_apart() -> None:
+    again = TaskStarted(task_id="t1", epoch=2, attempt=1, max_steps=15)
+    update = hub_with(RunStarted(run_id="r1", total=1, epochs=2), STARTED, DONE, again).since(-1)
+    assert {task["id"]: task["state"] for task in update["tasks"]} == {"t1": "success", "t1.2": "running"}
+    assert update["runs"][0]["total"] == 2
+
+
 def test_another_attempt_begins_at_its_first_step() -> None:
     hub = hub_with(
         STARTED,
@@ -392,6 +399,16 @@ async def test_a_finished_task_has_its_page_with_its_screenshots(served: ServedP
     assert (await get(served, f"/live/{RUN}/images/task_000/step_000.png")).status_code == 200
     assert (await get(served, f"/live/{RUN}/images/task_000/screenshot.png")).status_code == 404
     assert (await get(served, f"/live/{RUN}/images/task_001/screenshot.png")).status_code == 200
+
+
+async def test_a_task_has_a_page_for_each_epoch(served: ServedPage, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / RUN
+    (run / "epochs" / "2").mkdir(parents=True)
+    (run / "results").rename(run / "epochs" / "2" / "results")
+    assert "Find lamp number 0" in (await get(served, f"/live/{RUN}/tasks/task_000.2.html")).text
+    assert (await get(served, f"/live/{RUN}/images/task_000.2/step_000.png")).status_code == 200
+    assert (await get(served, f"/live/{RUN}/tasks/task_000.html")).status_code == 404
+    assert (await get(served, f"/live/{RUN}/tasks/task_000.0.html")).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 -- One row a participant and level, over all its submissions. Unscored and aborted tasks are not in the success rate;
 -- they are in "Success Rate of All", and a level with more than 5 % of them is not complete and ranks below the others.
+-- Where tasks were played in several epochs, rates are means over tasks, and successes and scored ones are attempts.
 -- Older files have no verdicts, only `success` or `passed`. Where those do not make up the file's own success rate they
 -- say that an episode was ended and not that the task was done: such a file's tasks are left out.
 -- Read as JSON, so that a page with none but older files gives rows and no error.
@@ -20,7 +21,9 @@ told AS (
            task ->> 'task_sha256',
            NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
          ) AS task_key,
-         COALESCE(task ->> 'success', task ->> 'passed', 'false') = 'true' AS success
+         COALESCE(task ->> 'success', task ->> 'passed', 'false') = 'true' AS success,
+         -- The attempts at a task in several epochs belong together. Older files have one entry a task.
+         COALESCE(IF(task ->> 'epoch' IS NULL, NULL, task ->> 'task_id'), 'entry ' || ROW_NUMBER() OVER ()) AS played
   FROM tasks
 ),
 weighed AS (
@@ -28,18 +31,25 @@ weighed AS (
          COALESCE(verdict, '') NOT IN ('unscored', 'aborted') AS is_scored
   FROM told WINDOW file AS (PARTITION BY number)
 ),
-counted AS (
+per_task AS (
   SELECT id, level, COUNT(*) FILTER (WHERE is_scored AND success) AS successes,
-         COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS total,
-         LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set
+         COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS attempts, MIN(task_key) AS task_key
   FROM weighed
   WHERE verdicts > 0 OR ABS(own_rate - COALESCE(rate, own_rate)) < 0.1
+  GROUP BY number, played, id, level
+),
+counted AS (
+  SELECT id, level, SUM(successes)::BIGINT AS successes, SUM(scored)::BIGINT AS scored, COUNT(*) AS total,
+         SUM(attempts)::BIGINT AS attempts, 100 * AVG(successes / NULLIF(scored, 0)) AS rate,
+         100 * AVG(successes / attempts) AS rate_of_all,
+         LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set
+  FROM per_task
   GROUP BY id, level
 )
-SELECT id, level AS "Level", ROUND(100.0 * successes / NULLIF(scored, 0), 1) AS "Success Rate",
+SELECT id, level AS "Level", ROUND(rate, 1) AS "Success Rate",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
-       ROUND(100.0 * successes / total, 1) AS "Success Rate of All", 20 * (total - scored) <= total AS "Complete",
-       task_set AS "Task Set"
+       ROUND(rate_of_all, 1) AS "Success Rate of All", 20 * (attempts - scored) <= attempts AS "Complete",
+       attempts AS "Attempts", task_set AS "Task Set"
 FROM counted
-ORDER BY array_position(['easy', 'medium', 'hard', 'unknown'], level), 20 * (total - scored) > total,
+ORDER BY array_position(['easy', 'medium', 'hard', 'unknown'], level), 20 * (attempts - scored) > attempts,
          "Success Rate" DESC, id;

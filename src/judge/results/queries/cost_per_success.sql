@@ -13,7 +13,7 @@ task_keys AS (
   FROM (SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
 ),
 task_sets AS (
-  SELECT number, LEFT(md5(string_agg(task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY number
+  SELECT number, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY number
 ),
 costs AS (
   SELECT COALESCE(
@@ -21,12 +21,13 @@ costs AS (
          ) AS id,
          CAST(result ->> '/detail/cost_usd' AS DOUBLE) AS cost,
          CAST(result ->> '/detail/judged_successes' AS BIGINT) AS successes,
-         CAST(result ->> '/detail/scored_tasks' AS BIGINT) AS scored,
-         CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total, task_set
+         CAST(COALESCE(result ->> '/detail/scored_attempts', result ->> '/detail/scored_tasks') AS BIGINT) AS scored,
+         CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total,
+         CAST(COALESCE(result ->> '/detail/attempts', result ->> '/detail/total_tasks') AS BIGINT) AS attempts, task_set
   FROM entries LEFT JOIN task_sets USING (number)
 )
 SELECT id, ROUND(cost / NULLIF(successes, 0), 4) AS "USD per Success", ROUND(cost, 4) AS "USD",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
-       total > 0 AND 20 * (total - scored) <= total AS "Complete",
-       task_set AS "Task Set"
-FROM costs ORDER BY COALESCE(20 * (total - scored) > total, FALSE), "USD per Success" ASC NULLS LAST, id;
+       attempts > 0 AND 20 * (attempts - scored) <= attempts AS "Complete",
+       attempts AS "Attempts", task_set AS "Task Set"
+FROM costs ORDER BY COALESCE(20 * (attempts - scored) > attempts, FALSE), "USD per Success" ASC NULLS LAST, id;

@@ -33,10 +33,12 @@ task_keys AS (
   FROM (SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
 ),
 task_sets AS (
-  SELECT number, LEFT(md5(string_agg(task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY number
+  SELECT number, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY number
 ),
 lost AS (
-  SELECT number, COUNT(*) AS tasks FROM verdicts WHERE verdict IN ('unscored', 'aborted') GROUP BY number
+  SELECT number, COUNT(*) FILTER (WHERE verdict IN ('unscored', 'aborted')) AS tasks,
+         COUNT(*) FILTER (WHERE verdict = 'success') AS successes
+  FROM verdicts GROUP BY number
 ),
 stated AS (
   SELECT COALESCE(
@@ -45,6 +47,10 @@ stated AS (
          TRY_CAST(result ->> '/detail/success_rate' AS DOUBLE) AS rate,
          TRY_CAST(result ->> '/detail/successful_tasks' AS BIGINT) AS completed,
          TRY_CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total,
+         -- In several epochs there are more of them than tasks: as many as are listed.
+         IF(TRY_CAST(result ->> '/detail/attempts' AS BIGINT) > total,
+            GREATEST(json_array_length(result, '/detail/tasks')::BIGINT, total), total) AS attempts,
+         lost.successes,
          GREATEST(
            CASE WHEN json_array_length(result, '/detail/tasks') > 0 THEN COALESCE(lost.tasks, 0) END,
            TRY_CAST(result ->> '/detail/unscored_tasks' AS BIGINT) + TRY_CAST(result ->> '/detail/aborted_tasks' AS BIGINT)
@@ -57,9 +63,11 @@ stated AS (
   FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (number)
 ),
 made AS (
-  -- The rate times the scored tasks is a whole number of successes, however the rate was rounded.
-  SELECT *, 100 * ROUND(rate / 100 * (total - lost)) / NULLIF(total, 0) AS made_rate,
-         total > 0 AND 20 * lost <= total AS made_complete
+  -- The rate times the scored tasks is a whole number of successes, however the rate was rounded. With several epochs it
+  -- is a mean over tasks, and the successes are counted.
+  SELECT *, IF(attempts > total, 100.0 * successes / attempts,
+               100 * ROUND(rate / 100 * (total - lost)) / NULLIF(total, 0)) AS made_rate,
+         attempts > 0 AND 20 * lost <= attempts AS made_complete
   FROM stated
 ),
 shown AS (
@@ -73,7 +81,7 @@ SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS 
        played ->> 'name' AS "Name", NULLIF(concat_ws(' ', played ->> 'card_name', played ->> 'card_version'), '') AS "Agent",
        played ->> 'model' AS "Model", played ->> 'revision' AS "Revision", played ->> 'scenario' AS "Scenario",
        made_with ->> '/environment/browser' AS "Browser", made_with ->> 'settle' AS "Settle",
-       made_with ->> 'actions' AS "Actions", task_set AS "Task Set"
+       made_with ->> 'actions' AS "Actions", attempts AS "Attempts", task_set AS "Task Set"
 FROM shown
 ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
          COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;
