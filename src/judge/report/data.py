@@ -41,7 +41,8 @@ LEVELS = ("easy", "medium", "hard", "unknown")
 # Other tools put their images into the folder itself, or into one of any name.
 _IMAGE = re.compile(r"(?:[A-Za-z0-9_-]{1,64}/)?([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
 _IMAGE_STARTS = (b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF")
-_IMAGE_HEAD_BYTES = 65_536
+# The size stands at the beginning, except behind a camera's or an editor's notes.
+_IMAGE_HEADS_BYTES = (4_096, 65_536)
 _MAX_IMAGE_SIDE = 65_535
 _MAX_SNAPSHOT_BYTES = 16_000_000
 _SNAPSHOT_FOLDERS = ("snapshots/", "final/")
@@ -363,7 +364,8 @@ def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) ->
     size = None
     if found is not None:
         with contextlib.suppress(OSError, ValueError):
-            size = image_size(read_file(store.folder / found[0], head_bytes=_IMAGE_HEAD_BYTES))
+            heads = (read_file(store.folder / found[0], head_bytes=count) for count in _IMAGE_HEADS_BYTES)
+            size = next(filter(None, map(image_size, heads)), None)
     snapshot = _snapshot(store.folder, step)
     return StepView(step, found[1] if found else None, size, _element(snapshot, step), score, snapshot)
 
