@@ -31,6 +31,7 @@ class Settings(Record):
     auth_token: SecretStr | None = Field(None, validation_alias="WABE_AUTH_TOKEN")
     output_dir: str | None = Field(None, validation_alias="WABE_OUTPUT_DIR")
     object_store: str | None = Field(None, validation_alias="WABE_STORE")
+    redis_url: SecretStr | None = Field(None, validation_alias="WABE_REDIS_URL")
     webarena_python: str | None = Field(None, validation_alias="WABE_WEBARENA_PYTHON")
     home: str | None = Field(None, validation_alias="HOME")
     path: str = Field("", validation_alias="PATH")

@@ -33,6 +33,7 @@ _RUNNING_TIMEOUT_S = 10.0
 _STOP_GRACE_S = 10.0
 _POLL_S = 0.1
 _LOG_TAIL_BYTES = 16_384
+_REDIS = "WABE_REDIS_URL"
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -62,6 +63,8 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
             )
         # Variables are only needed, and so only resolved, for an agent that is started here.
         env = agent.resolved_env(settings.environ, scenario.path) if agent.cmd is not None else {}
+        if agent is scenario.green_agent and settings.redis_url:
+            env = {_REDIS: settings.redis_url.get_secret_value(), **env}
         found.append(Member(name=agent.role, endpoint=agent.endpoint, cmd=agent.cmd, is_agent=True, env=env))
     return tuple(found)
 
@@ -69,6 +72,8 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
 def child_environ(settings: Settings, *, output_dir: Path, participant_model: str | None) -> dict[str, str]:
     """The environment for children: this process's own, with this interpreter's programs first and our choices."""
     environ = dict(settings.environ)
+    # Whoever reaches it can change the judge model's replies, so participants do not get it.
+    environ.pop(_REDIS, None)
     environ["PATH"] = f"{Path(sys.executable).parent}:{settings.path}"
     # Otherwise the log of a child that is killed would lack its last lines.
     environ["PYTHONUNBUFFERED"] = "1"

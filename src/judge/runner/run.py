@@ -47,6 +47,7 @@ from judge.server.limits import settings_of_the_host
 from judge.store import RunStore, find_run, new_run_id, resolve_run
 from shared.errors import ConfigError, WabeError
 from shared.files import write_json
+from shared.llm.redis import check_server
 from shared.models import Level, Record, Task
 from shared.settings import Settings
 from shared.validation import problems_of
@@ -288,6 +289,8 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
             console.out(f"Shard {plan.shard.name} has no tasks.", highlight=False)
             return EXIT_DONE
         await _until_released(plan.store)
+        if settings.redis_url and plan.store is not None:
+            await check_server(settings.redis_url, plan.store.run_id)
     crashes: list[str] = []
     uploads = None
     if plan.shard is not None and plan.store is not None and settings.object_store:

@@ -25,6 +25,7 @@ from shared.errors import (
     ModelMalformed,
     ModelTruncated,
     ModelUnavailable,
+    SharedStateFault,
 )
 from shared.llm.model import BeforeRetry, Completion, FinishReason, ModelRequest
 from shared.models import TokenUsage
@@ -114,7 +115,7 @@ class HTTPModel(ABC):
         except TimeoutError:
             why = f"{self.name} did not answer within {self._timeout_s:g} s"
             raise ModelUnavailable(why, usage=requests.usage) from None
-        except ModelBudgetSpent as error:
+        except (ModelBudgetSpent, SharedStateFault) as error:
             error.usage = requests.usage
             raise
         except self.status_errors as error:
