@@ -23,9 +23,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
+from pydantic import SecretStr  # noqa: E402
+
 from helpers.llm.redis_server import RedisServer, redis_server  # noqa: E402
 from model_server import model_server, read_stats  # noqa: E402
-from pydantic import SecretStr  # noqa: E402
 from shared.errors import ModelBudgetSpent, ModelError  # noqa: E402
 from shared.llm.cache import CachedModel  # noqa: E402
 from shared.llm.limits import MeteredModel, RateLimits, Spending  # noqa: E402

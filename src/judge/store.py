@@ -192,6 +192,11 @@ class RunStore:
         """Whether a process holds the folder as its judge. Where a file system has no locks, this is not known."""
         return _is_locked(self.folder / ".judge.lock")
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a process holds the folder as its judge or runner, as far as this is known."""
+        return self.is_being_judged or _is_locked(self.folder / ".runner.lock")
+
     @contextlib.contextmanager
     def held(self, by: Literal["judge", "runner"]) -> Iterator[None]:
         """Hold the folder as its only judge (whoever writes results) or its only runner (`agentbeats-run`).

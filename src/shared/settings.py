@@ -37,6 +37,8 @@ class Settings(Record):
     path: str = Field("", validation_alias="PATH")
     in_container: bool = False
     trust_config: bool = False
+    # Set for the shards of a run whose sites were started once for all of them.
+    sites_run: bool = False
     environ: Mapping[str, str] = Field(default_factory=dict, repr=False)
 
     @classmethod
@@ -51,6 +53,7 @@ class Settings(Record):
         values["in_container"] = any(source.get(name) for name in ("WABE_IN_CONTAINER", "container"))
         # Nothing but "1" counts: other spellings of true must not open the judge to what a request configures.
         values["trust_config"] = source.get("WABE_TRUST_CONFIG") == "1"
+        values["sites_run"] = source.get("WABE_SITES_RUN") == "1"
         return cls.model_validate({**values, "environ": source})
 
     @property

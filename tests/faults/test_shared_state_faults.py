@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from helpers.episode.live_judge import always_yes
+from helpers.episode.live_judge import ALWAYS_YES
 from helpers.llm.redis_server import RedisServer, redis_server
 from helpers.llm.scripted import trajectory
-from helpers.llm.servers import Answer, ModelCall, serving
+from helpers.llm.servers import Answer, ModelCall, openai_answer, serving
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
@@ -29,7 +29,7 @@ def shard(number: int, model_url: str, redis: RedisServer) -> Judge:
 
 async def test_two_shards_that_judge_the_same_evidence_pay_for_it_once(tmp_path: Path) -> None:
     with redis_server(tmp_path) as redis:
-        async with serving(always_yes()) as server:
+        async with serving(openai_answer(ALWAYS_YES)) as server:
             judges = [shard(number, server.url, redis) for number in range(2)]
             first, second = [await judge.judge(trajectory(tmp_path / "t")) for judge in judges]
             for judge in judges:
@@ -49,7 +49,7 @@ async def test_without_the_server_a_verdict_is_unscored_and_no_more_calls_are_ma
         def plan(_: ModelCall, number: int) -> Answer:
             if number == answered:
                 redis.kill()
-            return always_yes()
+            return openai_answer(ALWAYS_YES)
 
         async with serving(plan=plan) as server:
             judge = shard(0, server.url, redis)

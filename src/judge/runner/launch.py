@@ -40,6 +40,12 @@ _PR_SET_CHILD_SUBREAPER = 36
 _SIGNAL_NAMES = {member.value: member.name for member in signal.Signals}
 
 
+def end_with_parent() -> None:
+    """For a child, before its program starts: the kernel ends it if this process is killed and cannot do it."""
+    if _LIBC:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 class Member(Record):
     """A site or agent of a run, started here if it has a `cmd`. An agent is up when its card can be read."""
 
@@ -54,7 +60,10 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
     """All members in starting order: sites, participants, judge. Raises `ConfigError` for a missing endpoint
     and for an `env` that names an unset variable.
     """
-    found = [Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False) for site in scenario.sites]
+    found = [
+        Member(name=site.name, endpoint=site.endpoint, cmd=None if settings.sites_run else site.cmd, is_agent=False)
+        for site in scenario.sites
+    ]
     for agent in (*scenario.participants, scenario.green_agent):
         if agent.endpoint is None:
             raise ConfigError(
@@ -153,8 +162,7 @@ async def _spawn(name: str, argv: Sequence[str], env: Mapping[str, str], log: Pa
                 stdout=stream,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
-                # The kernel ends the child if this process is killed and cannot do it.
-                preexec_fn=(lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)) if _LIBC else None,
+                preexec_fn=end_with_parent,
             )
         except OSError as error:
             raise ConfigError(

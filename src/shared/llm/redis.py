@@ -31,7 +31,7 @@ _MAX_REPLY_BYTES = 1_000_000
 _POLL_S = 0.2
 # A request is sent this long after its turn at the latest. Its way to the provider has some jitter, so that slightly
 # less than the limit is used.
-_GRACE_S = 0.4
+_GRACE_S = 1.5
 _USED_SHARE = 0.995
 # How long others wait for a process that was killed while it asked the model.
 _LEASE_S = 20.0

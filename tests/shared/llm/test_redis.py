@@ -58,11 +58,16 @@ class Shards:
     def cached(self, model: ScriptedModel) -> CachedModel:
         return CachedModel(model, namespace="n", folder=None, shared=SharedReplies(self.state()))
 
+    async def keys(self, name: str = "") -> list[str]:
+        """The run's keys that begin with a name."""
+        state = self.state()
+        return [str(key) for key in await state.client.keys(state.key(f"{name}*"))]
+
     async def contents(self) -> dict[str, str]:
         """All keys and values of the server."""
         client = self.state().client
         found: dict[str, str] = {}
-        for key in await client.keys("*"):
+        for key in map(str, await client.keys("*")):
             with contextlib.suppress(Exception):
                 found[key] = str(await client.hgetall(key))
             with contextlib.suppress(Exception):
@@ -133,15 +138,18 @@ async def test_a_turn_that_came_too_late_is_not_used(shards: Shards, monkeypatch
     state = shards.state()
     limiter = SharedLimiter(state, "requests", per_second=10)
     await limiter.acquire()
-    until_asked = await state.client.get(state.key("requests"))
+
+    async def next_turn() -> int:
+        return int(await state.client.get(state.key("requests")) or 0)
+
+    before = await next_turn()
     waiting = asyncio.create_task(limiter.acquire())
-    while await state.client.get(state.key("requests")) == until_asked:
+    while (turn := await next_turn()) == before:
         await asyncio.sleep(0)
-    turn = int(await state.client.get(state.key("requests")))
     # This process is too busy to use its turn.
-    time.sleep(0.4)
+    time.sleep(0.4)  # noqa: ASYNC251
     await waiting
-    assert int(await state.client.get(state.key("requests"))) > turn
+    assert await next_turn() > turn
 
 
 async def test_the_budget_is_exceeded_by_no_more_than_the_calls_in_flight(shards: Shards) -> None:
@@ -167,7 +175,7 @@ async def test_a_budget_in_dollars_is_one_of_all_shards(shards: Shards) -> None:
     )
     await first.complete(ASK)
     await second.complete(ASK)
-    with pytest.raises(ModelBudgetSpent, match="the budget of 0.00022 USD is spent"):
+    with pytest.raises(ModelBudgetSpent, match=r"the budget of 0\.00022 USD is spent"):
         await first.complete(ASK)
 
 
@@ -214,7 +222,7 @@ async def test_a_server_that_lost_its_data_or_is_gone_ends_all_calls(tmp_path: P
         if kind == "held":
             own.kill()
             own.start()
-            with pytest.raises(SharedStateFault, match="has lost what the shards have spent .*start all shards again"):
+            with pytest.raises(SharedStateFault, match=r"has lost what the shards have spent .*start all"):
                 await model.complete(ASK)
         own.kill()
         other = ModelRequest(system="another", parts=())
@@ -274,7 +282,7 @@ async def test_a_process_that_was_killed_while_it_asked_blocks_the_others_for_a_
     cache = shards.cached(model)
     state = shards.state()
     await cache.complete(ASK)
-    (kept,) = await state.client.keys(state.key("reply:*"))
+    (kept,) = await shards.keys("reply:")
     await state.client.delete(kept)
     await state.client.lock(kept.replace("reply", "asking"), timeout=0.2).acquire()
     await asyncio.wait_for(shards.cached(model).complete(ASK), 20)
@@ -287,7 +295,7 @@ async def test_a_process_that_still_asks_keeps_its_claim(shards: Shards, monkeyp
     model.gate = asyncio.Event()
     asking = asyncio.create_task(shards.cached(model).complete(ASK))
     state = shards.state()
-    while not (keys := await state.client.keys(state.key("asking:*"))):
+    while not (keys := await shards.keys("asking:")):
         await asyncio.sleep(0.001)
     left = await state.client.pttl(keys[0])
     while (now := await state.client.pttl(keys[0])) <= left:
@@ -296,7 +304,7 @@ async def test_a_process_that_still_asks_keeps_its_claim(shards: Shards, monkeyp
         await asyncio.sleep(0.01)
     model.gate.set()
     await asking
-    assert await state.client.keys(state.key("asking:*")) == []
+    assert await shards.keys("asking:") == []
 
 
 async def test_an_unusable_reply_is_forgotten_for_all_shards(shards: Shards) -> None:
@@ -314,7 +322,7 @@ async def test_a_reply_that_is_damaged_or_too_large_is_asked_for_again(shards: S
     assert len((await shards.cached(model).complete(ASK)).text) == 2_000_000
     assert (await shards.cached(model).complete(ASK)).text == "y"
     state = shards.state()
-    (kept,) = await state.client.keys(state.key("reply:*"))
+    (kept,) = await shards.keys("reply:")
     await state.client.set(kept, "{")
     assert (await shards.cached(model).complete(ASK)).text == "z"
 
@@ -326,7 +334,7 @@ async def test_keys_belong_to_the_run_expire_and_hold_no_secret(shards: Shards, 
     await CachedModel(model, namespace="n", folder=None, shared=replies).complete(ASK)
     state = shards.state()
     await check_server(server.url, state.key("").split(":")[1])
-    keys = [key for key in await state.client.keys("*") if key.startswith(state.key(""))]
+    keys = await shards.keys()
     assert len(keys) == 5
     assert all([await state.client.pttl(key) > 0 for key in keys])
     contents = await shards.contents()
