@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from starlette.applications import Starlette
 
-from judge.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone
+from judge.events import Event, Noted, RunDone, RunStarted, Sink
 from judge.results.shards import merge_shards
 from judge.runner.boundary import EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
@@ -50,7 +50,6 @@ class Whole:
         self._names = [Shard(index=index, of=shards).name for index in range(shards)]
         self._watching: dict[int, Sink] = {}
         self._started: set[int] = set()
-        self._done = [0] * shards
         self._kept: dict[int, int] = {}
         # Of each shard the last lines that are no events: what it says when it fails.
         self.said: list[list[str]] = [[] for _ in range(shards)]
@@ -76,17 +75,15 @@ class Whole:
             self._watching[shard] = self._watch(f"{self._run_id}/shards/{self.name(shard)}")
         self._watching[shard](event)
         match event:
+            case RunStarted() if shard in self._kept:
+                # It was started again, and keeps what was shown here.
+                return
             case RunStarted():
-                before = sum(self._kept.values())
-                # A shard that is started again keeps what was shown here.
-                self._kept.setdefault(shard, event.kept - self._done[shard])
-                if len(self._kept) == 1 or sum(self._kept.values()) > before:
+                self._kept[shard] = event.kept
+                if event.kept or len(self._kept) == 1:
                     self._emit(RunStarted(run_id=self._run_id, total=self._total, kept=sum(self._kept.values())))
             case RunDone():
                 return
-            case TaskDone():
-                self._done[shard] += 1
-                self._emit(event)
             case _:
                 self._emit(event)
 
