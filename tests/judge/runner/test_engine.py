@@ -169,8 +169,8 @@ def test_what_a_shard_says_besides_is_kept_for_its_failure() -> None:
 
 
 def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
-    fields = {name: st.from_type(field.annotation) for name, field in kind.model_fields.items() if field.annotation}
-    return st.builds(kind, **fields)
+    types: dict[str, Any] = {name: field.annotation for name, field in kind.model_fields.items()}
+    return st.builds(kind, **{name: st.from_type(annotation) for name, annotation in types.items()})
 
 
 @given(st.one_of(*map(events_of, get_args(Event))))
