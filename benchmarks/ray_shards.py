@@ -40,7 +40,7 @@ def write_scenario(folder: Path, count: int) -> Path:
 def outcomes(results: Path) -> dict[str, object]:
     """Verdict and action lines by task."""
     found = [json.loads(path.read_text()) for path in results.glob("*/result.json")]
-    return {one["task_id"]: ((one["verdict"] or {}).get("outcome"), one["action_history"]) for one in found}
+    return {one["task_id"]: (one["verdict"], one["action_history"]) for one in found}
 
 
 def digests(results: Path) -> dict[str, str]:

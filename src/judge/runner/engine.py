@@ -221,6 +221,8 @@ def _job(plan: Plan, options: RunOptions, settings: Settings, shards: int) -> di
         "shards": shards,
         "argv": argv,
         "environ": environ,
+        # Commands and files of a scenario may be relative to it.
+        "folder": str(Path.cwd()),
         "slots": slots,
         "is_here": _needs_this_machine(plan.scenario),
     }

@@ -5,6 +5,7 @@ standard input and writes JSON lines: what each shard printed, and how it ended.
 started again by Ray, and so are those whose command was killed.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -15,7 +16,7 @@ import time
 from typing import Any, TextIO
 
 import ray
-from ray.exceptions import GetTimeoutError, RayError
+from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from shared.settings import Settings
@@ -25,6 +26,7 @@ _CPUS_PER_SLOT = 0.5
 _BYTES_PER_SLOT = 750 * 1024 * 1024
 _MAX_RETRIES = 3
 _POLL_S = 0.25
+_TELL_S = 30
 _MAX_LINES = 100_000
 _OBJECT_STORE_BYTES = 100 * 1024 * 1024
 _PR_SET_PDEATHSIG = 1
@@ -47,13 +49,14 @@ class Mailbox:
         return lines
 
 
-def play(shard: int, argv: list[str], environ: dict[str, str], mailbox: Any) -> int:
-    """One shard as a subprocess of a Ray worker. Returns its exit code; raises if it was killed."""
+def play(shard: int, argv: list[str], environ: dict[str, str], folder: str, mailbox: Any) -> int:
+    """One shard as a subprocess of a Ray worker, in `folder`. Returns its exit code; raises if it was killed."""
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
     process = subprocess.Popen(
         [sys.executable, "-m", "wabe", *argv],
         # Keys are those of the machine on which Ray was started.
         env={**Settings.from_environ().environ, **environ},
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -62,10 +65,13 @@ def play(shard: int, argv: list[str], environ: dict[str, str], mailbox: Any) -> 
         # Without its worker nobody would wait for it, and Ray starts the shard again.
         preexec_fn=(lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)) if libc else None,
     )
-    mailbox.put.remote(shard, json.dumps({"event": "shard_started"}))
+    last = mailbox.put.remote(shard, json.dumps({"event": "shard_started"}))
     for line in process.stdout or ():
-        mailbox.put.remote(shard, line.rstrip("\n"))
+        last = mailbox.put.remote(shard, line.rstrip("\n"))
     code = process.wait()
+    # Its end must not overtake what it has said.
+    with contextlib.suppress(RayError):
+        ray.get(last, timeout=_TELL_S)
     if code < 0:
         raise RuntimeError(f"the shard was killed by {signal.Signals(-code).name}")
     return code
@@ -109,9 +115,9 @@ def follow(tasks: dict[Any, int], mailbox: Any, out: TextIO) -> None:
     while tasks:
         done, _ = ray.wait(list(tasks), num_returns=len(tasks), timeout=_POLL_S)
         try:
-            for shard, line in ray.get(mailbox.take.remote(), timeout=10):
+            for shard, line in ray.get(mailbox.take.remote(), timeout=_TELL_S):
                 tell(shard, line=line)
-        except (RayError, GetTimeoutError):
+        except RayError:
             # Progress only: results are on disk.
             time.sleep(_POLL_S)
         for task in done:
@@ -134,7 +140,7 @@ def main() -> None:
     tasks = {}
     for shard in range(job["shards"]):
         environ = {**job["environ"], "WABE_SHARD": str(shard)}
-        tasks[remote.remote(shard, job["argv"], environ, mailbox)] = shard
+        tasks[remote.remote(shard, job["argv"], environ, job["folder"], mailbox)] = shard
     follow(tasks, mailbox, out)
     ray.shutdown()
 
