@@ -71,7 +71,8 @@ class Whole:
             self.said[shard] = [*self.said[shard], text][-_SHOWN_LINES:]
 
     def _take(self, shard: int, event: Event) -> None:
-        if shard not in self._watching:
+        if shard not in self._watching or isinstance(event, RunStarted):
+            # Anew if it was started again, as a run that is resumed.
             self._watching[shard] = self._watch(f"{self._run_id}/shards/{self.name(shard)}")
         self._watching[shard](event)
         match event:
@@ -134,6 +135,10 @@ def _plan(options: RunOptions, settings: Settings) -> tuple[int, Plan]:
     text = options.shards or ""
     if not text.isdecimal() or not 1 <= int(text) <= MAX_SHARDS:
         raise ConfigError("--engine ray needs the number of shards", remedy=f"give --shards N, 1 to {MAX_SHARDS}")
+    if options.show_logs:
+        raise ConfigError(
+            "--engine ray has no --show-logs", remedy="leave it out, and read the logs in runs/RUN_ID/shards/"
+        )
     if importlib.util.find_spec("ray") is None:
         raise ConfigError("--engine ray needs Ray, which is not installed", remedy="pip install 'wabe[ray]'")
     plan = make_plan(options.model_copy(update={"shards": None, "resume": None}), settings)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from helpers.runner.scenario_runs import write_scenario
-from judge.events import Event, Noted, RunDone, RunStarted, TaskDone
+from judge.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone
 from judge.runner import engine
 from judge.runner.engine import Whole, event_of
 from judge.runner.run import RunOptions, resume_command
@@ -53,6 +53,7 @@ def test_without_ray_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch: py
         ({}, {"serve_only": True}, "--shards needs a judge that is started here"),
         ({}, {"resume": "latest"}, "--shards needs --resume to name the run"),
         ({}, {"resume": "gone"}, "no run 'gone'"),
+        ({}, {"show_logs": True}, "--engine ray has no --show-logs"),
         ({"site": 'reset_url = "http://127.0.0.1:9100/reset"'}, {}, "site shop is reset between attempts"),
         ({"site": "restart = true"}, {}, "site shop is reset between attempts"),
     ],
@@ -118,7 +119,12 @@ def done(task_id: str) -> TaskDone:
 def whole() -> tuple[Whole, list[Event], dict[str, list[Event]]]:
     shown: list[Event] = []
     watched: dict[str, list[Event]] = {}
-    return Whole("r", 2, 4, shown.append, lambda run_id: watched.setdefault(run_id, []).append), shown, watched
+
+    def watch(run_id: str) -> Sink:
+        watched[run_id] = []
+        return watched[run_id].append
+
+    return Whole("r", 2, 4, shown.append, watch), shown, watched
 
 
 def feed(of: Whole, shard: int, *events: Event) -> None:
@@ -143,13 +149,14 @@ def test_the_events_of_all_shards_are_those_of_one_run() -> None:
 
 
 def test_a_shard_that_is_started_again_is_named_and_counts_nothing_twice() -> None:
-    of, shown, _ = whole()
+    of, shown, watched = whole()
     of.line(1, '{"event": "shard_started"}')
     feed(of, 1, started(), done("a"))
     of.line(1, '{"event": "shard_started"}')
     feed(of, 1, started(kept=1))
     again = Noted(text="Shard 001-of-002 is started again: it resumes.")
     assert shown == [RunStarted(run_id="r", total=4), done("a"), again]
+    assert watched == {"r/shards/001-of-002": [started(kept=1)]}
 
 
 def test_tasks_kept_from_before_are_counted_over_all_shards() -> None:
