@@ -49,6 +49,22 @@ def digests(results: Path) -> dict[str, str]:
     return {one["task_id"]: one["trajectory_sha256"] for one in found if one["verdict"]}
 
 
+def busy_shard(output: Path, settled: int) -> tuple[Path, list[str]]:
+    """A shard that has settled a task and plays others, and which, once so many tasks of the run are settled."""
+    while True:
+        time.sleep(0.02)
+        if len(list(output.glob("runs/*/shards/*/results/*/result.json"))) < settled:
+            continue
+        for shard in output.glob("runs/*/shards/*"):
+            tasks = list(shard.glob("results/*"))
+            playing = [task.name for task in tasks if not (task / "result.json").exists()]
+            # Not only begun: a step is on disk.
+            if 0 < len(playing) < len(tasks) and all(
+                (shard / "results" / name / "steps.jsonl").exists() for name in playing
+            ):
+                return shard, playing
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--shards", type=int, default=6)
@@ -63,45 +79,27 @@ def main() -> int:
         begun = time.monotonic()
         options = ("--engine", "ray", "--shards", str(arguments.shards), "--max-parallel", SLOTS)
         with command(temp, "wabe", "run", scenario, *options, "--output-dir", folder / "ray") as running:
-            settled: list[Path] = []
-            while len(settled) < arguments.tasks // 3:
-                time.sleep(0.05)
-                settled = sorted(
-                    folder.glob("ray/runs/*/shards/*/results/*/result.json"), key=lambda path: path.stat().st_mtime
-                )
-            # The shard of the newest result, which is still being played unless that was its last one.
-            shard, worker = None, 0
-            for path in reversed(settled):
-                try:
-                    shard = path.parents[2]
-                    worker = ray_worker_of(running.process.pid, int(shard.name[:3]))
-                    break
-                except AssertionError:
-                    continue
-            assert shard is not None
+            shard, playing = busy_shard(folder / "ray", arguments.tasks // 3)
+            worker = ray_worker_of(running.process.pid, int(shard.name[:3]))
+            before = {path.parent.name: digests(path) for path in folder.glob("ray/runs/*/shards/*/results")}
             os.kill(worker, signal.SIGKILL)
-            before = {path.parents[2].name: digests(path.parents[1]) for path in settled}
             ended = running.end(1_800)
         ray_s = time.monotonic() - begun
         expected, found = outcomes(folder / "whole" / "results"), outcomes(folder / "ray" / "results")
-        after = {
-            path.parents[1].parent.name: digests(path.parents[1])
-            for path in folder.glob("ray/runs/*/shards/*/results/*/result.json")
-        }
+        after = {path.parent.name: digests(path) for path in folder.glob("ray/runs/*/shards/*/results")}
         attempts = sorted(path for path in folder.glob("ray/runs/*/shards/*/results/*/attempts/*"))
         verified = run_command(temp, "wabe", "verify", "latest", "--output-dir", folder / "ray")
         kept = all(after[name].items() >= known.items() for name, known in before.items())
         print(ended.stdout)
         print(f"without shards: {len(expected)} tasks, exit code {whole.code}, {whole_s:.0f} s")
         print(f"Ray, {arguments.shards} shards: {len(found)} tasks, exit code {ended.code}, {ray_s:.0f} s")
-        print(f"killed the worker of shard {shard.name} after {len(settled)} tasks")
+        known = sum(map(len, before.values()))
+        print(f"killed the worker of shard {shard.name} after {known} tasks, while it played {', '.join(playing)}")
         print(f"ids, verdicts and actions equal: {found == expected}")
-        print(f"settled tasks kept as they were: {kept}; attempts played again: {len(attempts)}")
-        print(
-            f"  of {', '.join(path.parents[1].name for path in attempts) or 'none'}; at most {SLOTS} were being played"
-        )
+        again = [path.parents[1].name for path in attempts]
+        print(f"settled tasks kept as they were: {kept}; played again: {', '.join(again) or 'none'}")
         print(f"wabe verify: exit code {verified.code}; left behind: {len(ended.left_processes)} processes")
-    is_equal = found == expected and kept and len(attempts) <= int(SLOTS)
+    is_equal = found == expected and kept and 1 <= len(again) <= int(SLOTS) and not {*again} & {*before[shard.name]}
     return int(not (is_equal and ended.code == whole.code and verified.code == 0 and not ended.left_processes))
 
 
