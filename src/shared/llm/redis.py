@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr, ValidationError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _TIMEOUT_S = 5.0
 _RETRIES = 3
-_MAX_CONNECTIONS = 32
+_AT_ONCE = 16
 # Two weeks since the last use. A run that is resumed later counts what the shards that are resumed have recorded.
 _KEPT_MS = 14 * 24 * 3600 * 1000
 _MAX_REPLY_BYTES = 1_000_000
@@ -140,10 +140,10 @@ class SharedState:
         self._error = RedisError
         self._prefix = f"wabe:{run_id}"
         try:
-            pool = aioredis.BlockingConnectionPool.from_url(
+            pool = aioredis.ConnectionPool.from_url(
                 url.get_secret_value(),
-                max_connections=_MAX_CONNECTIONS,
-                timeout=_TIMEOUT_S,
+                # Some more than are used at once, for commands whose callers were cancelled.
+                max_connections=4 * _AT_ONCE,
                 socket_timeout=_TIMEOUT_S,
                 socket_connect_timeout=_TIMEOUT_S,
                 # All that is sent here may be sent twice.
@@ -157,17 +157,19 @@ class SharedState:
             ) from None
         address = pool.connection_kwargs
         self._server = f"{address.get('host', address.get('path', 'localhost'))}:{address.get('port', 6379)}"
+        self._places = asyncio.Semaphore(_AT_ONCE)
         self.client: Redis = aioredis.Redis(connection_pool=pool)
 
     def key(self, name: str) -> str:
         """The key of this run with a name."""
         return f"{self._prefix}:{name}"
 
-    @contextlib.contextmanager
-    def asked(self) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def asked(self) -> AsyncIterator[None]:
         """Around every command. Raises `SharedStateFault` if the server does not answer, or refuses."""
         try:
-            yield
+            async with self._places:
+                yield
         except self._error as error:
             raise SharedStateFault(
                 f"the Redis server at {self._server}, which all shards share limits through, failed: "
@@ -190,7 +192,7 @@ async def check_server(url: SecretStr, run_id: str) -> None:
     """Raises `SharedStateFault` unless the server answers, and `ConfigError` as `SharedState` does."""
     state = SharedState(url, run_id)
     try:
-        with state.asked():
+        async with state.asked():
             await state.client.set(state.key("checked"), "1", px=60_000)
     finally:
         await state.aclose()
@@ -216,7 +218,7 @@ class SharedLimiter:
         clock = asyncio.get_running_loop().time
         while True:
             asked = clock()
-            with self._state.asked():
+            async with self._state.asked():
                 wait_s = float(await self._next_slot(keys=[self._key], args=[round(amount / self._per_second * 1e6)]))
             await asyncio.sleep(wait_s)
             if clock() <= asked + wait_s + _GRACE_S:
@@ -285,7 +287,7 @@ class SharedBudget(Budget):
             -1 if self._max_cost_usd is None else round(self._max_cost_usd * _NANO_USD),
         ]
         arguments += [self._lease_ms, _KEPT_MS, *mine, *self._before]
-        with self._state.asked():
+        async with self._state.asked():
             keys = [self._state.key("spent"), self._state.key("under way")]
             state, *totals = await self._script(keys=keys, args=arguments)
         if state == "lost":
@@ -314,12 +316,16 @@ class SharedReplies:
 
         Errors are not kept: whoever waited asks. Raises `SharedStateFault`.
         """
-        if (kept := await self._read(name)) is not None:
-            return kept
-        lock = self._state.client.lock(self._state.key(f"asking:{name}"), timeout=_LEASE_S, sleep=_POLL_S)
-        with self._state.asked():
-            await lock.acquire()
+        lock = self._state.client.lock(self._state.key(f"asking:{name}"), timeout=_LEASE_S)
+        while (kept := await self._read(name)) is None:
+            if await self._claimed(lock):
+                return await self._once(name, ask, lock)
+            await asyncio.sleep(_POLL_S)
+        return kept
+
+    async def _once(self, name: str, ask: Callable[[], Awaitable[Completion]], lock: "Lock") -> Completion:
         try:
+            # Another shard may have answered just before the claim.
             if (kept := await self._read(name)) is not None:
                 return kept
             async with self._renewed(lock):
@@ -328,19 +334,25 @@ class SharedReplies:
             return completion
         finally:
             # Without an answer it lapses by itself.
-            with contextlib.suppress(SharedStateFault), self._state.asked():
-                await asyncio.shield(lock.release())
+            with contextlib.suppress(SharedStateFault):
+                async with self._state.asked():
+                    await asyncio.shield(lock.release())
+
+    async def _claimed(self, lock: "Lock") -> bool:
+        async with self._state.asked():
+            return bool(await lock.acquire(blocking=False))
 
     async def discard(self, name: str) -> None:
         """Forget the reply to a request."""
-        with contextlib.suppress(SharedStateFault), self._state.asked():
-            await self._state.client.delete(self._reply(name))
+        with contextlib.suppress(SharedStateFault):
+            async with self._state.asked():
+                await self._state.client.delete(self._reply(name))
 
     def _reply(self, name: str) -> str:
         return self._state.key(f"reply:{name}")
 
     async def _read(self, name: str) -> Completion | None:
-        with self._state.asked():
+        async with self._state.asked():
             data: Any = await self._state.client.get(self._reply(name))
         # A damaged reply counts as absent and is replaced.
         with contextlib.suppress(ValidationError):
@@ -353,7 +365,7 @@ class SharedReplies:
             log.warning("a reply of %d bytes is not shared", len(data))
             return
         try:
-            with self._state.asked():
+            async with self._state.asked():
                 await self._state.client.set(self._reply(name), data, px=_KEPT_MS)
         except SharedStateFault as error:
             log.warning("a reply is not shared: %s", error.message)
@@ -364,8 +376,9 @@ class SharedReplies:
             while True:
                 await asyncio.sleep(_LEASE_S / 4)
                 # Tried again before the lease is over.
-                with contextlib.suppress(SharedStateFault), self._state.asked():
-                    await lock.reacquire()
+                with contextlib.suppress(SharedStateFault):
+                    async with self._state.asked():
+                        await lock.reacquire()
 
         renewing = asyncio.create_task(renew())
         try:
