@@ -2,9 +2,11 @@
 
 import io
 import json
+import signal
 from pathlib import Path
 from typing import Any, get_args
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from judge.runner import engine
 from judge.runner.engine import Whole, event_of
 from judge.runner.run import RunOptions, resume_command
 from judge.runner.terminal import Progress
+from judge.server.live import LiveHub
 from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -173,6 +176,13 @@ def test_what_a_shard_says_besides_is_kept_for_its_failure() -> None:
     of.line(0, '{"event": "phase", "text": "x"}')
     assert shown == []
     assert of.said == [[f"line {number}" for number in range(8, 20)], []]
+
+
+async def test_the_live_page_is_served_beside_the_run_and_leaves_its_signals_alone(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    async with engine._live_page(LiveHub(), tmp_path) as address, httpx.AsyncClient(trust_env=False) as client:
+        assert (await client.get(address)).status_code == 200
+        assert signal.getsignal(signal.SIGINT) is before
 
 
 def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
