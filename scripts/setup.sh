@@ -42,6 +42,16 @@ if [ "${1:-}" = --dev ]; then
   # What the tests of WebArena-Verified's evaluator run: it needs other versions of our libraries.
   PYTHONPATH=tests .venv/bin/python -m helpers.interop.environments webarena >/dev/null ||
     say "the environment of WebArena-Verified could not be made; its tests will fail"
+  if ! command -v redis-server >/dev/null; then
+    as_root=""
+    [ "$(id -u)" = 0 ] || as_root="sudo"
+    if command -v apt-get >/dev/null; then
+      say "installing redis-server"
+      { $as_root apt-get update -qq && $as_root apt-get install -y -qq --no-install-recommends redis-server; } \
+        >.venv/redis.log 2>&1
+    fi || say "redis-server could not be installed (see .venv/redis.log)"
+    command -v redis-server >/dev/null || say "install redis-server: without it, tests of shared limits fail"
+  fi
 fi
 
 if ! .venv/bin/wabe doctor --browser --quiet; then

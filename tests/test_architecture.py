@@ -38,6 +38,8 @@ SDK_PACKAGES = {
     "re2": "shared/patterns.py",
     "fsspec": "judge/runner/",
     "opentelemetry": "judge/server/",
+    "redis": "shared/llm/redis.py",
+    "ray": "judge/runner/ray.py",
 }
 
 

@@ -89,7 +89,7 @@ class ModelError(WabeError):
     no tokens if a request was sent but its usage is unknown. `cost_usd` is `None` if the price or the usage is unknown.
     """
 
-    blame = "judge model"
+    blame: ClassVar[Blame] = "judge model"
 
     def __init__(self, message: str, *, remedy: str = "", usage: "TokenUsage | None" = None) -> None:
         super().__init__(message, remedy=remedy)
@@ -123,3 +123,9 @@ class ModelMalformed(ModelError):
 
 class ModelBudgetSpent(ModelError):
     """`max_judge_cost_usd` or `max_judge_tokens` has been reached; no further calls are made."""
+
+
+class SharedStateFault(ModelError):
+    """The Redis server that the shards of a run share limits and replies through does not answer, or has lost them."""
+
+    blame = "internal"

@@ -33,11 +33,14 @@ class Settings(Record):
     auth_token: SecretStr | None = Field(None, validation_alias="WABE_AUTH_TOKEN")
     output_dir: str | None = Field(None, validation_alias="WABE_OUTPUT_DIR")
     object_store: str | None = Field(None, validation_alias="WABE_STORE")
+    redis_url: SecretStr | None = Field(None, validation_alias="WABE_REDIS_URL")
     webarena_python: str | None = Field(None, validation_alias="WABE_WEBARENA_PYTHON")
     home: str | None = Field(None, validation_alias="HOME")
     path: str = Field("", validation_alias="PATH")
     in_container: bool = False
     trust_config: bool = False
+    # Set for the shards of a run whose sites were started once for all of them.
+    sites_run: bool = False
     environ: Mapping[str, str] = Field(default_factory=dict, repr=False)
 
     @classmethod
@@ -52,6 +55,7 @@ class Settings(Record):
         values["in_container"] = any(source.get(name) for name in ("WABE_IN_CONTAINER", "container"))
         # Nothing but "1" counts: other spellings of true must not open the judge to what a request configures.
         values["trust_config"] = source.get("WABE_TRUST_CONFIG") == "1"
+        values["sites_run"] = source.get("WABE_SITES_RUN") == "1"
         return cls.model_validate({**values, "environ": source})
 
     @property

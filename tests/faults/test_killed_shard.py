@@ -1,4 +1,4 @@
-"""The shard programs of `deploy/`, run as their engines run them; one shard is killed and started again."""
+"""The shard programs of `deploy/`, run as their engines run them, and Ray; one shard is killed and started again."""
 
 import json
 import re
@@ -17,7 +17,7 @@ import yaml
 
 from helpers.paths import ROOT
 from helpers.ports import free_port
-from helpers.runner.commands import RunningCommand, command, descendants, listening, run_command
+from helpers.runner.commands import RunningCommand, command, descendants, listening, ray_worker_of, run_command
 from helpers.scenario.copies import scenario_on_free_ports
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -146,4 +146,23 @@ def test_a_shard_that_is_killed_resumes_and_the_merged_run_equals_the_whole_one(
     assert f"6 tasks of {SHARDS} shards" in merged.stdout
     assert outcomes(run / "results") == bench.whole
     verified = run_command(bench.temp, "wabe", "verify", engine.run_id, env=environ)
+    assert verified.code == 0, verified.stdout
+
+
+def test_a_ray_worker_that_is_killed_costs_the_attempt_that_it_played_only(bench: Bench) -> None:
+    output = bench.folder / "ray"
+    options = ("--engine", "ray", "--shards", str(SHARDS), "--output-dir", output)
+    with command(bench.temp, "wabe", "run", bench.scenario, *options) as running:
+        first = running.wait_for_file(output, "runs/*/shards/*/results/*/result.json", timeout_s=200)
+        shard = first.parents[2]
+        kill(ray_worker_of(running.process.pid, int(shard.name[:3])), signal.SIGKILL)
+        played = trajectories(shard / "results")
+        ended = running.end(timeout_s=300)
+    assert (ended.code, ended.stderr) == (0, "")
+    assert f"Shard {shard.name} is started again: it resumes." in ended.stdout
+    assert played.items() <= trajectories(shard / "results").items()
+    assert len(list(output.glob("runs/*/shards/*/results/*/attempts/*"))) <= 1
+    assert outcomes(output / "results") == bench.whole
+    assert ended.left_processes == {}
+    verified = run_command(bench.temp, "wabe", "verify", "latest", "--output-dir", output)
     assert verified.code == 0, verified.stdout

@@ -12,6 +12,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe run my.toml --epochs 5",
             "wabe run my.toml --fail-under 80 --junit results.xml",
             "wabe run my.toml --resume",
+            "wabe run my.toml --engine ray --shards 6",
         ),
         "serve": ("wabe serve --port 9009", "wabe serve --host 0.0.0.0 --card-url https://judge.example.org/"),
         "participant": ("wabe participant --list", "wabe participant gemini --port 9019"),

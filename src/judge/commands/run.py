@@ -74,6 +74,9 @@ def run(
             help="Run one shard of N; which one, an engine's variables say (Kubernetes, Slurm, WABE_SHARD).",
         ),
     ] = None,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option(help="ray: play all of --shards N on Ray, and merge them.")
+    ] = "local",
 ) -> None:
     """Run an assessment: start the agents of a scenario, drive them, judge, write results, stop everything."""
     from rich.console import Console
@@ -113,7 +116,12 @@ def run(
         fail_under=fail_under,
         junit=junit,
         shards=shards,
+        engine=engine,
     )
+    if engine == "ray":
+        from judge.runner import engine as engines
+
+        raise typer.Exit(run_interruptible(engines.run(options, settings, console)))
     raise typer.Exit(run_interruptible(runner.run(options, settings, console)))
 
 

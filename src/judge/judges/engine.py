@@ -98,7 +98,7 @@ class Session:
                 return value, text
         # A later scoring must not get the unusable replies from the cache.
         for request in requests:
-            self._parts.model.discard(request)
+            await self._parts.model.discard(request)
         return None, text
 
     async def ask_status(

@@ -23,6 +23,7 @@ from shared.llm.limits import Budget, MeteredModel, RateLimits, Spending
 from shared.llm.model import Model
 from shared.llm.opening import PROVIDERS, open_model, provider_of, require_sdk
 from shared.llm.prices import find_price
+from shared.llm.redis import SharedBudget, SharedReplies, SharedState
 from shared.settings import Settings
 
 METHODS: Mapping[str, type[ModelJudge]] = MappingProxyType(
@@ -71,7 +72,8 @@ def open_judge(
 
     `wrap` is put around the provider's model, inside caches and limits (tracing). `spending` is what the run has
     used so far; every call adds to it, and to the budgets `others` that several judges share. The judge of one of
-    several `shards` uses its share of the rate limits and budgets. A `repeat` above 1 is asked everything anew,
+    several `shards` uses its share of the rate limits and budgets, or all of them together with the others, if
+    `settings` names a Redis server and the run's id its shard. A `repeat` above 1 is asked everything anew,
     whatever the cache holds of the others.
     Raises `ConfigError` for an unknown model, a missing key or SDK, a broken prompt set, a budget in dollars for a
     model without a known price, or more shards than requests per minute.
@@ -81,7 +83,9 @@ def open_judge(
     checks = ChecksJudge(config, package_version=version, code_checksum=checksum)
     if config.judge_model == OFFLINE:
         return checks
-    if shards > (config.judge_requests_per_minute or shards):
+    run_id, _, shard = (config.run_id or "").partition("/shards/")
+    state = SharedState(settings.redis_url, run_id) if settings.redis_url and shard else None
+    if state is None and shards > (config.judge_requests_per_minute or shards):
         # The first requests of all shards would already be too many.
         raise ConfigError(
             f"config.judge_requests_per_minute: {config.judge_requests_per_minute} is less than one for each of "
@@ -89,7 +93,22 @@ def open_judge(
             remedy="use fewer shards, or raise it",
         )
     prompts = load_prompts(config.prompts)
-    rates = RateLimits(config.judge_requests_per_minute, config.judge_tokens_per_minute, shards=shards)
+    per_minute = (config.judge_requests_per_minute, config.judge_tokens_per_minute)
+    if state is None:
+        rates = RateLimits(*per_minute, shards=shards)
+        own = Budget(
+            max_cost_usd=config.max_judge_cost_usd, max_tokens=config.max_judge_tokens, spending=spending, shards=shards
+        )
+    else:
+        rates = RateLimits(*per_minute, limiter=state.limiter)
+        own = SharedBudget(
+            state,
+            shard,
+            max_cost_usd=config.max_judge_cost_usd,
+            max_tokens=config.max_judge_tokens,
+            spending=spending or Spending(),
+            call_timeout_s=config.judge_timeout_s,
+        )
     model = open_model(
         config.judge_model,
         settings,
@@ -102,18 +121,17 @@ def open_judge(
     metered = MeteredModel(
         wrap(model),
         find_price(config.judge_model),
-        max_cost_usd=config.max_judge_cost_usd,
-        max_tokens=config.max_judge_tokens,
-        spending=spending,
+        own=own,
         others=others,
         rates=rates,
         concurrency=config.judge_max_concurrency,
-        shards=shards,
     )
     namespace = _namespace(prompts.checksum, config, settings) + (f" repeat {repeat}" if repeat > 1 else "")
     parts = JudgeParts(
         config=config,
-        model=CachedModel(metered, namespace=namespace, folder=cache_dir),
+        model=CachedModel(
+            metered, namespace=namespace, folder=cache_dir, shared=SharedReplies(state) if state else None
+        ),
         prompts=prompts,
         package_version=version,
         code_checksum=checksum,

@@ -33,10 +33,17 @@ _RUNNING_TIMEOUT_S = 10.0
 _STOP_GRACE_S = 10.0
 _POLL_S = 0.1
 _LOG_TAIL_BYTES = 16_384
+_REDIS = "WABE_REDIS_URL"
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGNAL_NAMES = {member.value: member.name for member in signal.Signals}
+
+
+def end_with_parent() -> None:
+    """For a child, before its program starts: the kernel ends it if this process is killed and cannot do it."""
+    if _LIBC:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Member(Record):
@@ -53,7 +60,10 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
     """All members in starting order: sites, participants, judge. Raises `ConfigError` for a missing endpoint
     and for an `env` that names an unset variable.
     """
-    found = [Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False) for site in scenario.sites]
+    found = [
+        Member(name=site.name, endpoint=site.endpoint, cmd=None if settings.sites_run else site.cmd, is_agent=False)
+        for site in scenario.sites
+    ]
     for agent in (*scenario.participants, scenario.green_agent):
         if agent.endpoint is None:
             raise ConfigError(
@@ -62,6 +72,8 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
             )
         # Variables are only needed, and so only resolved, for an agent that is started here.
         env = agent.resolved_env(settings.environ, scenario.path) if agent.cmd is not None else {}
+        if agent is scenario.green_agent and settings.redis_url:
+            env = {_REDIS: settings.redis_url.get_secret_value(), **env}
         found.append(Member(name=agent.role, endpoint=agent.endpoint, cmd=agent.cmd, is_agent=True, env=env))
     return tuple(found)
 
@@ -69,6 +81,8 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
 def child_environ(settings: Settings, *, output_dir: Path, participant_model: str | None) -> dict[str, str]:
     """The environment for children: this process's own, with this interpreter's programs first and our choices."""
     environ = dict(settings.environ)
+    # Whoever reaches it can change the judge model's replies, so participants do not get it.
+    environ.pop(_REDIS, None)
     environ["PATH"] = f"{Path(sys.executable).parent}:{settings.path}"
     # Otherwise the log of a child that is killed would lack its last lines.
     environ["PYTHONUNBUFFERED"] = "1"
@@ -150,8 +164,7 @@ async def _spawn(name: str, argv: Sequence[str], env: Mapping[str, str], log: Pa
                 stdout=stream,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
-                # The kernel ends the child if this process is killed and cannot do it.
-                preexec_fn=(lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)) if _LIBC else None,
+                preexec_fn=end_with_parent,
             )
         except OSError as error:
             raise ConfigError(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 from rich.console import Console
@@ -49,6 +49,7 @@ from judge.server.limits import settings_of_the_host
 from judge.store import RunStore, find_run, new_run_id, resolve_run
 from shared.errors import ConfigError, WabeError
 from shared.files import write_json
+from shared.llm.redis import check_server
 from shared.models import Level, Record, Task
 from shared.settings import Settings
 from shared.validation import problems_of
@@ -80,6 +81,7 @@ class RunOptions(Record):
     fail_under: float | None = None
     junit: Path | None = None
     shards: str | None = None
+    engine: Literal["local", "ray"] = "local"
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
             else "give [green_agent] a cmd; a judge that is already running keeps its runs where it is",
         )
     if options.shards is not None:
-        _require_shardable(declared, options, is_ours=is_ours)
+        require_shardable(declared, options, is_ours=is_ours)
     config, notes = _config(scenario, options, settings, is_ours=is_ours)
     if (judge_cmd := scenario.green_agent.cmd) is not None and not options.serve_only:
         # The judge's own environment: a key may be set for it alone.
@@ -155,7 +157,8 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     return Plan(scenario, members, request, store, notes, tasks, resumes, launch.shard)
 
 
-def _require_shardable(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:
+def require_shardable(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:
+    """Raises `ConfigError` for what shards cannot do."""
     for is_problem, problem, remedy in (
         (
             options.serve_only or not is_ours,
@@ -296,6 +299,8 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
             console.out(f"Shard {plan.shard.name} has no tasks.", highlight=False)
             return EXIT_DONE
         await _until_released(plan.store)
+        if settings.redis_url and plan.store is not None:
+            await check_server(settings.redis_url, plan.store.run_id)
     crashes: list[str] = []
     uploads = None
     if plan.shard is not None and plan.store is not None and settings.object_store:
@@ -305,7 +310,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         try:
             with progress:
                 outcome = await _play(plan, options, settings, console, logs, crashes, progress, uploads)
-            return _conclude(outcome, plan, options, console, progress)
+            return conclude(outcome, plan, options, console, progress)
         except asyncio.CancelledError:
             can_resume = plan.store is not None and plan.store.has_begun
             remedy = f"resume with: {resume_command(options, plan.store)}" if plan.store and can_resume else ""
@@ -318,9 +323,9 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
 
 
 async def _until_released(store: RunStore | None) -> None:
-    """Wait until the judge of a shard that was killed has ended: an engine restarts the shard at once."""
+    """Wait until runner and judge of a shard that was killed have ended: an engine restarts the shard at once."""
     for _ in range(_JUDGE_ENDS_S):
-        if store is None or not store.is_being_judged:
+        if store is None or not store.is_in_progress:
             return
         await asyncio.sleep(1)
 
@@ -418,7 +423,7 @@ def _unusable(error: UnusableParticipant, plan: Plan, options: RunOptions, logs:
     return WabeError(message)
 
 
-def _conclude(outcome: RunOutcome, plan: Plan, options: RunOptions, console: Console, progress: Progress) -> int:
+def conclude(outcome: RunOutcome, plan: Plan, options: RunOptions, console: Console, progress: Progress) -> int:
     """Write and show the results. Returns the exit code."""
     store = plan.store
     if outcome.state == "rejected":
@@ -504,6 +509,8 @@ def resume_command(options: RunOptions, store: RunStore) -> str:
     if shard:
         index, of = shard.split("-of-")
         words = [f"WABE_SHARD={int(index)}", *words, "--shards", str(int(of))]
+    if options.engine != "local":
+        words += ["--engine", options.engine, "--shards", str(options.shards)]
     if is_here and options.output_dir != DEFAULT_OUTPUT_DIR:
         words += ["--output-dir", str(options.output_dir)]
     for name, value in (

@@ -150,7 +150,7 @@ class Progress:
             case "none":
                 return
             case "json":
-                print_json(self._console, _event_name(event), **event.model_dump())
+                print_json(self._console, event_name(type(event)), **event.model_dump())
                 return
         match event:
             case TaskDone():
@@ -230,8 +230,9 @@ def print_json(console: Console, event: str, **fields: Any) -> None:
     console.file.flush()
 
 
-def _event_name(event: Event) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+def event_name(kind: type[Event]) -> str:
+    """What `--display json` calls events of a kind."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
 def _id_width(task_ids: Iterable[str]) -> int:

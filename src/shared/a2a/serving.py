@@ -162,8 +162,9 @@ async def serve_app(
     *,
     before_shutdown: Callable[[], Awaitable[None]] | None = None,
     bounds: ConnectionBounds | None = None,
+    takes_signals: bool = True,
 ) -> None:
-    """Serve `app` until SIGTERM, SIGINT or cancellation.
+    """Serve `app` until cancellation and, if it `takes_signals`, SIGTERM or SIGINT.
 
     `before_shutdown` ends the work in progress while its clients are still connected, so that they receive the end.
     Without `bounds`, connections may take a quarter of the process's descriptors.
@@ -183,7 +184,7 @@ async def serve_app(
         timeout_graceful_shutdown=int(SHUTDOWN_GRACE_S) + 5,
     )
     connections = Connections(bounds or ConnectionBounds(max_connections=connection_limit()))
-    server = _Server(config, connections, before_shutdown)
+    server = _Server(config, connections, before_shutdown, takes_signals=takes_signals)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         await asyncio.shield(serving)
@@ -210,8 +211,11 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         connections: Connections,
         before_shutdown: Callable[[], Awaitable[None]] | None,
+        *,
+        takes_signals: bool,
     ) -> None:
         super().__init__(config)
+        self._takes_signals = takes_signals
         self.server_state: Connections = connections
         self._before_shutdown = before_shutdown
 
@@ -236,6 +240,9 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
+        if not self._takes_signals:
+            yield
+            return
         with super().capture_signals():
             yield
             # Otherwise uvicorn raises the signal again after a clean end, and a requested stop looks like a crash.

@@ -10,10 +10,14 @@ import json
 import logging
 import secrets
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from shared.llm.model import Completion, Model, ModelRequest
+
+if TYPE_CHECKING:
+    from shared.llm.redis import SharedReplies
 
 log = logging.getLogger(__name__)
 
@@ -22,14 +26,17 @@ class CachedModel:
     """A model whose replies are kept under `folder`, or in memory when that is `None` or cannot be written to.
 
     `namespace` is the prompt set's checksum. Errors are not kept. A caller that is cancelled does not end a call that
-    others wait for; `aclose` does.
+    others wait for; `aclose` does. With `shared`, all shards of a run ask for each reply only once.
     """
 
-    def __init__(self, model: Model, *, namespace: str, folder: Path | None) -> None:
+    def __init__(
+        self, model: Model, *, namespace: str, folder: Path | None, shared: "SharedReplies | None" = None
+    ) -> None:
         self.name = model.name
         self._model = model
         self._namespace = namespace
         self._folder = folder
+        self._shared = shared
         self._memory: dict[str, Completion] = {}
         self._calls: dict[str, asyncio.Task[Completion]] = {}
 
@@ -43,13 +50,15 @@ class CachedModel:
             self._calls[key].add_done_callback(lambda call: self._ended(key, call))
         return await asyncio.shield(self._calls[key])
 
-    def discard(self, request: ModelRequest) -> None:
+    async def discard(self, request: ModelRequest) -> None:
         """Forget the reply to `request`: it was unusable, and asking again may give a better one."""
         key = request_key(self.name, self._namespace, request)
         self._memory.pop(key, None)
         if self._folder is not None:
             with contextlib.suppress(OSError):
                 _path(self._folder, key).unlink(missing_ok=True)
+        if self._shared is not None:
+            await self._shared.discard(key)
 
     async def aclose(self) -> None:
         """Cancel the calls under way and close the wrapped model."""
@@ -58,9 +67,14 @@ class CachedModel:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
         await self._model.aclose()
+        if self._shared is not None:
+            await self._shared.aclose()
 
     async def _ask(self, key: str, request: ModelRequest) -> Completion:
-        completion = await self._model.complete(request)
+        if self._shared is None:
+            completion = await self._model.complete(request)
+        else:
+            completion = await self._shared.once(key, lambda: self._model.complete(request))
         if self._folder is not None:
             path = _path(self._folder, key)
             try:

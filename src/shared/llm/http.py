@@ -26,6 +26,7 @@ from shared.errors import (
     ModelRequestRefused,
     ModelTruncated,
     ModelUnavailable,
+    SharedStateFault,
 )
 from shared.llm.model import BeforeRetry, Completion, FinishReason, ModelRequest
 from shared.models import TokenUsage
@@ -116,7 +117,7 @@ class HTTPModel(ABC):
         except TimeoutError:
             why = f"{self.name} did not answer within {self._timeout_s:g} s"
             raise ModelUnavailable(why, usage=requests.usage) from None
-        except ModelBudgetSpent as error:
+        except (ModelBudgetSpent, SharedStateFault) as error:
             error.usage = requests.usage
             raise
         except self.status_errors as error:

@@ -1,9 +1,10 @@
 """Limits on calls to a model: how many at once, requests and tokens per minute, and a budget."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from aiolimiter import AsyncLimiter
 
@@ -28,23 +29,44 @@ def estimate_tokens(request: ModelRequest) -> int:
     return texts // _CHARS_PER_TOKEN + images * _TOKENS_PER_IMAGE + _REPLY_TOKENS
 
 
+class Limiter(Protocol):
+    """Lets amounts through, each at most `max_rate`."""
+
+    max_rate: float
+
+    async def acquire(self, amount: float = 1) -> None:
+        """Wait until `amount` may be used."""
+        ...
+
+
+def _limiter(_name: str, per_minute: float, largest: float) -> Limiter:
+    return _smooth(per_minute, burst=largest)
+
+
 class RateLimits:
     """Requests and tokens per minute. `None`: no limit.
 
     Requests are limited in every sliding window of 60 s. So are estimated tokens while requests are small; a request
     larger than a twelfth of the limit is sent once all its tokens have been waited for, so that a window may hold one
-    such request more than the limit. One of several `shards` uses its share of the limits.
+    such request more than the limit. One of several `shards` uses its share of the limits, unless they share the
+    limiters that `limiter` makes (of a name, an amount per minute, and the largest amount).
     """
 
     def __init__(
-        self, requests_per_minute: int | None = None, tokens_per_minute: int | None = None, *, shards: int = 1
+        self,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+        *,
+        shards: int = 1,
+        limiter: Callable[[str, float, float], Limiter] = _limiter,
     ) -> None:
         # Whole requests: parts of one, which a window may round up, would add up over the shards.
-        self._requests = _smooth(max(requests_per_minute // shards, 1), burst=1.0) if requests_per_minute else None
+        requests = max((requests_per_minute or 0) // shards, 1)
+        self._requests = limiter("requests", requests, 1.0) if requests_per_minute else None
         tokens = (tokens_per_minute or 0) / shards
         # Of all shards: a request is not cheaper because only some of the limit is here.
         self._tokens_per_minute = float(tokens_per_minute or 0)
-        self._tokens = _smooth(tokens, burst=tokens / 12) if tokens else None
+        self._tokens = limiter("tokens", tokens, tokens / 12) if tokens else None
         self._turn = asyncio.Lock()
         self._estimated = 1.0
         self._used = 1.0
@@ -137,11 +159,12 @@ class Budget:
 
     def check(self) -> None:
         """Raises `ModelBudgetSpent` once a limit is reached."""
-        if self._max_tokens is not None and self.spending.tokens >= self._max_tokens:
+        tokens, cost_usd = self._spent()
+        if self._max_tokens is not None and tokens >= self._max_tokens:
             raise ModelBudgetSpent(
                 f"the token budget of {self._max_tokens}{self._of_all} is spent", remedy=self._remedies[1]
             )
-        if self._max_cost_usd is not None and (self.spending.cost_usd or 0.0) >= self._max_cost_usd:
+        if self._max_cost_usd is not None and cost_usd >= self._max_cost_usd:
             raise ModelBudgetSpent(
                 f"the budget of {self._max_cost_usd:g} USD{self._of_all} is spent", remedy=self._remedies[0]
             )
@@ -171,6 +194,9 @@ class Budget:
             self._released.set()
             self._released = asyncio.Event()
 
+    def _spent(self) -> tuple[int, float]:
+        return self.spending.tokens, self.spending.cost_usd or 0.0
+
     def _fits(self, tokens: int, cost_usd: float) -> bool:
         tokens += self.spending.tokens + sum(held for held, _ in self._held)
         cost_usd += (self.spending.cost_usd or 0.0) + sum(held for _, held in self._held)
@@ -181,8 +207,8 @@ class Budget:
 class MeteredModel:
     """Keeps limits and budgets, counts tokens and dollars, and puts the price on each completion.
 
-    It has a budget of its own, counted in `spending`, of which one of several `shards` uses its share; it may share
-    `others`. At most `concurrency` calls run at once.
+    It has a budget of its own, counted in `spending`, of which one of several `shards` uses its share, or `own`, which
+    they share; it may share `others`. At most `concurrency` calls run at once.
     A call whose usage is unknown is counted by estimate and its cost stays unknown: where the endpoint does not report
     it, or the call was cut off after it was sent, which the provider bills all the same.
     """
@@ -199,14 +225,15 @@ class MeteredModel:
         rates: RateLimits | None = None,
         concurrency: int = 1_000,
         shards: int = 1,
+        own: Budget | None = None,
     ) -> None:
         self.name = model.name
         self._model = model
         self._price = price
-        self.spending = spending or Spending()
+        own = own or Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens, spending=spending, shards=shards)
+        self.spending = own.spending
         if price is None:
             self.spending.cost_usd = None
-        own = Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens, spending=self.spending, shards=shards)
         # The shared ones first: when one of them is spent, raising the client's own limit would not help.
         self._budgets = (*others, own)
         self._rates = rates or RateLimits()

@@ -50,6 +50,15 @@ def command_line(pid: int) -> str:
         return ""
 
 
+def ray_worker_of(pid: int, shard: int) -> int:
+    """The Ray worker below `pid` that plays a shard."""
+    for child, line in descendants(pid).items():
+        variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0") if "--shards auto" in line else []
+        if f"WABE_SHARD={shard}".encode() in variables:
+            return int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
+    raise AssertionError(f"nobody plays shard {shard}")
+
+
 def listening(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)

@@ -12,7 +12,7 @@ from helpers.results import a_result, a_submission, a_verdict
 from helpers.runner.scenario_runs import write_scenario
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import Member
-from judge.runner.run import Plan, RunOptions, _conclude
+from judge.runner.run import Plan, RunOptions, conclude
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
 
@@ -26,7 +26,7 @@ def concluded(folder: Path, **options: Any) -> tuple[int, str]:
     given = RunOptions(scenario=write_scenario(folder / "shop" / "scenario.toml"), **options)
     plan = Plan(load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
     console = Console(file=io.StringIO(), width=200, quiet=given.display in ("json", "none"))
-    code = _conclude(outcome, plan, given, console, Progress(console, given.display))
+    code = conclude(outcome, plan, given, console, Progress(console, given.display))
     return code, console.file.getvalue()  # type: ignore[attr-defined]
 
 

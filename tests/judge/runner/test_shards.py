@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 from helpers.paths import ROOT
+from helpers.ports import free_port
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
 from judge.results.run_record import sha256_of, task_digests
+from judge.runner.launch import child_environ
 from judge.runner.run import RunOptions, make_plan, resume_command
 from judge.runner.shards import on_free_ports, run_id_of, shard_of
 from judge.scenario.models import Shard
 from judge.scenario.request import parse_request, request_text
 from judge.scenario.toml import load_scenario
-from shared.errors import ConfigError
+from shared.errors import ConfigError, SharedStateFault
 from shared.settings import Settings
 
 SLURM = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "5", "SLURM_ARRAY_TASK_COUNT": "4"}
@@ -211,3 +213,23 @@ async def test_a_restarted_shard_waits_for_the_judge_of_the_one_that_was_killed(
         asyncio.get_running_loop().call_later(0.5, held.close)
         with pytest.raises(ConfigError, match=f"port {port} on 127.0.0.1 is already taken"):
             await run_here(shard_settings(0), **asked)
+
+
+async def test_a_shard_does_not_start_without_the_server_that_it_shares_limits_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.llm.redis._RETRIES", 0)
+    settings = shard_settings(0, WABE_REDIS_URL=f"redis://:secret@127.0.0.1:{free_port()}")
+    with pytest.raises(SharedStateFault, match="the Redis server at 127"):
+        await run_here(settings, **options(tmp_path))
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_the_judge_gets_the_address_of_the_shared_server(tmp_path: Path) -> None:
+    settings = shard_settings(0, WABE_REDIS_URL="redis://:secret@host")
+    plan = make_plan(RunOptions(**options(tmp_path)), settings)
+    environ = child_environ(settings, output_dir=tmp_path, participant_model=None)
+    assert [{**environ, **member.env}.get("WABE_REDIS_URL") for member in plan.members] == [
+        None,
+        "redis://:secret@host",
+    ]

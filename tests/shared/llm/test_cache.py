@@ -76,7 +76,7 @@ async def test_a_discarded_reply_is_asked_for_again(folder: Path | None) -> None
     model = ScriptedModel(lambda _: "reply")
     cache = cached(model, folder)
     await cache.complete(ASK)
-    cache.discard(ASK)
+    await cache.discard(ASK)
     await cache.complete(ASK)
     assert len(model.requests) == 2
 
@@ -105,7 +105,7 @@ async def test_replies_that_cannot_be_written_are_kept_in_memory_with_a_warning(
     assert [(await cache.complete(ASK)).text for _ in range(2)] == ["reply", "reply"]
     assert len(model.requests) == 1
     assert "in memory only" in caplog.text
-    cache.discard(ASK)
+    await cache.discard(ASK)
     await cache.complete(ASK)
     assert len(model.requests) == 2
 

@@ -1,0 +1,295 @@
+"""`wabe run --engine ray --shards N`: all shards of a run from one command, shown and merged as one."""
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+from urllib.parse import urlsplit
+
+from rich.console import Console
+from starlette.applications import Starlette
+
+from judge.events import Event, Noted, RunDone, RunStarted, Sink
+from judge.results.shards import merge_shards
+from judge.runner.boundary import EXIT_USAGE, Interrupted
+from judge.runner.follow import RunOutcome
+from judge.runner.launch import child_environ, end_with_parent, launched, log_tail
+from judge.runner.run import Plan, RunOptions, conclude, make_plan, require_shardable, resume_command
+from judge.runner.shards import MAX_SHARDS
+from judge.runner.terminal import Progress, event_name
+from judge.runner.uploads import fetch_shards
+from judge.scenario.models import Scenario, Shard
+from judge.server.live import LiveHub, live_routes
+from judge.store import RunStore, find_run
+from shared.a2a.serving import address_of, listen, serve_app
+from shared.errors import ConfigError, WabeError
+from shared.settings import Settings
+
+_STOP_S = 90
+_MAX_LINE_BYTES = 1_000_000
+_SHOWN_LINES = 12
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_EVENTS = {event_name(kind): kind for kind in get_args(Event)}
+
+
+class Whole:
+    """The events of all shards as those of one run: passed on to `emit`, and to `watch` by shard."""
+
+    def __init__(self, run_id: str, shards: int, total: int, emit: Sink, watch: Callable[[str], Sink]) -> None:
+        self._run_id = run_id
+        self._total = total
+        self._emit = emit
+        self._watch = watch
+        self._names = [Shard(index=index, of=shards).name for index in range(shards)]
+        self._watching: dict[int, Sink] = {}
+        self._started: set[int] = set()
+        self._kept: dict[int, int] = {}
+        # Of each shard the last lines that are no events: what it says when it fails.
+        self.said: list[list[str]] = [[] for _ in range(shards)]
+
+    def name(self, shard: int) -> str:
+        """A shard's name, as its folder has it."""
+        return self._names[shard]
+
+    def line(self, shard: int, text: str) -> None:
+        """Take a line that a shard printed."""
+        event = event_of(text)
+        if event is not None:
+            self._take(shard, event)
+        elif text.startswith('{"event": "shard_started"'):
+            if shard in self._started:
+                self._emit(Noted(text=f"Shard {self.name(shard)} is started again: it resumes."))
+            self._started.add(shard)
+        elif text.strip() and not text.startswith("{"):
+            self.said[shard] = [*self.said[shard], text][-_SHOWN_LINES:]
+
+    def _take(self, shard: int, event: Event) -> None:
+        if shard not in self._watching or isinstance(event, RunStarted):
+            # Anew if it was started again, as a run that is resumed.
+            self._watching[shard] = self._watch(f"{self._run_id}/shards/{self.name(shard)}")
+        self._watching[shard](event)
+        match event:
+            case RunStarted() if shard in self._kept:
+                # It was started again, and keeps what was shown here.
+                return
+            case RunStarted():
+                self._kept[shard] = event.kept
+                if event.kept or len(self._kept) == 1:
+                    self._emit(RunStarted(run_id=self._run_id, total=self._total, kept=sum(self._kept.values())))
+            case RunDone():
+                return
+            case _:
+                self._emit(event)
+
+
+def event_of(line: str) -> Event | None:
+    """The event of a line of `--display json`; `None` for any other line."""
+    try:
+        fields = json.loads(line)
+        event: Event = _EVENTS[fields.pop("event")].model_validate(fields)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return event
+
+
+async def run(options: RunOptions, settings: Settings, console: Console) -> int:
+    """Run all shards of the scenario and merge them. Returns the exit code; raises `Interrupted` as a run does."""
+    shards, plan = _plan(options, settings)
+    store = plan.store
+    assert store is not None
+    progress = Progress(console, options.display, task_ids=[task.task_id for task in plan.tasks])
+    hub = LiveHub(max_runs=shards)
+    try:
+        with _held(store), progress:
+            async with _live_page(hub, store.output_dir) as page, _sites(plan, options, settings, progress):
+                console.out(f"Run {store.run_id} in {shards} shards, live page {page}", highlight=False)
+                whole = Whole(store.run_id, shards, len(plan.tasks), progress, hub.watch)
+                progress.phase("Starting Ray")
+                failed = await _play(_job(plan, options, settings, shards), whole, settings, store.logs / "ray.log")
+                progress.stopping()
+    except asyncio.CancelledError:
+        command = resume_command(options, store)
+        raise Interrupted("interrupted, everything is stopped", remedy=f"resume with: {command}") from None
+    try:
+        if settings.object_store:
+            fetch_shards(settings.object_store, store)
+        submission = merge_shards(store)
+    except ConfigError as error:
+        said = "".join(f"\n--- shard {whole.name(shard)} ---\n{text}" for shard, text in failed.items())
+        command = resume_command(options, store)
+        raise WabeError(f"the shards cannot be merged: {error.message}\nResume with: {command}{said}") from None
+    results = tuple(submission["results"])
+    outcome = RunOutcome(results=results, state="completed", message="", run_id=store.run_id)
+    return conclude(outcome, plan, options, console, progress)
+
+
+def _plan(options: RunOptions, settings: Settings) -> tuple[int, Plan]:
+    """How many shards, and the whole run. Raises `ConfigError`."""
+    text = options.shards or ""
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_SHARDS:
+        raise ConfigError("--engine ray needs the number of shards", remedy=f"give --shards N, 1 to {MAX_SHARDS}")
+    if options.show_logs:
+        raise ConfigError(
+            "--engine ray has no --show-logs", remedy="leave it out, and read the logs in runs/RUN_ID/shards/"
+        )
+    if importlib.util.find_spec("ray") is None:
+        raise ConfigError("--engine ray needs Ray, which is not installed", remedy="pip install 'wabe[ray]'")
+    plan = make_plan(options.model_copy(update={"shards": None, "resume": None}), settings)
+    require_shardable(plan.scenario, options, is_ours=plan.store is not None)
+    for site in plan.scenario.sites:
+        if site.restart or site.reset_url:
+            raise ConfigError(
+                f"{options.scenario}: site {site.name} is reset between attempts, so shards cannot share it",
+                remedy="leave --engine ray out",
+            )
+    if options.resume is not None:
+        store = find_run(options.resume, options.output_dir)
+    else:
+        run_id = settings.environ.get("WABE_RUN_ID") or (plan.store.run_id if plan.store else "")
+        store = RunStore(options.output_dir, run_id)
+    others = {shard.folder.name for shard in store.shards() if not shard.folder.name.endswith(f"-of-{int(text):03d}")}
+    if others:
+        raise ConfigError(f"run {store.run_id} has other shards, {min(others)}", remedy="give their number as --shards")
+    return int(text), replace(plan, store=store)
+
+
+@contextmanager
+def _held(store: RunStore) -> Iterator[None]:
+    # The shards are inside the folder, so it must not be removed as one in which no run began.
+    store.folder.mkdir(parents=True, exist_ok=True)
+    with store.held("runner"):
+        yield
+
+
+@asynccontextmanager
+async def _live_page(hub: LiveHub, output_dir: Path) -> AsyncIterator[str]:
+    """The page of all shards while the body runs; yields its address, which is on this machine only."""
+    sock = listen("127.0.0.1", 0)
+    app = Starlette(routes=live_routes(hub, output_dir))
+    serving = asyncio.create_task(serve_app(app, sock, before_shutdown=hub.close, takes_signals=False))
+    try:
+        yield address_of("127.0.0.1", sock.getsockname()[1])
+    finally:
+        serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+
+
+@asynccontextmanager
+async def _sites(plan: Plan, options: RunOptions, settings: Settings, progress: Progress) -> AsyncIterator[None]:
+    """The sites that the scenario starts, once for all shards."""
+    assert plan.store is not None
+    sites = [member for member in plan.members if not member.is_agent and member.cmd is not None]
+    environ = child_environ(settings, output_dir=plan.store.output_dir, participant_model=None)
+    if sites:
+        progress.waiting_for(member.name for member in sites)
+    async with launched(
+        sites,
+        scenario_dir=options.scenario.resolve().parent,
+        environ=environ,
+        logs=plan.store.logs,
+        is_up=progress.is_up,
+    ):
+        yield
+
+
+def _job(plan: Plan, options: RunOptions, settings: Settings, shards: int) -> dict[str, Any]:
+    """What `judge.runner.ray` is asked to do. No secrets: Ray keeps and shows what its tasks are given."""
+    assert plan.store is not None
+    argv = ["run", str(options.scenario.resolve()), "--shards", "auto", "--display", "json"]
+    for name, value in (
+        ("--limit", options.limit),
+        ("--level", options.level),
+        *(("--task", task_id) for task_id in options.task_ids),
+        ("--max-parallel", options.max_parallel),
+        ("--judge-model", options.judge_model or settings.judge_model),
+        ("--participant-model", options.participant_model or settings.participant_model),
+        ("--name", options.name),
+    ):
+        argv += [name, str(value)] if value else []
+    environ = {
+        "WABE_SHARDS": str(shards),
+        "WABE_RUN_ID": plan.store.run_id,
+        "WABE_OUTPUT_DIR": str(plan.store.output_dir.resolve()),
+        "WABE_SITES_RUN": "1",
+        **({"WABE_STORE": settings.object_store} if settings.object_store else {}),
+    }
+    slots = options.max_parallel or plan.scenario.config.max_parallel
+    return {
+        "shards": shards,
+        "argv": argv,
+        "environ": environ,
+        # Commands and files of a scenario may be relative to it.
+        "folder": str(Path.cwd()),
+        "slots": slots,
+        "is_here": _needs_this_machine(plan.scenario),
+    }
+
+
+def _needs_this_machine(scenario: Scenario) -> bool:
+    """Whether something that is not started with each shard can only be reached from here."""
+    endpoints = [site.endpoint for site in scenario.sites]
+    endpoints += [agent.endpoint or "" for agent in scenario.participants if agent.cmd is None]
+    return any(urlsplit(endpoint).hostname in _LOOPBACK for endpoint in endpoints)
+
+
+async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path) -> dict[int, str]:
+    """Play all shards. Returns what those said that did not end with 0.
+
+    Raises `ConfigError` as soon as one refuses its settings, since all others would, and `WabeError` if Ray fails.
+    """
+    failed: dict[int, str] = {}
+    ended = 0
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as stream:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "judge.runner.ray"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stream,
+            env={**settings.environ, "RAY_USAGE_STATS_ENABLED": "0"},
+            limit=_MAX_LINE_BYTES,
+            start_new_session=True,
+            preexec_fn=end_with_parent,
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(job).encode())
+        process.stdin.close()
+        async for data in process.stdout:
+            entry = json.loads(data)
+            shard = entry["shard"]
+            if "line" in entry:
+                whole.line(shard, entry["line"])
+                continue
+            ended += 1
+            if entry["code"] != 0:
+                failed[shard] = "\n".join([*whole.said[shard], *([entry["error"]] if "error" in entry else [])])
+            if entry["code"] == EXIT_USAGE:
+                raise ConfigError(f"shard {whole.name(shard)}: {failed[shard].removeprefix('error: ')}")
+    finally:
+        await asyncio.shield(_stop(process))
+    if ended < job["shards"]:
+        raise WabeError(f"Ray ended with {process.returncode}\n--- end of {log} ---\n{log_tail(log)}")
+    return failed
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end of the program if it is done, else end it with all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        if process.stdout is None or not process.stdout.at_eof():
+            process.send_signal(signal.SIGTERM)
+    try:
+        async with asyncio.timeout(_STOP_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
