@@ -58,7 +58,7 @@ RESULT = create_model(
     agent_final_answer=(str | None, ...),
     **fields_of(Attempt, "steps", "final_look", "navigations", "max_steps", "stop_reason", "error", "blame"),
     **fields_of(Attempt, "versions", "settle"),
-    **fields_of(Attempt, "self_recorded", "shared_state", optional=True),
+    **fields_of(Attempt, "self_recorded", "shared_state", "epoch", optional=True),
     **fields_of(Attempt, "network", "network_missing"),
     is_aborted=(bool, ...),
     attempt=(int, Field(ge=1)),
@@ -96,6 +96,7 @@ ENTRY = create_model(
     settle=(str | None, ...),
     task_sha256=(str, _SHA256),
     duration_s=(float, ...),
+    epoch=(int, Field(ge=1)),
     decided_by=(Truth, ...),
 )
 DETAIL = create_model(
@@ -106,6 +107,7 @@ DETAIL = create_model(
     by_truth=(dict[str, COUNTS], ...),  # type: ignore[valid-type]
     judge=(JudgeInfo | dict[str, Any], ...),
     cost_usd=(float | None, ...),
+    repeats=(dict[str, Any] | None, None),
     provenance=(dict[str, Any], ...),
     self_recorded=(bool, False),
     tasks=(list[ENTRY], ...),  # type: ignore[valid-type]
