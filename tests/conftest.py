@@ -17,7 +17,7 @@ import pytest_asyncio
 import uvicorn.server
 from hypothesis import settings
 
-from helpers.browser.warm import WarmBrowsers
+from helpers.browser.warm import WARM_PREFIX, WarmBrowsers
 
 # No deadline: other test workers keep the machine busy, and no test here measures time. The fast profile tries the same
 # examples each time, so that a failure can be run again anywhere; the thorough one looks for new ones.
@@ -88,7 +88,7 @@ def browser_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browsers_of_the_session() -> AsyncIterator[WarmBrowsers]:
     # Not pytest's own folder: its path is too long for sockets.
-    with tempfile.TemporaryDirectory(prefix="wt") as place:
+    with tempfile.TemporaryDirectory(prefix=WARM_PREFIX) as place:
         async with contextlib.aclosing(WarmBrowsers(Path(place))) as warm:
             yield warm
 

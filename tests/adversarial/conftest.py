@@ -34,6 +34,13 @@ async def judge(tmp_path: Path, warm_browsers: WarmBrowsers, model: ModelServer)
 
 
 @pytest.fixture
+async def cold_judge(tmp_path: Path, browser_files: Path, model: ModelServer) -> AsyncIterator[LiveJudge]:
+    """A judge that starts its own browsers, and ends them with each assessment."""
+    async with live_judge(tmp_path, browser_files, model) as running:
+        yield running
+
+
+@pytest.fixture
 def secret() -> Iterator[Site]:
     """A service on this machine that nobody may reach; `seen` tells who did."""
     with tripwire() as site:

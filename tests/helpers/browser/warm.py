@@ -9,6 +9,8 @@ from judge.browser.pool import BrowserPool, browser_pool
 
 # Each holds a browser for every task that was ever played at the same time.
 MAX_POOLS = 2
+# Of the folder that all of them have their files in; their processes name it in their environment.
+WARM_PREFIX = "warm"
 _ANYWHERE = Path("folder")
 
 
@@ -37,7 +39,9 @@ class WarmBrowsers:
 
     def folders(self) -> list[Path]:
         """The folders of the browsers that go on."""
-        return [slot._server.folder for pool, _ in self._open.values() for slot in pool._slots]
+        slots = (slot for pool, _ in self._open.values() for slot in pool._slots)
+        # One that is being started may have no server yet.
+        return [slot._server.folder for slot in slots if hasattr(slot, "_server")]
 
     async def aclose(self) -> None:
         for _, stack in self._open.values():

@@ -85,9 +85,13 @@ async def assess_in_shop(
 
     judge = judge or open_judge(settings, Settings(), cache_dir=None)
     tasks = tuple(Task(task_id=f"t{each}", website=website, task="Go.") for each in range(number))
-    told: list[JudgeEvent] = [] if events is None else events
+
+    def emit(event: JudgeEvent) -> None:
+        if events is not None:
+            events.append(event)
+
     try:
         sites = SiteTurns(settings, lambda task: NetworkPolicy.for_websites([task.website]))
-        return await Assessment(tasks, settings, lambda _: browser, connect, judge, store, told.append, sites).run()
+        return await Assessment(tasks, settings, lambda _: browser, connect, judge, store, emit, sites).run()
     finally:
         await judge.aclose()

@@ -166,7 +166,7 @@ def repeated(**outcomes: str) -> list[TaskRow]:
 def test_repeated_tasks_have_the_rate_and_interval_of_the_submission() -> None:
     listed = repeated(a="ssf", b="faa", c="fff", d="sss")
     totals = totals_of(listed)
-    official = counts_of([{"task_id": each.key, "epoch": each.epoch, "verdict": each.outcome} for each in listed])
+    official = counts_of([{"task_id": each.task_id, "epoch": each.epoch, "verdict": each.outcome} for each in listed])
     rate = totals.all
     assert [round(value or 0, 1) for value in (rate.rate, rate.rate_of_all)] == [
         official["success_rate"],
