@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import json
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from sse_starlette import sse
 from sse_starlette.sse import AppStatus, EventSourceResponse
 from starlette.applications import Starlette
 
@@ -499,6 +501,8 @@ async def test_a_connected_viewer_does_not_keep_the_server_from_stopping(tmp_pat
 async def test_viewers_of_a_judge_that_was_told_to_stop_see_how_its_run_ends(
     served: ServedPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The library looks for signals in the first event loop of a thread only; here each test has its own.
+    monkeypatch.setattr(sse, "_thread_state", threading.local())
     states = []
     async with (
         asyncio.timeout(10),
