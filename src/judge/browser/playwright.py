@@ -9,6 +9,7 @@ import binascii
 import logging
 import os
 import re
+import time
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -27,7 +28,7 @@ from judge.browser.login import login_code
 from judge.browser.navigations import NavigationLog
 from judge.browser.requests import RequestLog
 from judge.browser.session import Hop, ToolResult, Traffic
-from judge.browser.settle import SettleMode, begin_code, read_report, settle_code
+from judge.browser.settle import AWAKE_S, WAKE_CODE, SettleMode, begin_code, read_report, settle_code
 from shared.errors import BrowserFault, SiteFault
 from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
 
@@ -262,6 +263,7 @@ class PlaywrightBrowser:
         self._title = ""
         self._seen = ""
         self._reports: list[tuple[Settled, tuple[str, ...]]] = []
+        self._settled_at = time.monotonic()
         # Whether the page has settled since the last action.
         self._is_settled = False
 
@@ -311,6 +313,7 @@ class PlaywrightBrowser:
         if not answer.ok and responses.modal_state(answer.text) is None:
             _log.warning("a page is observed without waiting for it: %s", self._clean(answer.text)[:300])
         self._reports.append(read_report(answer.text))
+        self._settled_at = time.monotonic()
 
     def _settled(self) -> dict[str, Any]:
         """What all settling since the last observation took and found, as fields of a page."""
@@ -425,6 +428,8 @@ class PlaywrightBrowser:
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""
+        if time.monotonic() - self._settled_at >= AWAKE_S:
+            await self._run(WAKE_CODE)
         named = points.points_of(params)
         looked = await self._run(points.hit_code(named)) if named else None
         answer, is_found_again = await lost_refs.call_again(

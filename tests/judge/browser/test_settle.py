@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from helpers.browser.sessions import a_browser, ref_of
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.settle import ClockStalled, SettleMode, read_report, settle_mode
+from judge.browser.settle import AWAKE_S, ClockStalled, SettleMode, read_report, settle_mode
 from shared.models import Page, Settled
 
 REPORT = {"real_ms": 250, "page_ms": 1000, "waited_for": ["timer"], "vanished": ["Saved"], "hung": False}
@@ -45,11 +46,13 @@ SCRIPTS = {
     "dialog": "function act() { setTimeout(() => alert('Sure?'), 300) }",
     "vue2": """document.addEventListener('click', event => {
         if (event.timeStamp >= performance.now() - 60000) out.textContent = 'after' }); function act() {}""",
+    "clock": """let ticks = 0; setInterval(() => { ticks += 1 }, 100);
+        function act() { out.textContent = `${ticks} ticks` }""",
     "frame": """function act() { const frame = document.createElement('iframe');
         frame.srcdoc = "before<script>setTimeout(() => document.body.textContent = 'after', 1500)<\\/script>";
         document.body.append(frame) }""",
 }
-IN_PAGE_TIME = [name for name in SCRIPTS if name not in ("loop", "dialog")]
+IN_PAGE_TIME = [name for name in SCRIPTS if name not in ("loop", "dialog", "clock")]
 
 
 class Site(BaseHTTPRequestHandler):
@@ -104,6 +107,21 @@ async def test_in_page_time_every_effect_of_an_action_is_seen(browser: Playwrigh
     assert "timer" in seen["timer"].settled.waited_for
     # A timer that was there before the action is no effect of it.
     assert seen["carousel"].settled.page_s < seen["timer"].settled.page_s
+
+
+@pytest.mark.e2e
+async def test_while_a_participant_thinks_for_long_the_page_goes_on(browser: PlaywrightBrowser, site: str) -> None:
+    await browser.open(f"{site}/clock", "page-time")
+    target = ref_of((await browser.observe()).snapshot, 'button "Act"')
+    ticks = []
+    # The second action comes when the clock has long been moving in larger steps.
+    for thinking_s in (0.0, AWAKE_S + 1.5):
+        await asyncio.sleep(thinking_s)
+        await browser.act("browser_click", {"target": target})
+        said = re.search(r"(\d+) ticks", (await browser.observe()).snapshot)
+        assert said is not None
+        ticks.append(int(said[1]))
+    assert ticks[1] - ticks[0] >= 10 * thinking_s
 
 
 @pytest.mark.e2e

@@ -76,6 +76,12 @@ def settle_code(limit_s: float) -> str:
     return f"async page => {_CONTEXT}.settle(page, {round(min(limit_s, MAX_SETTLE_S) * 1000)})"
 
 
+# The code that has the clock of a page move frame by frame again, before an action. When `AWAKE_S` have passed since
+# the page settled, it moves in larger steps.
+WAKE_CODE = f"async page => {_CONTEXT}.wake(page)"
+AWAKE_S = 1.0
+
+
 def read_report(text: str) -> tuple[Settled, tuple[str, ...]]:
     """What settling took, and the text that vanished, from the answer of the server's code tool.
 

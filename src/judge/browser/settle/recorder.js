@@ -22,7 +22,12 @@
   let shown = "";
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
-  const textOf = element => squeezed(element.textContent.slice(0, 10 * MAX_CHARS)).slice(0, MAX_CHARS);
+  // None for a whole part of the page: if one of its texts goes, the others are still there. What is added to it later
+  // is watched for itself.
+  const textOf = element => {
+    const text = squeezed(element.textContent.slice(0, 10 * MAX_CHARS));
+    return text.length > MAX_CHARS ? "" : text;
+  };
   const isShown = element => element.isConnected && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
   const watch = node => {
     const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;

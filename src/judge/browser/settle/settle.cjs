@@ -32,6 +32,9 @@ const REQUEST_GRACE = 200;
 const SOCKET_LIMIT = 3300;
 // About one frame: clicks and screenshots wait for frames, which are drawn as the clock moves.
 const TICK = 16;
+// While nobody acts, for participants that think long: sixty commands a second would cost more than their steps.
+const AWAKE = 1000;
+const SLOW_TICK = 100;
 const LEAD = 200;
 const MAX_PAUSE = 500;
 const MAX_LAG = 60000;
@@ -64,6 +67,7 @@ class Target {
     this.hangLimit = HANG;
     this.hasDialog = false;
     this.granted = performance.now();
+    this.usedAt = performance.now();
   }
 
   async start() {
@@ -139,9 +143,16 @@ class Target {
   async tick() {
     await this.advance(LEAD);
     while (!this.isClosed) {
-      await delay(TICK);
+      const isAwake = performance.now() - this.usedAt < AWAKE;
+      await (isAwake ? delay(TICK) : Promise.race([delay(SLOW_TICK), new Promise(done => { this.rouse = done; })]));
       if (!this.isSettling && !this.hasDialog) await this.advance(performance.now() - this.granted);
     }
+  }
+
+  // Somebody is about to act.
+  wake() {
+    this.usedAt = performance.now();
+    this.rouse?.();
   }
 
   async catchUp() {
@@ -370,7 +381,10 @@ class Settler {
       target.hangLimit = Math.min(HANG, 0.75 * limit);
     });
     const vanished = await Promise.race([this.quiet(round), this.stuck(round)]);
-    this.all().forEach(target => { target.isSettling = false; });
+    this.all().forEach(target => {
+      target.isSettling = false;
+      target.usedAt = performance.now();
+    });
     return {
       real_ms: Math.round(performance.now() - began),
       page_ms: round.pageTime,
@@ -450,6 +464,10 @@ class Context {
 
   async settle(page, limit) {
     return (await this.attach(page)).settle(limit);
+  }
+
+  async wake(page) {
+    (await this.attach(page)).all().forEach(target => target.wake());
   }
 }
 
