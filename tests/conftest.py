@@ -4,20 +4,15 @@
 """
 
 import asyncio
-import contextlib
 import gc
 import ssl
-import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 import uvicorn.server
 from hypothesis import settings
-
-from helpers.browser.warm import WARM_PREFIX, WarmBrowsers
 
 # No deadline: other test workers keep the machine busy, and no test here measures time. The fast profile tries the same
 # examples each time, so that a failure can be run again anywhere; the thorough one looks for new ones.
@@ -66,12 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with a real browser come first, so that no worker is left with the longest of them at the end."""
     for item in items:
         # Whole assessments take half a second each, and there are many.
-        fixtures = getattr(item, "fixturenames", ())
-        if "text_browser" in fixtures:
+        if "text_browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-        # In the event loop in which those browsers were started.
-        if "warm_browsers" in fixtures:
-            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
     first = {item.path for item in items if item.get_closest_marker("e2e")}
     items.sort(key=lambda item: item.path not in first)
 
@@ -83,27 +74,6 @@ def browser_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
     with browser_temp_dir(monkeypatch) as folder:
         yield folder
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browsers_of_the_session() -> AsyncIterator[WarmBrowsers]:
-    # Not pytest's own folder: its path is too long for sockets.
-    with tempfile.TemporaryDirectory(prefix=WARM_PREFIX) as place:
-        async with contextlib.aclosing(WarmBrowsers(Path(place))) as warm:
-            yield warm
-
-
-@pytest.fixture
-def warm_browsers(
-    request: pytest.FixtureRequest, browsers_of_the_session: WarmBrowsers, monkeypatch: pytest.MonkeyPatch
-) -> WarmBrowsers:
-    """Attempts are played in browsers that go on afterwards: for tests in which starting one is not the point."""
-    from judge.server import service
-
-    monkeypatch.setattr(tempfile, "tempdir", str(browsers_of_the_session.folder))
-    if "text_browser" not in request.fixturenames:
-        monkeypatch.setattr(service, "browser_pool", browsers_of_the_session.pool)
-    return browsers_of_the_session
 
 
 @pytest.fixture

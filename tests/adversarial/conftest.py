@@ -4,10 +4,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from helpers.browser.hostile_site import Site, tripwire
-from helpers.browser.warm import WarmBrowsers
 from helpers.episode.live_judge import LiveJudge, always_no, live_judge
 from helpers.llm.servers import ModelServer
 
@@ -27,15 +25,8 @@ def model() -> Iterator[ModelServer]:
     server.stop()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def judge(tmp_path: Path, warm_browsers: WarmBrowsers, model: ModelServer) -> AsyncIterator[LiveJudge]:
-    async with live_judge(tmp_path, warm_browsers.folder, model, kept=warm_browsers.folders) as running:
-        yield running
-
-
 @pytest.fixture
-async def cold_judge(tmp_path: Path, browser_files: Path, model: ModelServer) -> AsyncIterator[LiveJudge]:
-    """A judge that starts its own browsers, and ends them with each assessment."""
+async def judge(tmp_path: Path, browser_files: Path, model: ModelServer) -> AsyncIterator[LiveJudge]:
     async with live_judge(tmp_path, browser_files, model) as running:
         yield running
 

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, ref, served, tool_call
 from helpers.miniwob_package import NAMES, fake_package
@@ -13,8 +12,7 @@ from judge.scenario.miniwob.site import create_app
 from shared.a2a.serving import listen
 
 
-# In the event loop of the tests.
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest.fixture
 async def port(tmp_path: Path) -> AsyncIterator[int]:
     app = create_app(fake_package(tmp_path / "package") / "miniwob" / "html", frozenset(NAMES))
 

@@ -380,15 +380,15 @@ async def test_neither_webrtc_nor_webtransport_sends_a_datagram(judge: LiveJudge
 
 
 async def test_the_page_would_send_datagrams_without_the_guards_arguments(
-    cold_judge: LiveJudge, monkeypatch: pytest.MonkeyPatch
+    judge: LiveJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chromium, "_PROXY_ONLY", ())
-    count, _ = await datagrams(cold_judge)
+    count, _ = await datagrams(judge)
     assert count > 0
 
 
 async def test_the_browser_looks_no_name_up_itself(
-    cold_judge: LiveJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    judge: LiveJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     log = tmp_path / "net.json"
     monkeypatch.setattr(chromium, "_PROXY_ONLY", (*chromium._PROXY_ONLY, f"--log-net-log={log}"))
@@ -403,7 +403,7 @@ async def test_the_browser_looks_no_name_up_itself(
         return finish()
 
     with hostile_site({"/": page}) as site:
-        await cold_judge.play(script, site.url)
+        await judge.play(script, site.url)
     assert looked_up(log.read_text()) == []
 
 

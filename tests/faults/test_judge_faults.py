@@ -96,28 +96,28 @@ async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
 
 
 @pytest.mark.usefixtures("text_browser")
-async def test_a_device_without_space_aborts_the_task_that_needs_it(cold_judge: LiveJudge, dice: random.Random) -> None:
+async def test_a_device_without_space_aborts_the_task_that_needs_it(judge: LiveJudge, dice: random.Random) -> None:
     strike = dice.randrange(1, 3)
 
     def script(turn: ParticipantTurn) -> str:
         if turn.n == strike:
-            steps = cold_judge.output_dir / "runs" / "nospace" / "results" / "t0" / "steps.jsonl"
+            steps = judge.output_dir / "runs" / "nospace" / "results" / "t0" / "steps.jsonl"
             steps.unlink()
             steps.symlink_to("/dev/full")
         return to_the_goal(turn)
 
     with hostile_site() as site:
         async with participant(script) as url:
-            assessed = await cold_judge.ask(url, some_tasks(site.url), run_id="nospace")
+            assessed = await judge.ask(url, some_tasks(site.url), run_id="nospace")
     assert assessed.verdict == ("aborted", "environment_fault")
     assert "No space left on device" in assessed.entry["error"]
     assert assessed.detail["success_rate"] == 0.0
-    await cold_judge.is_clean()
+    await judge.is_clean()
 
 
 @pytest.mark.usefixtures("text_browser")
 async def test_a_clock_that_is_set_back_changes_no_duration_and_no_outcome(
-    cold_judge: LiveJudge, dice: random.Random, monkeypatch: pytest.MonkeyPatch
+    judge: LiveJudge, dice: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strike, real = dice.randrange(3), time.time
     shift = dice.choice((-86_400.0, 86_400.0, -1e9))
@@ -128,7 +128,7 @@ async def test_a_clock_that_is_set_back_changes_no_duration_and_no_outcome(
         return to_the_goal(turn)
 
     with hostile_site() as site:
-        assessed = await cold_judge.play(script, site.url)
+        assessed = await judge.play(script, site.url)
     assert assessed.verdict == ("success", "finished")
     times = assessed.result()["times"]
     assert 0 < times["duration_s"] < 60
@@ -148,15 +148,13 @@ async def until(path: Path, lines: int = 1) -> None:
 
 
 @pytest.mark.e2e
-async def test_cancelling_over_a2a_stops_the_run_and_closes_its_browsers(
-    cold_judge: LiveJudge, dice: random.Random
-) -> None:
-    steps = cold_judge.output_dir / "runs" / "cancelled" / "results" / "t0" / "steps.jsonl"
+async def test_cancelling_over_a2a_stops_the_run_and_closes_its_browsers(judge: LiveJudge, dice: random.Random) -> None:
+    steps = judge.output_dir / "runs" / "cancelled" / "results" / "t0" / "steps.jsonl"
     states: list[Any] = []
     with hostile_site() as site:
         async with participant(for_ever) as url:
-            request = cold_judge.request(url, some_tasks(site.url, 2), run_id="cancelled", max_steps=500)
-            async with AssessmentClient(cold_judge.url) as client:
+            request = judge.request(url, some_tasks(site.url, 2), run_id="cancelled", max_steps=500)
+            async with AssessmentClient(judge.url) as client:
 
                 async def follow() -> None:
                     async with aclosing(client.run(request)) as events:
@@ -166,15 +164,15 @@ async def test_cancelling_over_a2a_stops_the_run_and_closes_its_browsers(
                 await until(steps, dice.randrange(1, 5))
                 await client.cancel()
                 await following
-    await cold_judge.is_clean()
+    await judge.is_clean()
     assert states[-1].state == "canceled"
-    assert json.loads((cold_judge.output_dir / "runs" / "cancelled" / "run.json").read_text())["state"] == "cancelled"
+    assert json.loads((judge.output_dir / "runs" / "cancelled" / "run.json").read_text())["state"] == "cancelled"
     assert not (steps.parent / "result.json").exists()
 
 
 @pytest.mark.usefixtures("text_browser")
-async def test_a_cancelled_run_is_finished_by_asking_for_it_again(cold_judge: LiveJudge) -> None:
-    results = cold_judge.output_dir / "runs" / "twice" / "results"
+async def test_a_cancelled_run_is_finished_by_asking_for_it_again(judge: LiveJudge) -> None:
+    results = judge.output_dir / "runs" / "twice" / "results"
     slow = asyncio.Event()
 
     async def script(turn: ParticipantTurn) -> str:
@@ -185,8 +183,8 @@ async def test_a_cancelled_run_is_finished_by_asking_for_it_again(cold_judge: Li
 
     with hostile_site() as site:
         async with participant(script) as url:
-            request = cold_judge.request(url, some_tasks(site.url, 2), run_id="twice")
-            async with AssessmentClient(cold_judge.url) as client:
+            request = judge.request(url, some_tasks(site.url, 2), run_id="twice")
+            async with AssessmentClient(judge.url) as client:
 
                 async def follow() -> None:
                     async with aclosing(client.run(request)) as events:
@@ -197,32 +195,32 @@ async def test_a_cancelled_run_is_finished_by_asking_for_it_again(cold_judge: Li
                 await client.cancel()
                 await following
             first = (results / "t0" / "result.json").read_bytes()
-            assessed = await cold_judge.ask(url, some_tasks(site.url, 2), run_id="twice")
+            assessed = await judge.ask(url, some_tasks(site.url, 2), run_id="twice")
     assessed.check()
-    await cold_judge.is_clean()
+    await judge.is_clean()
     assert (results / "t0" / "result.json").read_bytes() == first
     assert assessed.detail["judged_successes"] == 2
 
 
 @pytest.mark.usefixtures("text_browser")
-async def test_a_client_that_vanishes_does_not_stop_the_run(cold_judge: LiveJudge) -> None:
+async def test_a_client_that_vanishes_does_not_stop_the_run(judge: LiveJudge) -> None:
     with hostile_site() as site:
         async with participant(to_the_goal) as url:
-            request = cold_judge.request(url, some_tasks(site.url, 2), run_id="vanished")
-            async with AssessmentClient(cold_judge.url) as client, aclosing(client.run(request)) as events:
+            request = judge.request(url, some_tasks(site.url, 2), run_id="vanished")
+            async with AssessmentClient(judge.url) as client, aclosing(client.run(request)) as events:
                 async for event in events:
                     if isinstance(event, StatusText):
                         break
-            results = cold_judge.output_dir / "runs" / "vanished" / "results.json"
+            results = judge.output_dir / "runs" / "vanished" / "results.json"
             while not results.exists():
                 await asyncio.sleep(0.02)
-    await cold_judge.is_clean()
+    await judge.is_clean()
     detail = json.loads(results.read_text())["results"][0]["detail"]
     assert [task["verdict"] for task in detail["tasks"]] == ["success", "success"]
 
 
 @pytest.mark.usefixtures("text_browser")
-async def test_two_assessments_at_once_do_not_mix(cold_judge: LiveJudge) -> None:
+async def test_two_assessments_at_once_do_not_mix(judge: LiveJudge) -> None:
     def player(mark: str) -> Any:
         def script(turn: ParticipantTurn) -> str:
             if turn.n == 0:
@@ -234,8 +232,8 @@ async def test_two_assessments_at_once_do_not_mix(cold_judge: LiveJudge) -> None
     with hostile_site() as site, hostile_site() as other:
         async with participant(player("first")) as one, participant(player("second")) as two:
             first, second = await asyncio.gather(
-                cold_judge.ask(one, some_tasks(site.url, 2), run_id="one", max_parallel=2, max_steps=4),
-                cold_judge.ask(two, some_tasks(other.url, 2), run_id="two", max_parallel=2, max_steps=4),
+                judge.ask(one, some_tasks(site.url, 2), run_id="one", max_parallel=2, max_steps=4),
+                judge.ask(two, some_tasks(other.url, 2), run_id="two", max_parallel=2, max_steps=4),
             )
     for assessed, mark, foreign, port in (
         (first, "first", "second", other.server_port),
@@ -246,17 +244,17 @@ async def test_two_assessments_at_once_do_not_mix(cold_judge: LiveJudge) -> None
         assert f"TYPE: {mark}" in text
         assert foreign not in text
         assert str(port) not in text
-    await cold_judge.is_clean()
+    await judge.is_clean()
 
 
 @pytest.mark.usefixtures("text_browser")
-async def test_the_same_run_twice_at_once_is_refused(cold_judge: LiveJudge) -> None:
-    steps = cold_judge.output_dir / "runs" / "same" / "results" / "t0" / "steps.jsonl"
+async def test_the_same_run_twice_at_once_is_refused(judge: LiveJudge) -> None:
+    steps = judge.output_dir / "runs" / "same" / "results" / "t0" / "steps.jsonl"
     with hostile_site() as site:
         async with participant(to_the_goal) as url:
-            first = asyncio.create_task(cold_judge.ask(url, some_tasks(site.url), run_id="same"))
+            first = asyncio.create_task(judge.ask(url, some_tasks(site.url), run_id="same"))
             await until(steps)
-            second = await cold_judge.ask(url, some_tasks(site.url), run_id="same")
+            second = await judge.ask(url, some_tasks(site.url), run_id="same")
             assessed = await first
     assert (second.outcome.state, second.outcome.results) == ("rejected", ())
     assessed.check()

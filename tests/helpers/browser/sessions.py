@@ -1,9 +1,8 @@
 """A website on loopback, a place for a browser's files, and a look at what a browser left behind."""
 
-import os
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -111,21 +110,14 @@ def browser_temp_dir(monkeypatch: Any) -> Iterator[Path]:
         monkeypatch.undo()
 
 
-def left_behind(place: Path, kept: Sequence[Path] = ()) -> list[str]:
-    """Every process that names `place` in its command line or its environment, and every file in it.
-
-    Without those of browsers whose folder is in `kept`.
-    """
-    left = []
-    # Unlike `Path.rglob`, it goes on when a browser that is just ending removes a folder.
-    for folder, folders, files in os.walk(place):
-        folders[:] = [name for name in folders if Path(folder, name) not in kept]
-        left += [str(Path(folder, name)) for name in (*folders, *files)]
+def left_behind(place: Path) -> list[str]:
+    """Every process that names `place` in its command line or its environment, and every file in it."""
+    left = [str(path) for path in place.rglob("*")]
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
         except OSError:
             continue
-        if bytes(place) in words and not any(bytes(folder) in words for folder in kept):
+        if bytes(place) in words:
             left.append(words[:200].decode("utf-8", "replace"))
     return left

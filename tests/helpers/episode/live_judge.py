@@ -185,17 +185,13 @@ class AssessedRun:
 
 @dataclass
 class LiveJudge:
-    """One judge, where it keeps its runs, and where its browsers keep theirs.
-
-    `kept` lists the folders of browsers that go on after an assessment, for the next test.
-    """
+    """One judge, where it keeps its runs, and where its browsers keep theirs."""
 
     url: str
     output_dir: Path
     browser_files: Path
     model: ModelServer
     config: dict[str, Any]
-    kept: Callable[[], list[Path]] = list
 
     def request(self, participant_url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
         asked = {**FAST, "judge_model": "openai:judge", **self.config, **config, "tasks": tasks}
@@ -232,9 +228,9 @@ class LiveJudge:
         return assessed
 
     async def is_clean(self) -> None:
-        """No process and no file of any browser is left, but for those that are kept."""
+        """No process and no file of any browser is left."""
         until = time.monotonic() + 5
-        while (left := left_behind(self.browser_files, self.kept())) and time.monotonic() < until:
+        while (left := left_behind(self.browser_files)) and time.monotonic() < until:
             await asyncio.sleep(0.02)
         assert left == []
 
@@ -251,7 +247,6 @@ async def live_judge(
     *,
     limits: ServiceLimits | None = None,
     environ: Mapping[str, str] | None = None,
-    kept: Callable[[], list[Path]] = list,
     **config: Any,
 ) -> AsyncIterator[LiveJudge]:
     """A judge on a free port while the body runs, with `environ` added to its environment."""
@@ -271,7 +266,7 @@ async def live_judge(
         update_interval_s=0.05,
     )
     async with served(app, sock):
-        yield LiveJudge(url, folder, browser_files, model, config, kept)
+        yield LiveJudge(url, folder, browser_files, model, config)
 
 
 def always_yes(*_: Any) -> Any:

@@ -6,14 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.browser.warm import WARM_PREFIX
 from helpers.paths import ROOT
 
 BIN = Path(sys.executable).parent
@@ -119,17 +117,7 @@ class RunningCommand:
         return FinishedCommand(self.process.returncode, stdout, stderr, left, files, seconds)
 
     def _left(self) -> dict[int, str]:
-        found = descendants(os.getpid()).items()
-        return {pid: line for pid, line in found if pid not in self.before and not _is_of_warm_browsers(pid)}
-
-
-def _is_of_warm_browsers(pid: int) -> bool:
-    """Whether a process belongs to the browsers that other tests of this process go on with."""
-    try:
-        environ = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return False
-    return f"TMPDIR={tempfile.gettempdir()}/{WARM_PREFIX}".encode() in environ
+        return {pid: line for pid, line in descendants(os.getpid()).items() if pid not in self.before}
 
 
 @contextmanager
