@@ -186,7 +186,8 @@ async def test_the_live_page_is_served_beside_the_run_and_leaves_its_signals_alo
 
 
 def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
-    types: dict[str, Any] = {name: field.annotation for name, field in kind.model_fields.items()}
+    # What is excluded stays in the judge's own process.
+    types: dict[str, Any] = {name: field.annotation for name, field in kind.model_fields.items() if not field.exclude}
     return st.builds(kind, **{name: st.from_type(annotation) for name, annotation in types.items()})
 
 
