@@ -7,13 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from judge.report.data import RunView, TaskRow
-
-# A spreadsheet would run a cell that begins like this as a formula, and texts come from participants and pages.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+from judge.results.tables import not_a_formula
 
 
 def csv_table(run: RunView, rows: Iterable[TaskRow]) -> str:
-    """One line per task. Lists are joined by blanks. A text that could be a formula begins with an apostrophe."""
+    """One line per task and epoch. Lists are joined by blanks, and a possible formula begins with an apostrophe."""
     records = [_record(run, row) for row in rows]
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, _COLUMNS)
@@ -32,6 +30,7 @@ def _record(run: RunView, row: TaskRow) -> dict[str, Any]:
         "run_id": run.run_id,
         "participant": run.player,
         "task_id": row.task_id,
+        "epoch": row.epoch,
         "task": row.task,
         "website": row.website,
         "level": row.level,
@@ -58,4 +57,4 @@ _COLUMNS = tuple(_record(RunView("", {}, ""), TaskRow("", "", "", "", "", "unfin
 def _cell(value: Any) -> Any:
     if isinstance(value, list | dict):
         value = " ".join(value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return not_a_formula(value) if isinstance(value, str) else value

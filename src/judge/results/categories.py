@@ -88,8 +88,8 @@ def _wrong_filter(attempt: Attempt, verdict: Verdict | None) -> str | None:
     """A declared check on a query, a control or a sort order failed, although what it is about was there.
 
     That is: the page's path was right and its query was not; the request was sent with another query; the page showed
-    controls of that kind in another state; the list was there in another order. A page that was never reached is no
-    wrong filter. Judge models' opinions do not count.
+    controls of that kind in another state; the list was there in another order. If the participant never reached
+    the page, that is not a wrong filter. Judge models' opinions do not count.
     """
     faults = (_filter_fault(attempt, check, found) for check, found in _failed_checks(attempt, verdict))
     return next(filter(None, faults), None)

@@ -216,7 +216,7 @@ def is_complete(scored: int, total: int) -> bool:
 
 
 def rate_text(counts: Mapping[str, Any]) -> str:
-    """The success rate and what it is a rate of, in a line. There is no rate if nothing was scored."""
+    """The success rate with its numerator and denominator, or a note that no task was scored, in a line."""
     if not counts["scored_tasks"]:
         return "no task was scored"
     scored = counted(counts["scored_tasks"], "scored task")

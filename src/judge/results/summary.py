@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from judge.results.identity import player
 from judge.results.submission import counts_of, incomplete_note, rate_text
 from judge.results.tables import AttemptRow
+from shared.models import key_of
 from shared.text import one_line, without_surrogates
 
 _ORDER = ("failure", "aborted", "unscored", "success")
@@ -15,7 +16,7 @@ _MAX_ROWS = 1000
 
 def markdown(rows: Sequence[AttemptRow]) -> str:
     """Who played what, the success rate, and a table of the attempts, those that did not succeed first."""
-    counts = counts_of({"verdict": row.verdict, "stop_reason": row.stop_reason} for row in rows)
+    counts = counts_of(row.model_dump(include={"task_id", "epoch", "verdict", "stop_reason"}) for row in rows)
     lines = ["### WABE: " + (_code(rows[0].scenario or rows[0].run_id) if rows else "no results"), ""]
     if rows:
         first = rows[0]
@@ -27,7 +28,14 @@ def markdown(rows: Sequence[AttemptRow]) -> str:
     lines += ["| verdict | task | level | steps | seconds | why |", "|---|---|---|--:|--:|---|"]
     for row in sorted(rows, key=lambda row: _ORDER.index(row.verdict))[:_MAX_ROWS]:
         why = "" if row.verdict == "success" else _code(row.reason or row.stop_reason)
-        cells = (row.verdict, _code(row.task_id), row.level or "", row.steps, f"{row.duration_s:.1f}", why)
+        cells = (
+            row.verdict,
+            _code(key_of(row.task_id, row.epoch)),
+            row.level or "",
+            row.steps,
+            f"{row.duration_s:.1f}",
+            why,
+        )
         lines.append(f"| {' | '.join(map(str, cells))} |")
     lines += [f"\n… {len(rows) - _MAX_ROWS} more"] if len(rows) > _MAX_ROWS else []
     return "\n".join(lines) + "\n"

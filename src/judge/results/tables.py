@@ -213,8 +213,13 @@ def _cell(value: object) -> object:
         return "true" if value else "false"
     if not isinstance(value, str):
         return value
-    text = show_hidden(value)
-    return f"'{text}" if text.lstrip().startswith(_FORMULA_STARTS) else text
+    return not_a_formula(show_hidden(value))
+
+
+def not_a_formula(text: str) -> str:
+    """The text for a cell of a CSV file; one that a spreadsheet could take for a formula begins with an apostrophe."""
+    could_be = text.startswith(("\t", "\r", "\n")) or text.lstrip().startswith(_FORMULA_STARTS)
+    return f"'{text}" if could_be else text
 
 
 def parquet_of(rows: Iterable[AttemptRow]) -> bytes:

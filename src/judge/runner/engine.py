@@ -51,7 +51,7 @@ class Whole:
         self._watching: dict[int, Sink] = {}
         self._started: set[int] = set()
         self._kept: dict[int, int] = {}
-        # Of each shard the last lines that are no events: what it says when it fails.
+        # The last lines of each shard besides its events: its error message, if it fails.
         self.said: list[list[str]] = [[] for _ in range(shards)]
 
     def name(self, shard: int) -> str:
@@ -82,7 +82,8 @@ class Whole:
             case RunStarted():
                 self._kept[shard] = event.kept
                 if event.kept or len(self._kept) == 1:
-                    self._emit(RunStarted(run_id=self._run_id, total=self._total, kept=sum(self._kept.values())))
+                    kept = sum(self._kept.values())
+                    self._emit(event.model_copy(update={"run_id": self._run_id, "total": self._total, "kept": kept}))
             case RunDone():
                 return
             case _:
@@ -212,6 +213,7 @@ def _job(plan: Plan, options: RunOptions, settings: Settings, shards: int) -> di
         ("--judge-model", options.judge_model or settings.judge_model),
         ("--participant-model", options.participant_model or settings.participant_model),
         ("--name", options.name),
+        ("--epochs", options.epochs),
     ):
         argv += [name, str(value)] if value else []
     environ = {

@@ -45,7 +45,7 @@ class ServiceLimits(Record):
     descriptors: int | None = None
     allowed_participants: tuple[str, ...] = ()
 
-    def check(self, config: RunConfig, tasks: int, *, epochs: int = 1) -> None:
+    def check(self, config: RunConfig, tasks: int) -> None:
         """Raises `ConfigError` for a request of `tasks` tasks, each counted in every epoch, that exceeds a limit."""
         for key, value, limit in (
             ("max_steps", config.max_steps, self.max_steps),
@@ -56,8 +56,8 @@ class ServiceLimits(Record):
                     f"assessment request: config.{key} is {value:g}, and this judge allows {limit:g} at most",
                     remedy=f"send {limit:g} or less",
                 )
-        if tasks * epochs > self.max_tasks:
-            often = f" in {epochs} epochs" if epochs > 1 else ""
+        if tasks * config.epochs > self.max_tasks:
+            often = f" in {config.epochs} epochs" if config.epochs > 1 else ""
             raise ConfigError(
                 f"assessment request: {tasks} tasks{often}, more than {self.max_tasks}",
                 remedy="send fewer at once, in shards, or start the judge with a higher --max-tasks",

@@ -120,8 +120,7 @@ class JudgeService:
             )
         config = request.config
         tasks = shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
-        # The user who started the judge may repeat tasks as often as they like.
-        self.limits.check(config, len(tasks), epochs=1 if self.settings.trust_config else config.epochs)
+        self.limits.check(config, len(tasks))
         # A stranger must not choose files of this machine, where its key is sent, or whose run is resumed.
         host_keys = [f"config.{name}" for name in settings_of_the_host(config)]
         host_keys += ["launch"] if request.launch else []

@@ -36,6 +36,11 @@ SCRIPTS = {
         out.removeAttribute('aria-busy'); out.textContent = 'after' }; turn() }""",
     "toast": """function act() { const toast = document.createElement('div'); toast.textContent = 'Saved as draft 7';
         document.body.append(toast); setTimeout(() => { toast.remove(); out.textContent = 'after' }, 2000) }""",
+    "redrawn": """const block = name => `<p>${name} ${'and so on '.repeat(20)}</p>`;
+        function act() { const main = document.createElement('main'); document.body.append(main);
+        main.innerHTML = '<section>' + block('One') + block('Two') + '<p>Three is late</p></section>';
+        setTimeout(() => { main.innerHTML = '<section>' + block('One') + block('Two') + '</section>';
+        out.textContent = 'after' }, 2000) }""",
     "image": """function act() { const image = new Image(); image.src = '/slow'; document.body.append(image);
         image.onload = image.onerror = () => { out.textContent = 'after' } }""",
     "shadowing": """document.body.insertAdjacentHTML('beforeend', '<img name=evaluate><img name=getAnimations>');
@@ -104,6 +109,8 @@ async def test_in_page_time_every_effect_of_an_action_is_seen(browser: Playwrigh
     seen = {name: await after_the_click(browser, f"{site}/{name}", "page-time") for name in IN_PAGE_TIME}
     assert [name for name, page in seen.items() if "after" not in page.snapshot] == []
     assert seen["toast"].vanished == ("Saved as draft 7",)
+    # What is drawn again as it was has not vanished.
+    assert seen["redrawn"].vanished == ("Three is late",)
     assert "timer" in seen["timer"].settled.waited_for
     # A timer that was there before the action is no effect of it.
     assert seen["carousel"].settled.page_s < seen["timer"].settled.page_s

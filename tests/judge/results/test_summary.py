@@ -29,6 +29,15 @@ def test_what_did_not_succeed_comes_first_with_its_reason(tmp_path: Path) -> Non
     ]
 
 
+def test_repeated_tasks_have_the_rate_of_the_submission_and_a_row_for_each_attempt() -> None:
+    rows = [a_row(task_id="a", epoch=epoch, verdict=verdict) for epoch, verdict in ((1, "success"), (2, "failure"))]
+    rows += [a_row(task_id="b", epoch=1, verdict="success"), a_row(task_id="b", epoch=2, verdict="aborted")]
+    text = markdown(rows)
+    # The mean of one half and one, not two of three.
+    assert "success rate 75.0 %" in text
+    assert "`a.2`" in text
+
+
 @given(reason=st.text(st.characters()) | st.sampled_from(["`</td> <img src=x>`", "a | b", "![x](http://x/)", "\\|"]))
 def test_no_text_of_a_page_leaves_its_cell(reason: str) -> None:
     row = a_row(verdict="failure", success=False, reason=reason)

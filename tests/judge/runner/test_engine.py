@@ -151,6 +151,17 @@ def test_the_events_of_all_shards_are_those_of_one_run() -> None:
     }
 
 
+def test_every_shard_plays_all_epochs(tmp_path: Path) -> None:
+    write_scenario(tmp_path / "s.toml")
+    repeated = options(tmp_path).model_copy(update={"epochs": 3})
+    _, plan = engine._plan(repeated, SETTINGS)
+    argv = engine._job(plan, repeated, SETTINGS, 2)["argv"]
+    assert argv[argv.index("--epochs") + 1] == "3"
+    of, shown, _ = whole()
+    feed(of, 0, started().model_copy(update={"epochs": 3}))
+    assert shown == [RunStarted(run_id="r", total=4, epochs=3)]
+
+
 def test_a_shard_that_is_started_again_is_named_and_counts_nothing_twice() -> None:
     of, shown, watched = whole()
     of.line(1, '{"event": "shard_started"}')

@@ -22,12 +22,9 @@
   let shown = "";
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
-  // None for a whole part of the page: if one of its texts goes, the others are still there. What is added to it later
-  // is watched for itself.
-  const textOf = element => {
-    const text = squeezed(element.textContent.slice(0, 10 * MAX_CHARS));
-    return text.length > MAX_CHARS ? "" : text;
-  };
+  const textOf = element => squeezed(element.textContent.slice(0, 10 * MAX_CHARS)).slice(0, MAX_CHARS);
+  // Block by block, a text is separated differently in `innerText` and in `textContent`, and styles change its case.
+  const packed = text => text.replace(/\s+/g, "").toLowerCase();
   const isShown = element => element.isConnected && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
   const watch = node => {
     const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
@@ -36,7 +33,12 @@
   const look = () => {
     lookedAt = now();
     for (const [element, seen] of watched) {
-      const text = isShown(element) ? textOf(element) : "";
+      let text = isShown(element) ? textOf(element) : "";
+      if (text.length === MAX_CHARS && element.children.length) {
+        // A whole part of the page: if one of its texts goes, the others are still there. Its own parts are watched.
+        for (const child of element.children) watch(child);
+        text = "";
+      }
       if (seen && !text.includes(seen) && gone.size < MAX_TEXTS) gone.add(seen);
       watched.set(element, text);
     }
@@ -104,8 +106,9 @@
       look();
       ask(`${eventName}-observed`);
       const before = shown;
-      shown = document.body ? squeezed(document.body.innerText) : "";
-      const texts = [...gone].filter(text => !LOADING.test(text) && !before.includes(text) && !shown.includes(text));
+      shown = document.body ? packed(document.body.innerText) : "";
+      const isStill = text => before.includes(packed(text)) || shown.includes(packed(text));
+      const texts = [...gone].filter(text => !LOADING.test(text) && !isStill(text));
       gone = new Set();
       watched = new Map();
       return texts.filter(text => !texts.some(other => other !== text && other.includes(text)));
