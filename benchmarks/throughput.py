@@ -8,6 +8,8 @@ production (guard, recording, judging by a check), with a participant over real 
 is not counted. The bare side makes the calls that the judge makes, the final look included, and nothing else. A task's
 start is what a task without any action costs, less its two looks at the page (waiting, snapshot, screenshot); a look
 is what bare tasks with more of them cost more. Bounds: 0.9 of the bare throughput, 0.2 s of CPU for a task's start.
+What a new context and the shop's page take without waiting and without a look is printed as well: no judge on top of
+this server starts a task for less.
 """
 
 import argparse
@@ -198,7 +200,8 @@ async def call(client: Client, tool: str, params: dict[str, Any]) -> str:
 
 async def bare_task(client: Client, settle: SettleMode, website: str, actions: int, looks: int) -> None:
     """One task, and the context for the next one. Looks before each action, and then as often as is left."""
-    await call(client, "browser_run_code_unsafe", {"code": begin_code(settle)})
+    if looks:
+        await call(client, "browser_run_code_unsafe", {"code": begin_code(settle)})
     await call(client, "browser_navigate", {"url": website})
     for step in range(looks):
         await call(client, "browser_run_code_unsafe", {"code": settle_code(MAX_SETTLE_S)})
@@ -212,10 +215,17 @@ async def bare_task(client: Client, settle: SettleMode, website: str, actions: i
 
 
 async def bare(
-    settings: BrowserSettings, website: str, slots: int, tasks: int, actions: int, site: int, *, more_looks: int = 0
+    settings: BrowserSettings,
+    website: str,
+    slots: int,
+    tasks: int,
+    actions: int,
+    site: int,
+    *,
+    looks: int | None = None,
 ) -> Figures:
-    """The same calls by nothing but the client library."""
-    looks = actions + LOOKS + more_looks
+    """The same calls by nothing but the client library. Without a look nothing is waited for."""
+    looks = actions + LOOKS if looks is None else looks
     ready, go, done = asyncio.Semaphore(0), asyncio.Event(), asyncio.Semaphore(0)
     left = iter(range(tasks))
     end = asyncio.Event()
@@ -266,18 +276,20 @@ async def compare(settings: BrowserSettings, website: str, site: int, options: a
         if ratio < THROUGHPUT:
             missed.append(f"{slots} slots: {ratio:.2f} of the bare throughput")
     count = options.tasks * 2
-    short, few, many = (
+    short, least, few, many = (
         figures.cpu_s / figures.tasks
         for figures in (
             await judged(settings, website, 1, count, 0, site),
+            await bare(settings, website, 1, count, 0, site, looks=0),
             await bare(settings, website, 1, count, 0, site),
-            await bare(settings, website, 1, count, 0, site, more_looks=MORE_LOOKS),
+            await bare(settings, website, 1, count, 0, site, looks=LOOKS + MORE_LOOKS),
         )
     )
     look = (many - few) / MORE_LOOKS
     start = short - LOOKS * look
     print(
-        f"a task without actions: {short:.3f} s of CPU, bare {few:.3f} s; a look: {look:.3f} s; a start: {start:.3f} s"
+        f"a task without actions: {short:.3f} s of CPU, bare {few:.3f} s; a look: {look:.3f} s; a start: {start:.3f} s,"
+        f" of which context and page alone {least:.3f} s"
     )
     return missed if start <= START_CPU_S else [*missed, f"a task's start takes {start:.2f} s of CPU"]
 
