@@ -1,14 +1,20 @@
 """Tools that are not on offer, parameters that are not in the schema, files, code: refused and on record."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from helpers.browser.hostile_site import hostile_site
-from helpers.episode.live_judge import AssessedRun, LiveJudge, ParticipantTurn, finish, ref, tool_call
-from judge.browser.tools import TOOL_POLICY
+from helpers.browser.hostile_site import Page, hostile_site
+from helpers.browser.server_tools import SERVER_TOOLS
+from helpers.browser.sessions import a_browser, ref_of
+from helpers.episode.live_judge import AssessedRun, LiveJudge, ParticipantTurn, finish, tool_call
+from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.tools import TOOL_POLICY, offered_tools
+from judge.episode.episode import understand
+from shared.models import ToolSpec
 from shared.snapshot import parse_snapshot
 
 OURS = {"browser_scroll", "finish", "browser_close"}
@@ -100,22 +106,15 @@ def each_failed_on_record(assessed: AssessedRun, told: list[str | None], count: 
     assert assessed.entry["action_history"] == ["<page> -> FINISH"]
 
 
-@pytest.mark.e2e
-@pytest.mark.parametrize("actions", ["refs", "both"])
-async def test_only_the_allowed_tools_are_offered_and_none_takes_a_file(judge: LiveJudge, actions: str) -> None:
-    offered: list[Any] = []
-
-    def script(turn: ParticipantTurn) -> str:
-        offered.extend(turn.observation.tools)
-        return finish()
-
-    with hostile_site() as site:
-        await judge.play(script, site.url, actions=actions)
-    left_out = POINTING if actions == "refs" else set()
-    assert {tool.name for tool in offered} == (set(TOOL_POLICY) | OURS) - left_out
-    schemas = json.dumps([tool.parameters for tool in offered])
+def offers_nothing_but_what_is_allowed(tools: Sequence[ToolSpec], left_out: set[str]) -> None:
+    assert {tool.name for tool in tools} == (set(TOOL_POLICY) | OURS) - left_out
+    schemas = json.dumps([tool.parameters for tool in tools])
     for word in ("filename", "paths", "function", "code", "isolatedContext", "regex"):
         assert f'"{word}"' not in schemas
+
+
+def test_without_points_only_the_allowed_tools_are_offered_and_none_takes_a_file() -> None:
+    offers_nothing_but_what_is_allowed(offered_tools(SERVER_TOOLS, "refs"), POINTING)
 
 
 @pytest.mark.usefixtures("text_browser")
@@ -178,49 +177,49 @@ LINKS = {
 }
 
 
-@pytest.mark.e2e
-@pytest.mark.parametrize("target", ["_self", "_blank"])
-async def test_a_link_in_a_page_leads_to_no_other_kind_of_address(judge: LiveJudge, target: str) -> None:
-    def script(turn: ParticipantTurn) -> str:
-        if turn.n == 2 * len(LINKS):
-            return finish()
-        kind = list(LINKS)[turn.n // 2]
-        return (
-            tool_call("browser_navigate", url=site.url)
-            if turn.n % 2
-            else tool_call("browser_click", ref=ref(turn, f'link "{kind}"'))
-        )
-
-    page = "<title>Links</title>" + "".join(
-        f'<a href="{address}" target="{target}">{kind}</a> ' for kind, address in LINKS.items()
-    )
-    with hostile_site({"/": page}) as site:
-        assessed = await judge.play(script, site.url, max_steps=2 * len(LINKS) + 1)
-    assert "Forged" not in json.dumps(assessed.result())
-    after_clicks = assessed.result()["steps"][1::2]
-    for kind, step in zip(LINKS, after_clicks, strict=True):
-        assert step["url"].startswith((site.url, "about:blank", "chrome-error:")), (kind, step["url"])
-        snapshot = (assessed.folder / "results" / "t0" / step["snapshot"]).read_text()
-        assert "root:" not in snapshot, kind
-        assert "Chromium" not in snapshot, kind
-
-
 FOCUSED = """<title>Home</title><input aria-label=Field autofocus><script>
 document.querySelector('input').focus();
 </script>"""
 
 
 @pytest.mark.e2e
-async def test_text_typed_where_the_focus_is_runs_no_code(judge: LiveJudge) -> None:
-    seen: list[str] = []
+async def test_a_real_browser_gives_neither_files_nor_code_nor_pages_of_its_own() -> None:
+    links = {
+        f"{kind} {target}": f'<a href="{address}" target="{target}">{kind} {target}</a> '
+        for target in ("_self", "_blank")
+        for kind, address in LINKS.items()
+    }
+    pages: dict[str, Page] = {"/": "<title>Links</title>" + "".join(links.values()), "/focused": FOCUSED}
+    with hostile_site(pages) as site:
+        async with a_browser(actions="both") as browser:
+            offers_nothing_but_what_is_allowed(browser.tools, set())
+            await browser.open(site.url, "page-time")
+            for name in links:
+                page = await browser.observe()
+                if len(page.tabs) > 1:
+                    await browser.act("browser_tabs", {"action": "close"})
+                    page = await browser.observe()
+                if page.url != site.url:
+                    await browser.act("browser_navigate", {"url": site.url})
+                    page = await browser.observe()
+                await browser.act("browser_click", {"target": ref_of(page.snapshot, f'link "{name}"')})
+                after = await browser.observe()
+                assert after.url.startswith((site.url, "about:blank", "chrome-error:")), (name, after.url)
+                for forged in ("root:", "Chromium", "Forged"):
+                    assert forged not in f"{after.title} {after.snapshot}", name
+            await types_where_the_focus_is(browser, f"{site.url}focused")
+
+
+async def types_where_the_focus_is(browser: PlaywrightBrowser, url: str) -> None:
     typed = '"); } page.goto("about:blank"); ({a: `${page.close()}'
-
-    def script(turn: ParticipantTurn) -> str:
-        page = parse_snapshot(turn.observation.page.snapshot)
-        seen.extend(page.value_of(field) for field in page.find("textbox"))
-        return tool_call("browser_type", text=typed, slowly=turn.n == 1) if turn.n < 2 else finish()
-
-    with hostile_site({"/": FOCUSED}) as site:
-        assessed = await judge.play(script, site.url, actions="coordinates")
-    assert assessed.entry["action_history"][:2] == [f"<Field textbox> -> TYPE: {typed}"] * 2
-    assert seen == ["", typed, typed * 2]
+    await browser.act("browser_navigate", {"url": url})
+    for slowly in (False, True):
+        snapshot = parse_snapshot((await browser.observe()).snapshot)
+        understood = understand(tool_call("browser_type", text=typed, slowly=slowly), browser.tools, snapshot)
+        assert understood.line == f"<Field textbox> -> TYPE: {typed}"
+        assert understood.checked is not None
+        assert (await browser.act(understood.checked.tool, understood.checked.params)).ok
+    page = await browser.observe()
+    snapshot = parse_snapshot(page.snapshot)
+    assert page.url == url
+    assert [snapshot.value_of(field) for field in snapshot.find("textbox")] == [typed * 2]
