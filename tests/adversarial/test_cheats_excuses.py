@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from helpers.browser.hostile_site import HOME, Handler, hostile_site
+from helpers.browser.hostile_site import HOME, Handler, hostile_site, never_answers
 from helpers.browser.sessions import a_browser
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, ref, tool_call
 from helpers.episode.one_page_shop import OnePageShop, assess_in_shop
 from helpers.episode.scripted import ScriptedBrowser, play_episode
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from judge.browser.tools import MAX_OPEN_TABS
+from judge.events import JudgeEvent, TaskStarted
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action, Page, Tab, ToolSpec
@@ -20,7 +21,9 @@ from shared.protocol import render_reply
 
 Told = Callable[[str, object], None]
 HANGING = "<title>Hang</title><h1>Hang</h1><script>setTimeout(() => { for (;;); }, 50)</script>"
-AT_ONCE = "<title>Hang</title><script>for (;;);</script>"
+# Hangs as well, without the core that a loop takes.
+AT_ONCE = """<title>Hang</title><script>const asked = new XMLHttpRequest(); asked.open('GET', '/never', false);
+asked.send()</script>"""
 ON_A_KEY = "<title>Hang</title><h1>Hang</h1><script>onkeydown = () => { for (;;); }</script>"
 DETOURS = ("a page that hangs", "a page that hangs at once", "a tab", "the way back")
 HONEST = ("a link of the site", "the website's own address")
@@ -60,20 +63,20 @@ def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
         plays = {name: Play(doing(*goes[name]), site.url) for name in DETOURS}
         plays["a link of the site"] = Play(follows_the_link, site.url)
         plays["the website's own address"] = Play(lambda _: press_key, f"{site.url}moved")
-        # Each of these pages takes a whole core while it hangs.
         limits = {"call_timeout_s": 3, "navigation_timeout_s": 2.5, "max_parallel": 2}
         return await play_tasks(judge, plays, **limits)
 
     press_key = tool_call("browser_press_key", key="a")
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
-        hostile_site({"/hanging": HANGING, "/hang": AT_ONCE, "/late": at_the_second_visit}) as elsewhere,
+        hostile_site({"/hanging": HANGING, "/hang": AT_ONCE, "/never": never_answers}) as elsewhere,
         hostile_site({"/partner": ON_A_KEY}) as partners,
         hostile_site({"/moved": to_partner}) as site,
     ):
         # The guard lets this machine's other sites pass, as it would public ones.
         monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
         monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
+        elsewhere.pages["/late"] = at_the_second_visit
         partner = f"{partners.url}partner"
         site.pages["/"] = f"{HOME}<a href='{partner}'>Partner</a>"
         return with_judge(tmp_path_factory.mktemp("run"), play)
@@ -88,7 +91,7 @@ def test_leading_the_browser_to_a_page_elsewhere_that_breaks_it_is_scored_zero(
     record_property("outcome", played.summary())
     assert played.verdict == ("failure", "participant_error"), played.entry
     assert played.entry["error"].startswith("participant: led the browser off the task's website")
-    assert played.entry["flags"] == ["off_site"]
+    assert "off_site" in played.entry["flags"]
     assert played.result()["steps"][-1]["action"] is not None
 
 
@@ -139,10 +142,13 @@ async def test_a_browser_that_breaks_elsewhere_counts_if_it_did_in_every_attempt
     tmp_path: Path, attempts: tuple[Action, ...], verdict: tuple[str, str], record_property: Told
 ) -> None:
     agent = OneActionAnAttempt(*attempts)
-    (done,) = await assess_in_shop(tmp_path, agent, 1, max_steps=5, shop=BreaksAlways, max_task_retries=1)
+    events: list[JudgeEvent] = []
+    (done,) = await assess_in_shop(
+        tmp_path, agent, 1, max_steps=5, shop=BreaksAlways, max_task_retries=1, events=events
+    )
     record_property("outcome", f"{done.outcome} ({done.entry['stop_reason']}): {done.entry['error']}")
     assert (done.outcome, done.entry["stop_reason"]) == verdict
-    assert done.entry["attempt"] == 2
+    assert sum(isinstance(event, TaskStarted) for event in events) == 2
 
 
 @pytest.mark.usefixtures("text_browser")
@@ -195,8 +201,8 @@ async def test_neither_keys_of_the_browser_itself_nor_all_tabs_that_may_be_opene
             # The keys have reached the page alone.
             assert [hop.url for hop in browser.take_hops()] == [site.url]
             assert [tab.url for tab in page.tabs] == [site.url]
-            for _ in range(MAX_OPEN_TABS - 1):
-                assert (await browser.act("browser_tabs", {"action": "new"})).ok
+            await browser.open_tabs([site.url] * (MAX_OPEN_TABS - 1))
+            assert (await browser.act("browser_tabs", {"action": "select", "index": MAX_OPEN_TABS - 1})).ok
             assert len((await browser.observe()).tabs) == MAX_OPEN_TABS
 
 

@@ -18,13 +18,11 @@ from helpers.episode.live_judge import (
     AssessedRun,
     LiveJudge,
     ParticipantTurn,
-    Script,
     finish,
     participant,
     some_tasks,
     tool_call,
 )
-from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from judge.browser import chromium, guard
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.session import ToolResult
@@ -75,7 +73,7 @@ ELSEWHERE = [
 ]
 
 
-def is_flagged(assessed: AssessedRun | PlayedTask) -> list[str]:
+def is_flagged(assessed: AssessedRun) -> list[str]:
     """The refused addresses on record; every step that has some is flagged, and so is the task."""
     refused: list[str] = []
     for step in assessed.result()["steps"]:
@@ -83,11 +81,6 @@ def is_flagged(assessed: AssessedRun | PlayedTask) -> list[str]:
         refused += step["refused"]
     assert ("blocked_address" in assessed.entry["flags"]) == bool(refused)
     return refused
-
-
-def going(*urls: str) -> Script:
-    """Goes to every address, whatever it is told."""
-    return lambda turn: tool_call("browser_navigate", url=urls[turn.n]) if turn.n < len(urls) else finish()
 
 
 @contextlib.contextmanager
@@ -107,85 +100,6 @@ def names(monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[str]]) -> Ite
     yield asked
 
 
-ASKING = "<title>Asks</title><h1>Asks</h1><script>fetch('{0}', {{mode: 'no-cors'}}).catch(() => {{}})</script>"
-
-
-@dataclass
-class Visits:
-    """Tasks that lead to services on this machine, and what came of them."""
-
-    played: dict[str, PlayedTask]
-    place: str
-    reached: list[str]
-    looked_up: dict[str, int]
-
-    def refused(self, task: str, told: Told) -> list[str]:
-        """What is on record as refused; the services were not reached."""
-        told("outcome", self.played[task].summary())
-        assert self.reached == []
-        return is_flagged(self.played[task])
-
-
-@pytest.fixture(scope="module")
-def visits(tmp_path_factory: pytest.TempPathFactory) -> Visits:
-    def to_secret(handler: Handler) -> None:
-        handler.redirect(address)
-
-    async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
-        port = secret.server_port
-        rebinding = f"http://rebind.example:{port}/secret"
-        scripts = {
-            "a redirect": going(f"{site.url}away"),
-            "another port": going(address),
-            "names": going(f"http://innocent.example:{port}/secret", "http://meta.example/latest"),
-            "a name that changes its meaning": going(rebinding, rebinding, rebinding),
-            "a page": going(f"{site.url}asks"),
-        }
-        if secret_6:
-            scripts["over IPv6"] = going(f"http://[::1]:{secret_6.server_port}/secret")
-        return await play_tasks(judge, {name: Play(script, site.url) for name, script in scripts.items()})
-
-    answers = {
-        "innocent.example": ["127.0.0.1"],
-        "meta.example": ["169.254.169.254"],
-        # 192.0.2.0/24 is reserved for documentation: allowed to nobody, reachable by nobody.
-        "rebind.example": ["192.0.2.1", "127.0.0.1"],
-    }
-    with contextlib.ExitStack() as stack:
-        secret_6 = None
-        with contextlib.suppress(OSError):
-            secret_6 = stack.enter_context(tripwire("::1"))
-        secret = stack.enter_context(tripwire())
-        address = f"http://127.0.0.1:{secret.server_port}/secret"
-        site = stack.enter_context(hostile_site({"/away": to_secret, "/asks": ASKING.format(address)}))
-        looked_up = stack.enter_context(names(stack.enter_context(pytest.MonkeyPatch.context()), answers))
-        played = with_judge(tmp_path_factory.mktemp("run"), play)
-        reached = [*secret.seen, *(secret_6.seen if secret_6 else ())]
-        return Visits(played, f"127.0.0.1:{secret.server_port}", reached, looked_up)
-
-
-@pytest.mark.parametrize("way", ["a redirect", "another port", "a page"])
-def test_another_service_of_this_machine_is_out_of_reach(visits: Visits, way: str, record_property: Told) -> None:
-    assert set(visits.refused(way, record_property)) == {f"{visits.place}: this machine"}
-
-
-def test_this_machine_is_out_of_reach_over_ipv6(visits: Visits, record_property: Told) -> None:
-    if "over IPv6" not in visits.played:
-        pytest.skip("this machine has no IPv6")
-    assert visits.refused("over IPv6", record_property)
-
-
-def test_a_name_that_resolves_to_this_machine_is_refused(visits: Visits, record_property: Told) -> None:
-    port = visits.place.rpartition(":")[2]
-    expected = [f"innocent.example:{port}: this machine", "meta.example:80: a link-local address"]
-    assert visits.refused("names", record_property) == expected
-
-
-def test_a_name_that_changes_its_meaning_is_judged_anew_each_time(visits: Visits, record_property: Told) -> None:
-    assert len(visits.refused("a name that changes its meaning", record_property)) >= 2
-    assert visits.looked_up["rebind.example"] >= 2
-
-
 async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_assessment(
     judge: LiveJudge, secret: Site
 ) -> None:
@@ -199,7 +113,7 @@ async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_ass
     with hostile_site() as site, hostile_site({"/": "<title>Allowed</title><h1>Allowed</h1>"}) as allowed:
         async with participant(script) as url:
             own = [judge.url, url]
-            targets += [allowed.url, f"http://127.0.0.1:{secret.server_port}/", judge.model.url]
+            targets += [allowed.url, f"http://127.0.0.1:{secret.server_port}/"]
             targets += [f"{address}.well-known/agent-card.json" for address in own]
             closed = [*own, "http://169.254.169.254/", "http://metadata.google.internal/"]
             targets += closed[2:]
@@ -260,13 +174,24 @@ def page_with_ways(secrets: dict[str, Site]) -> str:
 
 @dataclass
 class Tries:
-    """What a browser behind a guard answered and what was refused to it; `reached` says which ways led to a service."""
+    """What a browser behind a guard answered and what was refused to it; `reached` says which ways led to a service.
 
-    visited: dict[str, ToolResult] = field(default_factory=dict)
+    `ports` are those of the services, by way.
+    """
+
+    visited: dict[str, list[ToolResult]] = field(default_factory=dict)
     from_page: list[str] = field(default_factory=list)
     ports: dict[str, int] = field(default_factory=dict)
     reached: list[str] = field(default_factory=list)
+    looked_up: dict[str, int] = field(default_factory=dict)
     rebound: ToolResult | None = None
+
+    def refused(self, way: str, told: Told) -> list[str]:
+        """What the guard refused to a way to a service, which was not reached."""
+        found = [entry for result in self.visited[way] for entry in result.refused]
+        told("outcome", "; ".join(found))
+        assert self.reached == []
+        return found
 
 
 async def asked(site: Site, path: str) -> None:
@@ -279,25 +204,44 @@ def tries() -> Tries:
     """One browser tries everything, without an assessment around it."""
     tried = Tries()
 
+    def to_secret(handler: Handler) -> None:
+        handler.redirect(address)
+
     async def go() -> None:
         async with browser_pool(browser_settings(call_timeout_s=8)) as pool:
             async with a_guarded_browser(pool, site.url) as browser:
-                for url in (*spellings, *ELSEWHERE):
-                    tried.visited[url] = await browser.act("browser_navigate", {"url": url})
+                for way, urls in visits.items():
+                    tried.visited[way] = [await browser.act("browser_navigate", {"url": url}) for url in urls]
             async with a_guarded_browser(pool, f"{site.url}ways") as browser:
                 await asked(site, "/sent")
                 tried.from_page += (await browser.observe()).refused
             tried.rebound = await rebind(pool)
 
+    answers = {
+        "innocent.example": ["127.0.0.1"],
+        "meta.example": ["169.254.169.254"],
+        # 192.0.2.0/24 is reserved for documentation: allowed to nobody, reachable by nobody.
+        "rebind.example": ["192.0.2.1", "127.0.0.1"],
+    }
     with contextlib.ExitStack() as stack:
-        site, secret = stack.enter_context(hostile_site()), stack.enter_context(tripwire())
-        spellings = [f"http://{host}:{secret.server_port}/secret" for host in SPELLINGS]
-        # A secret for each way: what was refused names its port.
-        secrets = {way: stack.enter_context(tripwire()) for way in WAYS}
-        site.pages["/ways"] = page_with_ways(secrets)
+        secret, site = stack.enter_context(tripwire()), stack.enter_context(hostile_site({"/away": to_secret}))
+        # A service for each way out of a page: what was refused names its port.
+        services = {way: stack.enter_context(tripwire()) for way in WAYS}
+        site.pages["/ways"] = page_with_ways(services)
+        services["this machine"] = secret
+        address = f"http://127.0.0.1:{secret.server_port}/secret"
+        visits = {host: [f"http://{host}:{secret.server_port}/secret"] for host in SPELLINGS}
+        visits |= {url: [url] for url in ELSEWHERE}
+        visits |= {"another port": [address], "a redirect": [f"{site.url}away"]}
+        visits["names"] = [f"http://innocent.example:{secret.server_port}/secret", "http://meta.example/latest"]
+        visits["a name that changes its meaning"] = [f"http://rebind.example:{secret.server_port}/secret"] * 3
+        with contextlib.suppress(OSError):
+            services["IPv6"] = stack.enter_context(tripwire("::1"))
+            visits["IPv6"] = [f"http://[::1]:{services['IPv6'].server_port}/secret"]
+        tried.looked_up = stack.enter_context(names(stack.enter_context(pytest.MonkeyPatch.context()), answers))
         asyncio.run(go())
-        tried.ports = {way: each.server_port for way, each in secrets.items()}
-        tried.reached = [way for way, each in {"a spelling": secret, **secrets}.items() if each.seen]
+        tried.ports = {way: service.server_port for way, service in services.items()}
+        tried.reached = [way for way, service in services.items() if service.seen]
     return tried
 
 
@@ -325,19 +269,39 @@ async def rebind(pool: BrowserPool) -> ToolResult:
 
 def test_no_spelling_of_this_machine_is_reached_by_going_there(tries: Tries, record_property: Told) -> None:
     assert tries.reached == []
-    answers = [tries.visited[url] for url in tries.visited if url not in ELSEWHERE]
+    answers = [tries.visited[host][0] for host in SPELLINGS]
     refused = sum(bool(answer.refused) for answer in answers)
     record_property("outcome", f"{refused} of {len(SPELLINGS)} refused by the guard, the others failed before")
-    assert len(answers) == len(SPELLINGS)
     assert not any(answer.ok for answer in answers if not answer.refused)
     assert refused >= len(SPELLINGS) - 3
 
 
 @pytest.mark.parametrize("url", ELSEWHERE)
 def test_private_link_local_and_metadata_addresses_are_refused(tries: Tries, url: str, record_property: Told) -> None:
-    refused = tries.visited[url].refused
-    record_property("outcome", "; ".join(refused))
-    assert any(str(urlsplit(url).hostname) in entry for entry in refused)
+    assert any(str(urlsplit(url).hostname) in entry for entry in tries.refused(url, record_property))
+
+
+@pytest.mark.parametrize("way", ["another port", "a redirect"])
+def test_another_service_of_this_machine_is_out_of_reach(tries: Tries, way: str, record_property: Told) -> None:
+    place = f"127.0.0.1:{tries.ports['this machine']}"
+    assert tries.refused(way, record_property) == [f"{place}: this machine"]
+
+
+def test_this_machine_is_out_of_reach_over_ipv6(tries: Tries, record_property: Told) -> None:
+    if "IPv6" not in tries.visited:
+        pytest.skip("this machine has no IPv6")
+    assert tries.refused("IPv6", record_property)
+
+
+def test_a_name_that_resolves_to_this_machine_is_refused(tries: Tries, record_property: Told) -> None:
+    place = f"innocent.example:{tries.ports['this machine']}"
+    expected = [f"{place}: this machine", "meta.example:80: a link-local address"]
+    assert tries.refused("names", record_property) == expected
+
+
+def test_a_name_that_changes_its_meaning_is_judged_anew_each_time(tries: Tries, record_property: Told) -> None:
+    assert len(tries.refused("a name that changes its meaning", record_property)) >= 2
+    assert tries.looked_up["rebind.example"] >= 2
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -22,6 +22,7 @@ from shared.text import split_line
 
 REPLIES = 1_000
 THROUGH_THE_LOOP = 50
+IN_A_BROWSER = 15
 NASTY = [
     "",
     " ",
@@ -208,16 +209,17 @@ async def test_fuzzed_replies_go_through_the_whole_loop_without_a_fault(judge: L
 
 @pytest.mark.e2e
 async def test_fuzzed_actions_that_are_allowed_break_no_real_browser(record_property: Any) -> None:
-    fuzz, counts = Fuzz(), Counter[bool]()
+    fuzz, counts, number = Fuzz(), Counter[bool](), 0
     settings = browser_settings(action_timeout_s=1.5, navigation_timeout_s=2)
     with hostile_site() as site:
         async with browser_pool(settings) as pool, a_guarded_browser(pool, site.url) as browser:
             page = await browser.observe()
-            for number in range(THROUGH_THE_LOOP):
+            while counts.total() < IN_A_BROWSER:
                 snapshot, tabs = parse_snapshot(page.snapshot), max(1, len(page.tabs))
                 checked = understand(fuzz.reply(number), browser.tools, snapshot, open_tabs=tabs).checked
+                number += 1
                 if checked is not None:
                     counts[(await browser.act(checked.tool, checked.params)).ok] += 1
                     page = await browser.observe()
-    record_property("outcome", f"{counts[True]} succeeded, {counts[False]} failed")
-    assert min(counts[True], counts[False]) > 3
+    record_property("outcome", f"{counts[True]} of {counts.total()} succeeded")
+    assert min(counts[True], counts[False]) > 2

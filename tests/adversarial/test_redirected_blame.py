@@ -20,22 +20,31 @@ ELSEWHERE = "https://other.example/trap"
 
 
 # What the participant does, and who is to blame when the browser dies on the way to the other site.
-WAYS = {
+KILLED = {
     "a typed address redirects": "participant",
+    "a tab stays there": "participant",
+    "the website itself redirects": "browser",
+}
+# What the participant does, and who chose the other site, from which no page comes.
+LED_ON = {
     "a typed address redirects in a new tab": "participant",
     "a script of the typed page leads on": "participant",
-    "a tab stays there": "participant",
-    "a link redirects": "browser",
-    "the website itself redirects": "browser",
+    "a link redirects": "site",
 }
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
-    """An attempt for each way; the other site kills the browser."""
+def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+    """An attempt for each way to another site, which kills the browser or sends no page."""
 
-    def leads_on(handler: Handler) -> None:
+    def to_trap(handler: Handler) -> None:
         handler.redirect(f"{elsewhere.url}trap")
+
+    def to_nothing(handler: Handler) -> None:
+        handler.redirect(f"{elsewhere.url}nothing")
+
+    def no_content(handler: Handler) -> None:
+        handler.send(b"", 204)
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         def trap(_: Handler) -> None:
@@ -51,48 +60,67 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
             )[turn.n]
 
         elsewhere.pages["/trap"] = trap
-        scripts: dict[str, Script] = {
-            "a typed address redirects": lambda _: tool_call("browser_navigate", url=f"{site.url}go"),
-            "a typed address redirects in a new tab": lambda _: tool_call(
-                "browser_tabs", action="new", url=f"{site.url}go"
-            ),
+        go = f"{site.url}go"
+        goes: dict[str, Script] = {
+            "a typed address redirects in a new tab": lambda _: tool_call("browser_tabs", action="new", url=go),
             "a script of the typed page leads on": lambda _: tool_call("browser_navigate", url=f"{site.url}script"),
-            "a tab stays there": leaves_a_tab,
             "a link redirects": lambda turn: tool_call("browser_click", ref=ref(turn, 'link "Partner"')),
         }
-        plays = {way: Play(script, site.url) for way, script in scripts.items()}
-        plays["the website itself redirects"] = Play(lambda _: finish(), f"{site.url}go")
+        plays = {
+            "a typed address redirects": Play(lambda _: tool_call("browser_navigate", url=f"{site.url}die"), site.url),
+            "a tab stays there": Play(leaves_a_tab, site.url),
+            "the website itself redirects": Play(lambda _: finish(), f"{site.url}die"),
+        }
+        plays |= {way: Play(once(script), site.url) for way, script in goes.items()}
         # One after the other: all browsers that there are get killed.
         return await play_tasks(judge, plays)
 
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
-        hostile_site({"/harmless": HOME_PAGE}) as elsewhere,
-        hostile_site({"/": HOME_PAGE + "<a href='/go'>Partner</a>", "/go": leads_on}) as site,
+        hostile_site({"/harmless": HOME_PAGE, "/nothing": no_content}) as elsewhere,
+        hostile_site({"/": HOME_PAGE + "<a href='/go'>Partner</a>", "/die": to_trap, "/go": to_nothing}) as site,
     ):
         # The guard lets this machine's other sites pass, as it would public ones.
         monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
         monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
-        site.pages["/script"] = f"<title>Script</title><script>location.replace('{elsewhere.url}trap')</script>"
+        site.pages["/script"] = f"<title>Script</title><script>location.replace('{elsewhere.url}nothing')</script>"
         return with_judge(tmp_path_factory.mktemp("run"), play)
 
 
+def once(script: Script) -> Script:
+    return lambda turn: finish() if turn.n else script(turn)
+
+
+def navigations_of(task: PlayedTask) -> list[dict[str, Any]]:
+    result = task.result()
+    return [one for step in result["steps"] for one in step["navigations"]] + result["navigations"]
+
+
 @pytest.mark.e2e
-@pytest.mark.parametrize("way", WAYS)
-def test_a_way_to_a_site_that_kills_the_browser(killed: dict[str, PlayedTask], way: str, record_property: Told) -> None:
-    played = killed[way]
-    record_property("outcome", played.summary())
-    result = played.result()
-    navigations = [one for step in result["steps"] for one in step["navigations"]] + result["navigations"]
+@pytest.mark.parametrize("way", KILLED)
+def test_a_way_to_a_site_that_kills_the_browser(played: dict[str, PlayedTask], way: str, record_property: Told) -> None:
+    task = played[way]
+    record_property("outcome", task.summary())
     reached = "/harmless" if way == "a tab stays there" else "/trap"
-    assert any(navigation["url"].endswith(reached) for navigation in navigations)
-    assert result["blame"] == WAYS[way]
-    if WAYS[way] == "participant":
-        assert played.verdict == ("failure", "participant_error"), played.entry
-        assert played.entry["flags"] == ["off_site"]
-        assert played.entry["error"].startswith("participant: led the browser off the task's website")
+    assert any(navigation["url"].endswith(reached) for navigation in navigations_of(task))
+    assert task.result()["blame"] == KILLED[way]
+    if KILLED[way] == "participant":
+        assert task.verdict == ("failure", "participant_error"), task.entry
+        assert task.entry["flags"] == ["off_site"]
+        assert task.entry["error"].startswith("participant: led the browser off the task's website")
     else:
-        assert played.verdict == ("aborted", "environment_fault"), played.entry
+        assert task.verdict == ("aborted", "environment_fault"), task.entry
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("way", LED_ON)
+def test_a_way_to_a_site_from_which_no_page_comes(
+    played: dict[str, PlayedTask], way: str, record_property: Told
+) -> None:
+    found = [each for each in navigations_of(played[way]) if each["url"].endswith("/nothing")]
+    record_property("outcome", f"{found[0]['url']} is the choice of the {found[0]['by']}")
+    assert [each["by"] for each in found] == [LED_ON[way]]
+    assert played[way].entry["flags"] == ["off_site"]
 
 
 def going(url: str) -> Action:
