@@ -22,13 +22,13 @@ ELSEWHERE = "https://other.example/trap"
 # What the participant does, and who is to blame when the browser dies on the way to the other site.
 KILLED = {
     "a typed address redirects": "participant",
+    "a script of the typed page leads on": "participant",
     "a tab stays there": "participant",
     "the website itself redirects": "browser",
 }
 # What the participant does, and who chose the other site, from which no page comes.
 LED_ON = {
     "a typed address redirects in a new tab": "participant",
-    "a script of the typed page leads on": "participant",
     "a link redirects": "site",
 }
 
@@ -63,11 +63,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
         go = f"{site.url}go"
         goes: dict[str, Script] = {
             "a typed address redirects in a new tab": lambda _: tool_call("browser_tabs", action="new", url=go),
-            "a script of the typed page leads on": lambda _: tool_call("browser_navigate", url=f"{site.url}script"),
             "a link redirects": lambda turn: tool_call("browser_click", ref=ref(turn, 'link "Partner"')),
         }
         plays = {
             "a typed address redirects": Play(lambda _: tool_call("browser_navigate", url=f"{site.url}die"), site.url),
+            "a script of the typed page leads on": Play(
+                lambda _: tool_call("browser_navigate", url=f"{site.url}script"), site.url
+            ),
             "a tab stays there": Play(leaves_a_tab, site.url),
             "the website itself redirects": Play(lambda _: finish(), f"{site.url}die"),
         }
@@ -83,7 +85,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
         # The guard lets this machine's other sites pass, as it would public ones.
         monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
         monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
-        site.pages["/script"] = f"<title>Script</title><script>location.replace('{elsewhere.url}nothing')</script>"
+        site.pages["/script"] = f"<title>Script</title><script>location.replace('{elsewhere.url}trap')</script>"
         return with_judge(tmp_path_factory.mktemp("run"), play)
 
 
