@@ -10,11 +10,15 @@ import pytest
 from helpers.browser.hostile_site import Page, hostile_site
 from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.browser.sessions import a_browser, ref_of
-from helpers.episode.live_judge import AssessedRun, LiveJudge, ParticipantTurn, finish, tool_call
+from helpers.episode.live_judge import tool_call
+from helpers.episode.scripted import ScriptedBrowser, play_episode
 from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.session import ToolResult
 from judge.browser.tools import TOOL_POLICY, offered_tools
 from judge.episode.episode import understand
+from shared.models import Page as PageSeen
 from shared.models import ToolSpec
+from shared.protocol import parse_observation
 from shared.snapshot import parse_snapshot
 
 OURS = {"browser_scroll", "finish", "browser_close"}
@@ -73,37 +77,33 @@ BAD_PARAMS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def attempts(judge: LiveJudge, cheats: list[tuple[str, dict[str, Any]]]) -> tuple[AssessedRun, list[str | None]]:
-    """One episode that tries every cheat and then gives up; what the participant was told of each."""
-    told: list[str | None] = []
+class OneField(ScriptedBrowser):
+    """A page with one element, on which nothing may be done; real tools."""
 
-    def script(turn: ParticipantTurn) -> str:
-        if turn.n:
-            told.append(turn.observation.feedback)
-        if turn.n == len(cheats):
-            return finish("I give up")
-        tool, params = cheats[turn.n]
-        return tool_call(tool, **params) if tool.isidentifier() and tool != "__proto__" else raw(tool, params)
+    tools = offered_tools(SERVER_TOOLS)
 
-    with hostile_site() as site:
-        assessed = await judge.play(script, site.url, max_steps=len(cheats) + 1)
-        assert site.seen == ["/"]
-    return assessed, told
+    async def observe(self) -> PageSeen:
+        return (await super().observe()).model_copy(update={"snapshot": '- textbox "Field" [ref=e1]'})
+
+    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        raise AssertionError(f"{tool} {params}")
+
+
+def each_is_refused(folder: Path, cheats: list[tuple[str, dict[str, Any]]]) -> None:
+    """One attempt that tries every cheat and then gives up: each fails on record, as the participant is told."""
+    told: list[str] = []
+    replies = [raw(tool, params) for tool, params in cheats]
+    end = play_episode(folder, OneField(), *replies, told=told, max_steps=len(cheats) + 1)
+    assert (end.stop_reason, len(end.steps)) == ("finished", len(cheats) + 1)
+    for cheat, step, message in zip(cheats, end.steps[:-1], told[1:], strict=True):
+        assert step.outcome is not None
+        assert (step.outcome.ok, step.outcome.line) == (False, None), cheat
+        assert step.outcome.message == parse_observation(message).feedback, cheat
+        assert len(step.outcome.message) <= 2000, cheat
 
 
 def raw(tool: str, params: dict[str, Any]) -> str:
     return f"<json>{json.dumps({'thought': '', 'tool': tool, 'params': params})}</json>"
-
-
-def each_failed_on_record(assessed: AssessedRun, told: list[str | None], count: int) -> None:
-    steps = assessed.result()["steps"][:count]
-    assert len(steps) == count
-    for step, feedback in zip(steps, told, strict=True):
-        assert step["outcome"]["ok"] is False, step
-        assert step["outcome"]["line"] is None
-        assert step["outcome"]["message"] == feedback
-        assert len(step["outcome"]["message"]) <= 2000
-    assert assessed.entry["action_history"] == ["<page> -> FINISH"]
 
 
 def offers_nothing_but_what_is_allowed(tools: Sequence[ToolSpec], left_out: set[str]) -> None:
@@ -117,19 +117,12 @@ def test_without_points_only_the_allowed_tools_are_offered_and_none_takes_a_file
     offers_nothing_but_what_is_allowed(offered_tools(SERVER_TOOLS, "refs"), POINTING)
 
 
-@pytest.mark.usefixtures("text_browser")
-async def test_a_tool_that_is_not_offered_is_refused_every_time(judge: LiveJudge) -> None:
-    assessed, told = await attempts(judge, NOT_OFFERED)
-    each_failed_on_record(assessed, told, len(NOT_OFFERED))
-    assert not list(Path("/tmp").glob("wabe-cheat*"))
+def test_a_tool_that_is_not_offered_is_refused_every_time(tmp_path: Path) -> None:
+    each_is_refused(tmp_path, NOT_OFFERED)
 
 
-@pytest.mark.usefixtures("text_browser")
-async def test_parameters_outside_the_schema_are_refused_every_time(judge: LiveJudge) -> None:
-    assessed, told = await attempts(judge, BAD_PARAMS)
-    each_failed_on_record(assessed, told, len(BAD_PARAMS))
-    assert not list(Path("/tmp").glob("wabe-cheat*"))
-    assert not list(judge.output_dir.rglob("cheat*"))
+def test_parameters_outside_the_schema_are_refused_every_time(tmp_path: Path) -> None:
+    each_is_refused(tmp_path, BAD_PARAMS)
 
 
 KINDS = [
@@ -156,15 +149,11 @@ KINDS = [
 ]
 
 
-@pytest.mark.usefixtures("text_browser")
-@pytest.mark.parametrize("how", ["navigate", "tab"])
-async def test_addresses_of_other_kinds_are_refused(judge: LiveJudge, how: str) -> None:
-    if how == "navigate":
-        cheats = [("browser_navigate", {"url": url}) for url in KINDS]
-    else:
-        cheats = [("browser_tabs", {"action": "new", "url": url}) for url in KINDS]
-    assessed, told = await attempts(judge, cheats)
-    each_failed_on_record(assessed, told, len(KINDS))
+@pytest.mark.parametrize(
+    ("tool", "params"), [("browser_navigate", {}), ("browser_tabs", {"action": "new"})], ids=["navigate", "tab"]
+)
+def test_addresses_of_other_kinds_are_refused(tmp_path: Path, tool: str, params: dict[str, Any]) -> None:
+    each_is_refused(tmp_path, [(tool, {**params, "url": url}) for url in KINDS])
 
 
 LINKS = {
