@@ -95,7 +95,8 @@ def once(script: Script) -> Script:
 
 def navigations_of(task: PlayedTask) -> list[dict[str, Any]]:
     result = task.result()
-    return [one for step in result["steps"] for one in step["navigations"]] + result["navigations"]
+    found: list[dict[str, Any]] = [one for step in result["steps"] for one in step["navigations"]]
+    return [*found, *result["navigations"]]
 
 
 @pytest.mark.e2e
