@@ -110,10 +110,12 @@ async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_ass
         snapshots.append(turn.observation.page.snapshot)
         return tool_call("browser_navigate", url=targets[turn.n]) if turn.n < len(targets) else finish()
 
-    with hostile_site() as site, hostile_site({"/": "<title>Allowed</title><h1>Allowed</h1>"}) as allowed:
+    address = f"http://127.0.0.1:{secret.server_port}/"
+    asking = f"{HOME}<script>fetch('{address}', {{mode: 'no-cors'}}).catch(() => {{}})</script>"
+    with hostile_site({"/": asking}) as site, hostile_site({"/": "<title>Allowed</title>"}) as allowed:
         async with participant(script) as url:
             own = [judge.url, url]
-            targets += [allowed.url, f"http://127.0.0.1:{secret.server_port}/"]
+            targets += [allowed.url, address]
             targets += [f"{address}.well-known/agent-card.json" for address in own]
             closed = [*own, "http://169.254.169.254/", "http://metadata.google.internal/"]
             targets += closed[2:]
@@ -126,7 +128,9 @@ async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_ass
     assert allowed.asked("/")
     assert secret.seen == []
     first, second, *others = assessed.result()["steps"]
-    assert (first["flags"], second["title"]) == ([], "Allowed")
+    assert (first["flags"], second["title"]) == (["blocked_address"], "Allowed")
+    # What the website itself asked for.
+    assert first["refused"] == [f"127.0.0.1:{secret.server_port}: this machine"]
     assert all("Blocked" in step["title"] for step in others)
     assert "protocolVersion" not in "".join(snapshots)
     refused = is_flagged(assessed)
