@@ -212,7 +212,7 @@ def tries() -> Tries:
         handler.redirect(address)
 
     async def go() -> None:
-        async with browser_pool(browser_settings(call_timeout_s=8)) as pool:
+        async with browser_pool(browser_settings(call_timeout_s=5, navigation_timeout_s=4)) as pool:
             async with a_guarded_browser(pool, site.url) as browser:
                 for way, urls in visits.items():
                     tried.visited[way] = [await browser.act("browser_navigate", {"url": url}) for url in urls]
