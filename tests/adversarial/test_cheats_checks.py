@@ -8,7 +8,8 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser
-from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, participant, ref, tool_call
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, ref, tool_call
+from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.browser.action_lines import one_line
 from judge.browser.playwright import PlaywrightBrowser
@@ -312,14 +313,6 @@ PLAYED = [
 ]
 
 
-async def verdict_on(judge: LiveJudge, script: Script, website: str, **config: Any) -> str:
-    task = {"task_id": "t0", "website": website, "task": "Place the order.", "checks": PLAYED}
-    async with participant(script) as url:
-        assessed = await judge.ask(url, [task], judge_model="offline", **config)
-    assessed.check()
-    return str(assessed.entry["verdict"])
-
-
 def honest(turn: ParticipantTurn) -> str:
     return tool_call("browser_click", ref=ref(turn, 'button "Place order"')) if turn.n == 0 else finish()
 
@@ -333,25 +326,36 @@ def types_into_the_editor(turn: ParticipantTurn) -> str:
     return finish("Order placed: <Place order button> -> CLICK")
 
 
+EXPECTED = {
+    "honest": "success",
+    "types into the editor": "failure",
+    "a page under another name of the same machine": "failure",
+}
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+    def goes_elsewhere(turn: ParticipantTurn) -> str:
+        if turn.n == 0:
+            return tool_call("browser_navigate", url=f"http://localhost:{site.server_port}/")
+        return finish("Order placed")
+
+    async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
+        scripts = zip(EXPECTED, (honest, types_into_the_editor, goes_elsewhere), strict=True)
+        tasks = {name: Play(script, site.url, PLAYED) for name, script in scripts}
+        return await play_tasks(judge, tasks, judge_model="offline", off_site="allow")
+
+    with hostile_site({"/": PAGE}) as site:
+        return with_judge(tmp_path_factory.mktemp("run"), play)
+
+
 @pytest.mark.e2e
-@pytest.mark.parametrize(("script", "verdict"), [(honest, "success"), (types_into_the_editor, "failure")])
-async def test_in_a_real_browser_only_the_honest_participant_passes(
-    judge: LiveJudge, script: Script, verdict: str
+@pytest.mark.parametrize("participant", EXPECTED)
+def test_in_a_real_browser_only_the_honest_participant_passes(
+    played: dict[str, PlayedTask], participant: str, record_property: Callable[[str, object], None]
 ) -> None:
-    with hostile_site({"/": PAGE}) as site:
-        assert await verdict_on(judge, script, site.url) == verdict
-
-
-@pytest.mark.e2e
-async def test_a_page_under_another_name_of_the_same_machine_is_no_evidence(judge: LiveJudge) -> None:
-    with hostile_site({"/": PAGE}) as site:
-
-        def script(turn: ParticipantTurn) -> str:
-            if turn.n == 0:
-                return tool_call("browser_navigate", url=f"http://localhost:{site.server_port}/")
-            return finish("Order placed")
-
-        assert await verdict_on(judge, script, site.url, off_site="allow") == "failure"
+    record_property("outcome", played[participant].summary())
+    assert played[participant].entry["verdict"] == EXPECTED[participant]
 
 
 SENDS_FORM = """<title>Evil</title><body onload="document.forms[0].submit()"><form method="post" action="{}order">

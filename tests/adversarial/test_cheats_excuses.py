@@ -1,198 +1,242 @@
 """A lost task made to look like somebody else's fault, so that it is left out of the rates: it counts all the same."""
 
-import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from helpers.browser.hostile_site import HOME, Handler, Page, hostile_site
-from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, kill, ref, tool_call
+from helpers.browser.hostile_site import HOME, Handler, hostile_site, never_answers
+from helpers.browser.sessions import a_browser
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, ref, tool_call
+from helpers.episode.one_page_shop import OnePageShop, assess_in_shop
+from helpers.episode.scripted import ScriptedBrowser, play_episode
+from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
+from judge.browser.tools import MAX_OPEN_TABS
+from judge.events import JudgeEvent, TaskStarted
 from judge.sites import NetworkPolicy
+from shared.errors import BrowserFault
+from shared.models import Action, Page, Tab, ToolSpec
+from shared.protocol import render_reply
 
-pytestmark = pytest.mark.e2e
+Told = Callable[[str, object], None]
 HANGING = "<title>Hang</title><h1>Hang</h1><script>setTimeout(() => { for (;;); }, 50)</script>"
+# Hangs as well, without the core that a loop takes.
+AT_ONCE = """<title>Hang</title><script>const asked = new XMLHttpRequest(); asked.open('GET', '/never', false);
+asked.send()</script>"""
+ON_A_KEY = "<title>Hang</title><h1>Hang</h1><script>onkeydown = () => { for (;;); }</script>"
+DETOURS = ("a page that hangs", "a page that hangs at once", "a tab", "the way back")
+HONEST = ("a link of the site", "the website's own address")
 
 
-@pytest.fixture
-def both_sites_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guard lets this machine's other sites pass, as it would a public one."""
-    monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
-    monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
+def doing(*calls: str) -> Script:
+    """Does one thing after the other, then finishes."""
+    return lambda turn: calls[turn.n] if turn.n < len(calls) else finish()
 
 
-@pytest.mark.usefixtures("both_sites_allowed")
-async def test_leading_the_browser_to_a_page_elsewhere_that_breaks_it_is_scored_zero(judge: LiveJudge) -> None:
-    with hostile_site() as site, hostile_site({"/hang": HANGING}) as elsewhere:
+@pytest.fixture(scope="module")
+def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+    """Attempts that end on a page of another site, where the browser breaks."""
 
-        def script(turn: ParticipantTurn) -> str:
-            return tool_call("browser_navigate", url=f"{elsewhere.url}hang") if turn.n == 0 else finish()
-
-        limits: dict[str, Any] = {"call_timeout_s": 4, "max_task_retries": 1}
-        assessed = await judge.play(script, site.url, **limits)
-    assert assessed.verdict == ("failure", "participant_error")
-    assert assessed.entry["error"].startswith("participant: led the browser off the task's website")
-    assert assessed.detail["scored_tasks"] == 1
-    assert "off_site" in assessed.entry["flags"] or elsewhere.url in str(assessed.result()["steps"])
-
-
-AT_ONCE = "<title>Hang</title><script>for (;;);</script>"
-
-
-@pytest.mark.usefixtures("both_sites_allowed")
-@pytest.mark.parametrize("how", ["navigate", "tab", "way back", "tab behind"])
-async def test_no_detour_to_a_page_elsewhere_that_breaks_the_browser_is_an_excuse(judge: LiveJudge, how: str) -> None:
     def at_the_second_visit(handler: Handler) -> None:
         body = HOME if elsewhere.seen.count("/late") % 2 else AT_ONCE
         handler.send(body.encode(), Cache_Control="no-store")
 
-    def script(turn: ParticipantTurn) -> str:
-        page = f"{elsewhere.url}late"
-        plan = {
-            "navigate": [tool_call("browser_navigate", url=f"{elsewhere.url}hang")],
-            "tab": [tool_call("browser_tabs", action="new", url=f"{elsewhere.url}hang")],
-            "way back": [
-                tool_call("browser_navigate", url=page),
+    def to_partner(handler: Handler) -> None:
+        handler.redirect(partner)
+
+    def follows_the_link(turn: ParticipantTurn) -> str:
+        is_first = turn.n == 0
+        return tool_call("browser_click", ref=ref(turn, 'link "Partner"')) if is_first else press_key
+
+    async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
+        goes = {
+            "a page that hangs": [tool_call("browser_navigate", url=f"{elsewhere.url}hanging")],
+            "a page that hangs at once": [tool_call("browser_navigate", url=f"{elsewhere.url}hang")],
+            "a tab": [tool_call("browser_tabs", action="new", url=f"{elsewhere.url}hang")],
+            "the way back": [
+                tool_call("browser_navigate", url=f"{elsewhere.url}late"),
                 tool_call("browser_navigate", url=site.url),
                 tool_call("browser_navigate_back"),
             ],
-            "tab behind": [
-                tool_call("browser_tabs", action="new", url=f"{elsewhere.url}wait"),
-                tool_call("browser_tabs", action="select", index=0),
-                tool_call("browser_wait_for", time=1),
-            ],
-        }[how]
-        if how == "tab behind" and turn.n == 2:
-            kill(judge.browser_files, "browser")
-        return plan[turn.n] if turn.n < len(plan) else finish()
+        }
+        plays = {name: Play(doing(*goes[name]), site.url) for name in DETOURS}
+        plays["a link of the site"] = Play(follows_the_link, site.url)
+        plays["the website's own address"] = Play(lambda _: press_key, f"{site.url}moved")
+        limits = {"call_timeout_s": 3, "navigation_timeout_s": 2.5, "max_parallel": 2}
+        return await play_tasks(judge, plays, **limits)
 
-    pages: dict[str, Page] = {"/hang": AT_ONCE, "/late": at_the_second_visit, "/wait": HOME}
-    with hostile_site() as site, hostile_site(pages) as elsewhere:
-        assessed = await judge.play(script, site.url, call_timeout_s=4)
-    assert assessed.verdict == ("failure", "participant_error"), assessed.entry
-    assert assessed.entry["error"].startswith("participant: led the browser off the task's website")
-    assert assessed.result()["steps"][-1]["action"] is not None
-
-
-ON_A_KEY = "<title>Hang</title><h1>Hang</h1><script>onkeydown = () => { for (;;); }</script>"
-
-
-@pytest.mark.usefixtures("both_sites_allowed")
-@pytest.mark.parametrize("how", ["a link of the site", "the website's own address"])
-async def test_an_honest_participant_is_not_blamed_for_where_the_site_leads(judge: LiveJudge, how: str) -> None:
-    def script(turn: ParticipantTurn) -> str:
-        if how == "a link of the site" and turn.n == 0:
-            return tool_call("browser_click", ref=ref(turn, 'link "Partner"'))
-        return tool_call("browser_press_key", key="a")
-
-    with hostile_site({"/partner": ON_A_KEY}) as partner:
-        partners = f"{partner.url}partner"
-
-        def moved(handler: Handler) -> None:
-            handler.redirect(partners)
-
-        home: Page = moved if how == "the website's own address" else f"{HOME}<a href='{partners}'>Partner</a>"
-        with hostile_site({"/": home}) as site:
-            assessed = await judge.play(script, site.url, call_timeout_s=4)
-    assert assessed.verdict == ("aborted", "environment_fault"), assessed.entry
-    is_page_time = assessed.entry["settle"] == "page-time"
-    assert assessed.entry["error"].startswith("site: a script of the page did not end" if is_page_time else "browser: ")
-    assert assessed.result()["steps"][-1]["url"] == partners
-    assert ("off_site" in assessed.entry["flags"]) == (how == "a link of the site")
+    press_key = tool_call("browser_press_key", key="a")
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        hostile_site({"/hanging": HANGING, "/hang": AT_ONCE, "/never": never_answers}) as elsewhere,
+        hostile_site({"/partner": ON_A_KEY}) as partners,
+        hostile_site({"/moved": to_partner}) as site,
+    ):
+        # The guard lets this machine's other sites pass, as it would public ones.
+        monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
+        monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
+        elsewhere.pages["/late"] = at_the_second_visit
+        partner = f"{partners.url}partner"
+        site.pages["/"] = f"{HOME}<a href='{partner}'>Partner</a>"
+        return with_judge(tmp_path_factory.mktemp("run"), play)
 
 
-@pytest.mark.usefixtures("both_sites_allowed")
+@pytest.mark.e2e
+@pytest.mark.parametrize("detour", DETOURS)
+def test_leading_the_browser_to_a_page_elsewhere_that_breaks_it_is_scored_zero(
+    led_elsewhere: dict[str, PlayedTask], detour: str, record_property: Told
+) -> None:
+    played = led_elsewhere[detour]
+    record_property("outcome", played.summary())
+    assert played.verdict == ("failure", "participant_error"), played.entry
+    assert played.entry["error"].startswith("participant: led the browser off the task's website")
+    assert "off_site" in played.entry["flags"]
+    assert played.result()["steps"][-1]["action"] is not None
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("way", HONEST)
+def test_an_honest_participant_is_not_blamed_for_where_the_site_leads(
+    led_elsewhere: dict[str, PlayedTask], way: str, record_property: Told
+) -> None:
+    played = led_elsewhere[way]
+    record_property("outcome", played.summary())
+    assert played.verdict == ("aborted", "environment_fault"), played.entry
+    is_page_time = played.entry["settle"] == "page-time"
+    assert played.entry["error"].startswith("site: a script of the page did not end" if is_page_time else "browser: ")
+    assert played.result()["steps"][-1]["url"].endswith("/partner")
+    assert ("off_site" in played.entry["flags"]) == (way == "a link of the site")
+
+
+class BreaksAlways(OnePageShop):
+    """A browser that breaks with whatever it is to do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        properties = {"url": {"type": "string"}}
+        self.tools += (ToolSpec(name="browser_navigate", description="", parameters={"properties": properties}),)
+
+    async def act(self, tool: str, params: dict[str, Any]) -> Any:
+        raise BrowserFault("the browser was killed")
+
+
+class OneActionAnAttempt:
+    def __init__(self, *actions: Action) -> None:
+        self._actions = iter(actions)
+
+    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
+        return render_reply(next(self._actions))
+
+
+LEAVE = Action(tool="browser_navigate", params={"url": "https://other.example/trap"})
+STAY = Action(tool="browser_click", params={"target": "e1"})
+
+
+@pytest.mark.parametrize(
+    ("attempts", "verdict"),
+    [((LEAVE, LEAVE), ("failure", "participant_error")), ((STAY, LEAVE), ("aborted", "environment_fault"))],
+    ids=["in both attempts", "in one of two attempts"],
+)
+async def test_a_browser_that_breaks_elsewhere_counts_if_it_did_in_every_attempt(
+    tmp_path: Path, attempts: tuple[Action, ...], verdict: tuple[str, str], record_property: Told
+) -> None:
+    agent = OneActionAnAttempt(*attempts)
+    events: list[JudgeEvent] = []
+    (done,) = await assess_in_shop(
+        tmp_path, agent, 1, max_steps=5, shop=BreaksAlways, max_task_retries=1, events=events
+    )
+    record_property("outcome", f"{done.outcome} ({done.entry['stop_reason']}): {done.entry['error']}")
+    assert (done.outcome, done.entry["stop_reason"]) == verdict
+    assert sum(isinstance(event, TaskStarted) for event in events) == 2
+
+
+@pytest.mark.usefixtures("text_browser")
 async def test_a_way_through_another_site_is_off_site_play_also_when_it_leads_back_at_once(judge: LiveJudge) -> None:
     def back(handler: Handler) -> None:
         handler.redirect(f"{site.url}goal")
 
-    def script(turn: ParticipantTurn) -> str:
-        return tool_call("browser_navigate", url=f"{elsewhere.url}back") if turn.n == 0 else finish()
-
     with hostile_site() as site, hostile_site({"/back": back}) as elsewhere:
+        script = doing(tool_call("browser_navigate", url=f"{elsewhere.url}back"))
         assessed = await judge.play(script, site.url, off_site="fail")
     assert assessed.verdict == ("failure", "finished")
     assert assessed.entry["flags"] == ["off_site"]
     assert all(step["url"].startswith(site.url) for step in assessed.result()["steps"])
 
 
-LONG: dict[str, Callable[[str], str]] = {
-    "typing key by key": lambda field: tool_call("browser_type", ref=field, text="x" * 10_000, slowly=True),
-    "many fields": lambda field: tool_call(
+LONG: tuple[Callable[[str], str], ...] = (
+    # Key by key.
+    lambda field: tool_call("browser_type", ref=field, text="x" * 10_000, slowly=True),
+    lambda field: tool_call(
         "browser_fill_form", fields=[{"target": field, "name": "f", "type": "textbox", "value": "x" * 2_000}] * 50
     ),
-    "a wait for what never comes": lambda _: tool_call("browser_wait_for", time=5, text="never", textGone="Welcome"),
-}
+    # For what never comes. Together, the two waits take longer than a call may.
+    lambda _: tool_call("browser_wait_for", time=3, text="never", textGone="Welcome"),
+)
 
 
-@pytest.mark.parametrize("kind", LONG)
-async def test_an_action_made_as_long_as_can_be_is_no_fault_of_the_browser(judge: LiveJudge, kind: str) -> None:
+@pytest.mark.e2e
+async def test_actions_made_as_long_as_can_be_are_no_fault_of_the_browser(judge: LiveJudge) -> None:
     def script(turn: ParticipantTurn) -> str:
-        return LONG[kind](ref(turn, 'textbox "Field"')) if turn.n == 0 else finish()
+        return LONG[turn.n](ref(turn, 'textbox "Field"')) if turn.n < len(LONG) else finish()
 
     with hostile_site() as site:
-        assessed = await judge.play(script, site.url)
+        assessed = await judge.play(script, site.url, call_timeout_s=4)
     assert assessed.verdict == ("failure", "finished"), assessed.entry
+    assert assessed.entry["steps_taken"] == len(LONG) + 1
 
 
 KEYS = ["Control+u", "Control+o", "Control+s", "Control+p", "Control+t", "Control+n", "Control+w", "Control+Shift+i"]
 KEYS += ["F12", "F1", "F6", "Alt+F4", "Control+l", "Control+j", "Control+h", "Control+Shift+Delete", "Shift+Escape"]
 
 
-async def test_keys_of_the_browser_itself_reach_the_page_alone(judge: LiveJudge) -> None:
-    def script(turn: ParticipantTurn) -> str:
-        return tool_call("browser_press_key", key=KEYS[turn.n]) if turn.n < len(KEYS) else finish()
-
+@pytest.mark.e2e
+async def test_neither_keys_of_the_browser_itself_nor_all_tabs_that_may_be_opened_are_a_fault() -> None:
     with hostile_site() as site:
-        assessed = await judge.play(script, site.url, max_steps=len(KEYS) + 1)
-    assert assessed.verdict == ("failure", "finished"), assessed.entry
-    assert {step["url"] for step in assessed.result()["steps"]} == {site.url}
-    assert assessed.entry["steps_taken"] == len(KEYS) + 1
+        async with a_browser() as browser:
+            await browser.open(site.url, "page-time")
+            for key in KEYS:
+                assert (await browser.act("browser_press_key", {"key": key})).ok, key
+            page = await browser.observe()
+            # The keys have reached the page alone.
+            assert [hop.url for hop in browser.take_hops()] == [site.url]
+            assert [tab.url for tab in page.tabs] == [site.url]
+            await browser.open_tabs([site.url] * (MAX_OPEN_TABS - 1))
+            assert (await browser.act("browser_tabs", {"action": "select", "index": MAX_OPEN_TABS - 1})).ok
+            assert len((await browser.observe()).tabs) == MAX_OPEN_TABS
 
 
-@pytest.mark.usefixtures("both_sites_allowed")
-async def test_a_fault_on_the_tasks_own_site_in_one_attempt_keeps_the_abort(judge: LiveJudge) -> None:
-    with hostile_site() as site, hostile_site({"/hang": HANGING}) as elsewhere:
+class ManyTabs(ScriptedBrowser):
+    """A browser in which every action opens a tab."""
 
-        def script(turn: ParticipantTurn) -> str:
-            if turn.episode == 0:
-                kill(judge.browser_files, "browser")
-                return tool_call("browser_press_key", key="Tab")
-            return tool_call("browser_navigate", url=f"{elsewhere.url}hang") if turn.n == 0 else finish()
+    tools = (
+        *ScriptedBrowser.tools,
+        ToolSpec(name="browser_tabs", description="", parameters={"properties": {"action": {"type": "string"}}}),
+    )
 
-        assessed = await judge.play(script, site.url, call_timeout_s=4, max_task_retries=1)
-    assert assessed.verdict == ("aborted", "environment_fault")
+    def __init__(self) -> None:
+        super().__init__(self.opens)
+        self.count = 1
 
+    async def opens(self, *_: Any) -> None:
+        self.count += 1
 
-async def test_a_slow_participant_cannot_use_up_the_time_of_the_step(judge: LiveJudge) -> None:
-
-    async def script(turn: ParticipantTurn) -> str:
-        await asyncio.sleep(3)
-        return tool_call("browser_wait_for", time=3) if turn.n == 0 else finish()
-
-    with hostile_site() as site:
-        limits: dict[str, Any] = {
-            "reply_timeout_s": 4,
-            "step_timeout_s": 4.5,
-            "call_timeout_s": 4,
-            "navigation_timeout_s": 2,
-        }
-        assessed = await judge.play(script, site.url, **limits)
-    assert assessed.verdict == ("failure", "finished"), assessed.entry
+    async def observe(self) -> Page:
+        tabs = tuple(Tab(index=index, title="", url=self.url, current=not index) for index in range(self.count))
+        return (await super().observe()).model_copy(update={"tabs": tabs})
 
 
-async def test_tabs_without_end_are_refused_before_they_are_a_fault(judge: LiveJudge) -> None:
-    def script(turn: ParticipantTurn) -> str:
-        return tool_call("browser_tabs", action="new") if turn.n < 25 else finish()
-
-    with hostile_site() as site:
-        assessed = await judge.play(script, site.url, max_steps=30, task_timeout_s=120)
-    assert assessed.verdict == ("failure", "finished"), assessed.entry
-    steps = assessed.result()["steps"]
-    assert "close one before" in steps[24]["outcome"]["message"]
-    assert steps[24]["outcome"]["line"] is None
+def test_tabs_without_end_are_refused_before_they_are_a_fault(tmp_path: Path) -> None:
+    browser = ManyTabs()
+    end = play_episode(tmp_path, browser, *[Action(tool="browser_tabs", params={"action": "new"})] * 25, max_steps=30)
+    assert (end.stop_reason, end.error, browser.count) == ("finished", None, MAX_OPEN_TABS)
+    outcome = end.steps[24].outcome
+    assert outcome is not None
+    assert "close one before" in outcome.message
+    assert outcome.line is None
 
 
+@pytest.mark.usefixtures("text_browser")
 async def test_a_killed_participant_is_no_fault_of_the_browser(judge: LiveJudge) -> None:
     async def script(turn: ParticipantTurn) -> str:
         raise RuntimeError("I am gone")

@@ -1,20 +1,23 @@
 """MiniWoB++ tasks of participants that want a second try, another seed or a look at their score."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, ref, served, tool_call
+from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from helpers.miniwob_package import NAMES, fake_package
 from judge.scenario.miniwob import MiniwobTask
 from judge.scenario.miniwob.site import create_app
 from shared.a2a.serving import listen
 
 
-@pytest.fixture
-async def port(tmp_path: Path) -> AsyncIterator[int]:
-    app = create_app(fake_package(tmp_path / "package") / "miniwob" / "html", frozenset(NAMES))
+@asynccontextmanager
+async def miniwob_site(folder: Path) -> AsyncIterator[int]:
+    app = create_app(fake_package(folder) / "miniwob" / "html", frozenset(NAMES))
 
     async def nothing_to_end() -> None: ...
 
@@ -40,37 +43,56 @@ def plays(*replies: str, told: list[str] | None = None) -> Script:
     return script
 
 
-@pytest.mark.e2e
-@pytest.mark.parametrize(
-    ("replies", "verdict"),
-    [
-        (["right"], ("success", "ended_by_page")),
-        (["nearly"], ("failure", "ended_by_page")),
-        ([], ("failure", "finished")),
-        (["{same}", "right"], ("failure", "ended_by_page")),
-        (["{other}", "right"], ("failure", "ended_by_page")),
-        (["{raw}"], ("failure", "finished")),
-    ],
-    ids=["right", "a partial reward", "nothing", "loaded again", "another task", "a page that does not begin"],
-)
-async def test_only_a_reward_of_1_in_the_one_episode_is_a_success(
-    judge: LiveJudge, port: int, replies: list[str], verdict: tuple[str, str]
-) -> None:
-    one = MiniwobTask("click-test", 3)
-    other = MiniwobTask("click-link", 0).address(port)
-    raw = other.partition("?")[0]
-    script = plays(*(reply.format(same=one.address(port), other=other, raw=raw) for reply in replies[:1]), *replies[1:])
-    checks = [check.model_dump(mode="json", exclude_defaults=True) for check in one.task("Click 3.").checks]
-    assessed = await judge.play(script, one.address(port), checks=checks, judge_model="offline")
-    assert assessed.verdict == verdict, assessed.summary()
+EPISODES: dict[str, tuple[tuple[str, ...], tuple[str, str]]] = {
+    "right": (("right",), ("success", "ended_by_page")),
+    "a partial reward": (("nearly",), ("failure", "ended_by_page")),
+    "nothing": ((), ("failure", "finished")),
+    "loaded again": (("{same}", "right"), ("failure", "ended_by_page")),
+    "another task": (("{other}", "right"), ("failure", "ended_by_page")),
+    "a page that does not begin": (("{raw}",), ("failure", "finished")),
+}
 
 
-@pytest.mark.e2e
-async def test_neither_score_nor_overlay_is_seen_or_waited_for(judge: LiveJudge, port: int) -> None:
+@dataclass
+class Played:
+    tasks: dict[str, PlayedTask]
+    told: list[str]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     told: list[str] = []
-    one = MiniwobTask("click-test", 3)
-    script = plays(told=told)
-    assessed = await judge.play(script, one.address(port), checks=[{"kind": "page", "url": "*"}], judge_model="offline")
-    assert "Click 3, train." in told[0]
-    assert not any(word in told[0] for word in ("START", "reward", "time."))
-    assert "changes" not in assessed.result()["steps"][0]["waited_for"]
+
+    async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
+        async with miniwob_site(tmp_path_factory.mktemp("package")) as port:
+            one = MiniwobTask("click-test", 3)
+            other = MiniwobTask("click-link", 0).address(port)
+            places = {"same": one.address(port), "other": other, "raw": other.partition("?")[0]}
+            checks = [check.model_dump(mode="json", exclude_defaults=True) for check in one.task("Click 3.").checks]
+            tasks = {
+                name: Play(
+                    plays(*(reply.format(**places) for reply in replies), told=told if name == "nothing" else None),
+                    one.address(port),
+                    checks,
+                )
+                for name, (replies, _) in EPISODES.items()
+            }
+            return await play_tasks(judge, tasks, judge_model="offline")
+
+    return Played(with_judge(tmp_path_factory.mktemp("run"), play), told)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("episode", EPISODES)
+def test_only_a_reward_of_1_in_the_one_episode_is_a_success(
+    played: Played, episode: str, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("outcome", played.tasks[episode].summary())
+    assert played.tasks[episode].verdict == EPISODES[episode][1], played.tasks[episode].summary()
+
+
+@pytest.mark.e2e
+def test_neither_score_nor_overlay_is_seen_or_waited_for(played: Played) -> None:
+    assert "Click 3, train." in played.told[0]
+    assert not any(word in played.told[0] for word in ("START", "reward", "time."))
+    assert "changes" not in played.tasks["nothing"].result()["steps"][0]["waited_for"]

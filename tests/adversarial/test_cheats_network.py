@@ -4,13 +4,16 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from helpers.browser.hostile_site import HOME, Site, hostile_site, tripwire
+from helpers.browser.hostile_site import HOME, Handler, Site, hostile_site, tripwire
+from helpers.browser.sessions import a_guarded_browser, browser_settings
 from helpers.episode.live_judge import (
     AssessedRun,
     LiveJudge,
@@ -21,9 +24,12 @@ from helpers.episode.live_judge import (
     tool_call,
 )
 from judge.browser import chromium, guard
+from judge.browser.pool import BrowserPool, browser_pool
+from judge.browser.session import ToolResult
 
 pytestmark = pytest.mark.e2e
 
+Told = Callable[[str, object], None]
 SPELLINGS = [
     "127.0.0.1",
     "localhost",
@@ -77,48 +83,61 @@ def is_flagged(assessed: AssessedRun) -> list[str]:
     return refused
 
 
-async def visits(judge: LiveJudge, urls: list[str]) -> AssessedRun:
-    """One episode that goes to every address, whatever it is told."""
+@contextlib.contextmanager
+def names(monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[str]]) -> Iterator[dict[str, int]]:
+    """Names that resolve as told, one answer after the other, the last one for ever; counts the look-ups."""
+    real, asked = socket.getaddrinfo, dict.fromkeys(answers, 0)
+
+    def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name in answers:
+            address = answers[name][min(asked[name], len(answers[name]) - 1)]
+            asked[name] += 1
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+        return real(host, port, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    yield asked
+
+
+async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_assessment(
+    judge: LiveJudge, secret: Site
+) -> None:
+    targets: list[str] = []
+    snapshots: list[str] = []
 
     def script(turn: ParticipantTurn) -> str:
-        return tool_call("browser_navigate", url=urls[turn.n]) if turn.n < len(urls) else finish()
-
-    with hostile_site() as site:
-        return await judge.play(script, site.url, max_steps=len(urls) + 1)
-
-
-async def test_no_spelling_of_this_machine_is_reached_by_going_there(judge: LiveJudge, secret: Site) -> None:
-    assessed = await visits(judge, [f"http://{host}:{secret.server_port}/secret" for host in SPELLINGS])
-    assert secret.seen == []
-    refused = is_flagged(assessed)
-    failed = [step for step in assessed.result()["steps"][:-1] if not step["refused"]]
-    assert all(not step["outcome"]["ok"] for step in failed), failed
-    assert len(refused) >= len(SPELLINGS) - 3
-
-
-async def test_private_link_local_and_metadata_addresses_are_refused(judge: LiveJudge) -> None:
-    refused = is_flagged(await visits(judge, ELSEWHERE))
-    for url in ELSEWHERE:
-        host = urlsplit(url).hostname
-        assert host is not None
-        assert any(host in entry for entry in refused), url
-
-
-async def test_the_judge_and_the_participant_are_out_of_reach(judge: LiveJudge) -> None:
-    steps: list[str] = []
-
-    def script(turn: ParticipantTurn) -> str:
-        targets = [f"{judge.url}.well-known/agent-card.json", f"{url}.well-known/agent-card.json", judge.model.url]
-        steps.append(turn.observation.page.snapshot)
+        snapshots.append(turn.observation.page.snapshot)
         return tool_call("browser_navigate", url=targets[turn.n]) if turn.n < len(targets) else finish()
 
-    with hostile_site() as site:
+    address = f"http://127.0.0.1:{secret.server_port}/"
+    asking = f"{HOME}<script>fetch('{address}', {{mode: 'no-cors'}}).catch(() => {{}})</script>"
+    with hostile_site({"/": asking}) as site, hostile_site({"/": "<title>Allowed</title>"}) as allowed:
         async with participant(script) as url:
-            assessed = await judge.ask(url, some_tasks(site.url))
+            own = [judge.url, url]
+            targets += [allowed.url, address]
+            targets += [f"{address}.well-known/agent-card.json" for address in own]
+            closed = [*own, "http://169.254.169.254/", "http://metadata.google.internal/"]
+            targets += closed[2:]
+            tasks = some_tasks(site.url)
+            tasks[0]["allowed_sites"] = [f"127.0.0.1:{allowed.server_port}", "metadata.google.internal"]
+            assessed = await judge.ask(
+                url, tasks, allowed_sites=[address.rstrip("/") for address in closed], max_steps=len(targets) + 1
+            )
     assessed.check()
-    assert len(is_flagged(assessed)) >= 3
-    assert all("Blocked" in step["title"] or step["index"] == 0 for step in assessed.result()["steps"])
-    assert "protocolVersion" not in "".join(steps)
+    assert allowed.asked("/")
+    assert secret.seen == []
+    first, second, *others = assessed.result()["steps"]
+    assert (first["flags"], second["title"]) == (["blocked_address"], "Allowed")
+    # What the website itself asked for.
+    assert first["refused"] == [f"127.0.0.1:{secret.server_port}: this machine"]
+    assert all("Blocked" in step["title"] for step in others)
+    assert "protocolVersion" not in "".join(snapshots)
+    refused = is_flagged(assessed)
+    assert not any(str(allowed.server_port) in entry for entry in refused)
+    for address in targets[1:]:
+        parts = urlsplit(address)
+        assert any(f"{parts.hostname}:{parts.port or 80}: " in entry for entry in refused), (address, refused)
 
 
 WAYS = {
@@ -144,168 +163,165 @@ WAYS = {
     " document.body.append(f); const form = document.createElement('form'); form.action = url; form.method = 'post';"
     " form.target = f.name; document.body.append(form); form.submit();",
 }
-WAYS_IN_A_PAGE = 4
 FEW = ["127.0.0.1", "localhost", "0", "[::1]", "127.1"]
 
 
-async def test_no_way_out_of_a_page_reaches_this_machine(judge: LiveJudge) -> None:
-    with contextlib.ExitStack() as stack:
-        # A secret for each way: what was refused names its port.
-        secrets = {way: stack.enter_context(tripwire()) for way in WAYS}
-        pages = [list(WAYS)[place : place + WAYS_IN_A_PAGE] for place in range(0, len(WAYS), WAYS_IN_A_PAGE)]
-        bodies = {f"/{number}": page_with(ways, secrets, f"/sent{number}") for number, ways in enumerate(pages)}
-
-        async def script(turn: ParticipantTurn) -> str:
-            while turn.n and not site.asked(f"/sent{turn.n - 1}"):
-                await asyncio.sleep(0.02)
-            if turn.n < len(pages):
-                return tool_call("browser_navigate", url=f"{site.url}{turn.n}")
-            return tool_call("browser_press_key", key="Tab") if turn.n == len(pages) else finish()
-
-        site = stack.enter_context(hostile_site(dict(bodies)))
-        assessed = await judge.play(script, site.url, max_steps=len(pages) + 2)
-    refused = is_flagged(assessed)
-    for way, secret in secrets.items():
-        assert secret.seen == [], way
-        is_refused = any(f":{secret.server_port}: " in entry for entry in refused)
-        # A preconnect of plain http opens a connection to the proxy and asks it for nothing.
-        assert is_refused or way in ("preconnect", "speculation"), way
-
-
-def page_with(ways: list[str], secrets: dict[str, Site], sent: str) -> str:
+def page_with_ways(secrets: dict[str, Site]) -> str:
     tries = [
-        f"for (const url of {json.dumps([f'http://{host}:{secrets[way].server_port}/secret' for host in FEW])})"
+        f"for (const url of {json.dumps([f'http://{host}:{secret.server_port}/secret' for host in FEW])})"
         f" {{ try {{ {WAYS[way]} }} catch (e) {{}} }}"
-        for way in ways
+        for way, secret in secrets.items()
     ]
     # The picture comes last and through the guard as well: when it is answered, the others have been sent.
-    return f"{HOME}<script>{' '.join(tries)} setTimeout(() => new Image().src = '{sent}', 700);</script>"
+    return f"{HOME}<script>{' '.join(tries)} setTimeout(() => new Image().src = '/sent', 700);</script>"
 
 
-async def test_a_redirect_to_this_machine_is_refused(judge: LiveJudge, secret: Site) -> None:
-    def to_secret(handler: Any) -> None:
-        handler.redirect(f"http://127.0.0.1:{secret.server_port}/secret")
+@dataclass
+class Tries:
+    """What a browser behind a guard answered and what was refused to it; `reached` says which ways led to a service.
 
-    with hostile_site({"/away": to_secret}) as site:
+    `ports` are those of the services, by way.
+    """
 
-        def script(turn: ParticipantTurn) -> str:
-            return tool_call("browser_navigate", url=f"{site.url}away") if turn.n == 0 else finish()
+    visited: dict[str, list[ToolResult]] = field(default_factory=dict)
+    from_page: list[str] = field(default_factory=list)
+    ports: dict[str, int] = field(default_factory=dict)
+    reached: list[str] = field(default_factory=list)
+    looked_up: dict[str, int] = field(default_factory=dict)
+    rebound: ToolResult | None = None
 
-        assessed = await judge.play(script, site.url)
-    assert secret.seen == []
-    assert is_flagged(assessed) == [f"127.0.0.1:{secret.server_port}: this machine"]
-
-
-@contextlib.contextmanager
-def names(monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[str]]) -> Iterator[dict[str, int]]:
-    """Names that resolve as told, one answer after the other, the last one for ever; counts the look-ups."""
-    real, asked = socket.getaddrinfo, dict.fromkeys(answers, 0)
-
-    def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
-        name = host.decode() if isinstance(host, bytes) else host
-        if name in answers:
-            address = answers[name][min(asked[name], len(answers[name]) - 1)]
-            asked[name] += 1
-            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
-        return real(host, port, *args, **options)
-
-    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    yield asked
+    def refused(self, way: str, told: Told) -> list[str]:
+        """What the guard refused to a way to a service, which was not reached."""
+        found = [entry for result in self.visited[way] for entry in result.refused]
+        told("outcome", "; ".join(found))
+        assert self.reached == []
+        return found
 
 
-async def test_a_name_that_resolves_to_this_machine_is_refused(
-    judge: LiveJudge, secret: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with names(monkeypatch, {"innocent.example": ["127.0.0.1"], "meta.example": ["169.254.169.254"]}):
-        port = secret.server_port
-        assessed = await visits(judge, [f"http://innocent.example:{port}/secret", "http://meta.example/latest"])
-    assert secret.seen == []
-    assert is_flagged(assessed) == [f"innocent.example:{port}: this machine", "meta.example:80: a link-local address"]
+async def asked(site: Site, path: str) -> None:
+    while not site.asked(path):
+        await asyncio.sleep(0.02)
 
 
-async def test_a_name_that_changes_its_meaning_is_judged_anew_each_time(
-    judge: LiveJudge, secret: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # 192.0.2.0/24 is reserved for documentation: allowed to nobody, reachable by nobody.
-    with names(monkeypatch, {"rebind.example": ["192.0.2.1", "127.0.0.1"]}) as asked:
-        url = f"http://rebind.example:{secret.server_port}/secret"
-        assessed = await visits(judge, [url, url, url])
-    assert asked["rebind.example"] >= 2
-    assert secret.seen == []
-    assert len(is_flagged(assessed)) >= 2
+@pytest.fixture(scope="module")
+def tries() -> Tries:
+    """One browser tries everything, without an assessment around it."""
+    tried = Tries()
+
+    def to_secret(handler: Handler) -> None:
+        handler.redirect(address)
+
+    async def go() -> None:
+        async with browser_pool(browser_settings(call_timeout_s=5, navigation_timeout_s=4)) as pool:
+            async with a_guarded_browser(pool, site.url) as browser:
+                for way, urls in visits.items():
+                    tried.visited[way] = [await browser.act("browser_navigate", {"url": url}) for url in urls]
+            async with a_guarded_browser(pool, f"{site.url}ways") as browser:
+                await asked(site, "/sent")
+                tried.from_page += (await browser.observe()).refused
+            tried.rebound = await rebind(pool)
+
+    answers = {
+        "innocent.example": ["127.0.0.1"],
+        "meta.example": ["169.254.169.254"],
+        # 192.0.2.0/24 is reserved for documentation: allowed to nobody, reachable by nobody.
+        "rebind.example": ["192.0.2.1", "127.0.0.1"],
+    }
+    with contextlib.ExitStack() as stack:
+        secret, site = stack.enter_context(tripwire()), stack.enter_context(hostile_site({"/away": to_secret}))
+        # A service for each way out of a page: what was refused names its port.
+        services = {way: stack.enter_context(tripwire()) for way in WAYS}
+        site.pages["/ways"] = page_with_ways(services)
+        services["this machine"] = secret
+        address = f"http://127.0.0.1:{secret.server_port}/secret"
+        visits = {host: [f"http://{host}:{secret.server_port}/secret"] for host in SPELLINGS}
+        visits |= {url: [url] for url in ELSEWHERE}
+        visits |= {"another port": [address], "a redirect": [f"{site.url}away"]}
+        visits["names"] = [f"http://innocent.example:{secret.server_port}/secret", "http://meta.example/latest"]
+        visits["a name that changes its meaning"] = [f"http://rebind.example:{secret.server_port}/secret"] * 3
+        with contextlib.suppress(OSError):
+            services["IPv6"] = stack.enter_context(tripwire("::1"))
+            visits["IPv6"] = [f"http://[::1]:{services['IPv6'].server_port}/secret"]
+        tried.looked_up = stack.enter_context(names(stack.enter_context(pytest.MonkeyPatch.context()), answers))
+        asyncio.run(go())
+        tried.ports = {way: service.server_port for way, service in services.items()}
+        tried.reached = [way for way, service in services.items() if service.seen]
+    return tried
 
 
-async def test_the_tasks_own_name_cannot_turn_private_under_its_page(
-    judge: LiveJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Two servers on one port: the site at an address that counts as public here, the other at one of this machine.
-    monkeypatch.setattr(guard, "refuse_ip", lambda address: None if address == "127.0.0.1" else "this machine")
+async def rebind(pool: BrowserPool) -> ToolResult:
+    """A visit to the task's own name after it has changed its meaning."""
     answers = {"own.example": ["127.0.0.1"]}
-
-    def script(turn: ParticipantTurn) -> str:
-        if turn.n == 0:
-            answers["own.example"] = ["127.0.0.2"]
-            return tool_call("browser_navigate", url=f"http://own.example:{site.server_port}/secret")
-        return finish()
-
     with (
         hostile_site() as site,
+        pytest.MonkeyPatch.context() as monkeypatch,
         names(monkeypatch, answers),
+        # Two servers on one port: the site at an address that counts as public here, the other at one of this machine.
         socket.create_server(("127.0.0.2", site.server_port)) as secret,
     ):
+        monkeypatch.setattr(guard, "refuse_ip", lambda address: None if address == "127.0.0.1" else "this machine")
         secret.setblocking(False)
-        assessed = await judge.play(script, f"http://own.example:{site.server_port}/")
+        website = f"http://own.example:{site.server_port}/"
+        async with a_guarded_browser(pool, website) as browser:
+            assert site.asked("/")
+            answers["own.example"] = ["127.0.0.2"]
+            result = await browser.act("browser_navigate", {"url": f"{website}secret"})
         with pytest.raises(BlockingIOError):
             secret.accept()
-    assert site.asked("/")
-    place = f"own.example:{site.server_port}"
-    assert f"{place}: this machine, under a name that was public before" in is_flagged(assessed)
+    return result
 
 
-async def test_another_port_of_the_tasks_own_host_is_refused(judge: LiveJudge, secret: Site) -> None:
-    assessed = await visits(judge, [f"http://127.0.0.1:{secret.server_port}/"])
-    assert secret.seen == []
-    assert is_flagged(assessed)
+def test_no_spelling_of_this_machine_is_reached_by_going_there(tries: Tries, record_property: Told) -> None:
+    assert tries.reached == []
+    answers = [tries.visited[host][0] for host in SPELLINGS]
+    refused = sum(bool(answer.refused) for answer in answers)
+    record_property("outcome", f"{refused} of {len(SPELLINGS)} refused by the guard, the others failed before")
+    assert not any(answer.ok for answer in answers if not answer.refused)
+    assert refused >= len(SPELLINGS) - 3
 
 
-async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_assessment(
-    judge: LiveJudge, secret: Site
-) -> None:
-    targets: list[str] = []
-
-    def script(turn: ParticipantTurn) -> str:
-        return tool_call("browser_navigate", url=targets[turn.n]) if turn.n < len(targets) else finish()
-
-    with hostile_site() as site, hostile_site({"/": "<title>Allowed</title><h1>Allowed</h1>"}) as allowed:
-        async with participant(script) as url:
-            closed = [judge.url, url, "http://169.254.169.254/", "http://metadata.google.internal/"]
-            targets += [allowed.url, f"http://127.0.0.1:{secret.server_port}/", *closed]
-            tasks = some_tasks(site.url)
-            tasks[0]["allowed_sites"] = [f"127.0.0.1:{allowed.server_port}", "metadata.google.internal"]
-            assessed = await judge.ask(
-                url, tasks, allowed_sites=[address.rstrip("/") for address in closed], max_steps=len(targets) + 1
-            )
-    assessed.check()
-    assert allowed.asked("/")
-    assert secret.seen == []
-    first, second = assessed.result()["steps"][:2]
-    assert (first["flags"], second["title"]) == ([], "Allowed")
-    refused = is_flagged(assessed)
-    assert not any(str(allowed.server_port) in entry for entry in refused)
-    for address in targets[1:]:
-        parts = urlsplit(address)
-        assert any(f"{parts.hostname}:{parts.port or 80}: " in entry for entry in refused), (address, refused)
+@pytest.mark.parametrize("url", ELSEWHERE)
+def test_private_link_local_and_metadata_addresses_are_refused(tries: Tries, url: str, record_property: Told) -> None:
+    assert any(str(urlsplit(url).hostname) in entry for entry in tries.refused(url, record_property))
 
 
-async def test_this_machine_is_out_of_reach_over_ipv6(judge: LiveJudge) -> None:
-    try:
-        listening = tripwire("::1")
-        with listening as secret:
-            assessed = await visits(judge, [f"http://[::1]:{secret.server_port}/secret"])
-            assert secret.seen == []
-    except OSError:
+@pytest.mark.parametrize("way", ["another port", "a redirect"])
+def test_another_service_of_this_machine_is_out_of_reach(tries: Tries, way: str, record_property: Told) -> None:
+    place = f"127.0.0.1:{tries.ports['this machine']}"
+    assert tries.refused(way, record_property) == [f"{place}: this machine"]
+
+
+def test_this_machine_is_out_of_reach_over_ipv6(tries: Tries, record_property: Told) -> None:
+    if "IPv6" not in tries.visited:
         pytest.skip("this machine has no IPv6")
-    assert is_flagged(assessed)
+    assert tries.refused("IPv6", record_property)
+
+
+def test_a_name_that_resolves_to_this_machine_is_refused(tries: Tries, record_property: Told) -> None:
+    place = f"innocent.example:{tries.ports['this machine']}"
+    expected = [f"{place}: this machine", "meta.example:80: a link-local address"]
+    assert tries.refused("names", record_property) == expected
+
+
+def test_a_name_that_changes_its_meaning_is_judged_anew_each_time(tries: Tries, record_property: Told) -> None:
+    assert len(tries.refused("a name that changes its meaning", record_property)) >= 2
+    assert tries.looked_up["rebind.example"] >= 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_out_of_a_page_reaches_this_machine(tries: Tries, way: str, record_property: Told) -> None:
+    refused = [entry for entry in tries.from_page if f":{tries.ports[way]}: " in entry]
+    record_property("outcome", f"refused: {len(refused)}")
+    assert way not in tries.reached
+    # A preconnect of plain http opens a connection to the proxy and asks it for nothing.
+    assert refused or way in ("preconnect", "speculation")
+
+
+def test_the_tasks_own_name_cannot_turn_private_under_its_page(tries: Tries, record_property: Told) -> None:
+    assert tries.rebound is not None
+    (refused,) = set(tries.rebound.refused)
+    record_property("outcome", refused)
+    assert refused.endswith(": this machine, under a name that was public before")
 
 
 DATAGRAMS = """<title>Datagrams</title><h1>Datagrams</h1><script>
@@ -328,7 +344,7 @@ DATAGRAMS = """<title>Datagrams</title><h1>Datagrams</h1><script>
       transport.closed.catch(() => {}); transport.ready.catch(() => {});
     } catch (error) {}
   }
-  setTimeout(() => new Image().src = '/sent', 1500);
+  setTimeout(() => new Image().src = '/sent', 500);
 })();
 </script>"""
 
@@ -359,52 +375,41 @@ def heard(ears: list[socket.socket]) -> int:
     return count
 
 
-async def datagrams(judge: LiveJudge) -> tuple[int, AssessedRun]:
+NAMES = """<link rel="dns-prefetch" href="//prefetch.leak.example">
+    <link rel="preconnect" href="https://preconnect.leak.example"><img src="http://image.leak.example/">
+    <script>try { new RTCPeerConnection({iceServers: [{urls: 'stun:stun.leak.example:3478'}]}); } catch (e) {}
+    </script>"""
+
+
+async def datagrams(monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """How many datagrams a page sends from a browser with these arguments, and what the guard refused to it."""
+    monkeypatch.setattr(chromium, "_PROXY_ONLY", arguments)
     with datagram_ears() as ears:
         ports = {ear.getsockname()[0]: ear.getsockname()[1] for ear in ears}
-
-        async def script(turn: ParticipantTurn) -> str:
-            while not site.asked("/sent"):
-                await asyncio.sleep(0.02)
-            return finish()
-
-        with hostile_site({"/": DATAGRAMS % json.dumps(ports)}) as site:
-            assessed = await judge.play(script, site.url)
-        return heard(ears), assessed
-
-
-async def test_neither_webrtc_nor_webtransport_sends_a_datagram(judge: LiveJudge) -> None:
-    count, assessed = await datagrams(judge)
-    assert count == 0
-    assert is_flagged(assessed), "what goes by TCP has to end at the guard"
+        with hostile_site({"/": DATAGRAMS % json.dumps(ports) + NAMES}) as site:
+            async with (
+                browser_pool(browser_settings()) as pool,
+                a_guarded_browser(pool, site.url, "real-time") as browser,
+            ):
+                await asked(site, "/sent")
+                refused = (await browser.observe()).refused
+        return heard(ears), refused
 
 
-async def test_the_page_would_send_datagrams_without_the_guards_arguments(
-    judge: LiveJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chromium, "_PROXY_ONLY", ())
-    count, _ = await datagrams(judge)
-    assert count > 0
-
-
-async def test_the_browser_looks_no_name_up_itself(
-    judge: LiveJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+async def test_the_browser_neither_sends_a_datagram_nor_looks_a_name_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, record_property: Told
 ) -> None:
     log = tmp_path / "net.json"
-    monkeypatch.setattr(chromium, "_PROXY_ONLY", (*chromium._PROXY_ONLY, f"--log-net-log={log}"))
-    page = """<title>Names</title><link rel="dns-prefetch" href="//prefetch.leak.example">
-        <link rel="preconnect" href="https://preconnect.leak.example"><img src="http://image.leak.example/">
-        <script>try { new RTCPeerConnection({iceServers: [{urls: 'stun:stun.leak.example:3478'}]}); } catch (e) {}
-        setTimeout(() => new Image().src = '/sent', 700)</script>"""
-
-    async def script(turn: ParticipantTurn) -> str:
-        while not site.asked("/sent"):
-            await asyncio.sleep(0.02)
-        return finish()
-
-    with hostile_site({"/": page}) as site:
-        await judge.play(script, site.url)
+    count, refused = await datagrams(monkeypatch, (*chromium._PROXY_ONLY, f"--log-net-log={log}"))
+    record_property("outcome", f"{count} datagrams; refused: {'; '.join(refused)}")
+    assert count == 0
+    assert refused, "what goes by TCP has to end at the guard"
     assert looked_up(log.read_text()) == []
+
+
+async def test_the_page_would_send_datagrams_without_the_guards_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, _ = await datagrams(monkeypatch, ())
+    assert count > 0
 
 
 def looked_up(text: str) -> list[str]:

@@ -1,12 +1,15 @@
 """Probes of a task that a participant tries to satisfy without doing the task."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from helpers.browser.hostile_site import Site, hostile_site
+from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, ref, tool_call
+from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
+
+Told = Callable[[str, object], None]
 
 GAME = """<title>Game</title><h1>Game</h1><button onclick="reward = 1">Solve</button>
   <button onclick="reward = -1">Fail</button><input aria-label="Field" oninput="said.innerHTML = this.value">
@@ -14,12 +17,6 @@ GAME = """<title>Game</title><h1>Game</h1><button onclick="reward = 1">Solve</bu
 WON = "<title>Game</title><h1>Game</h1><script>var reward = 1</script>"
 REWARD: dict[str, Any] = {"kind": "probe", "expression": "reward", "expected": 1, "keep": "first"}
 SCRIPT = "<img src=x onerror='document.querySelector = () => ({textContent: `paid`})'>"
-
-
-@pytest.fixture
-def game() -> Iterator[Site]:
-    with hostile_site({"/": GAME, "/won": WON}) as site:
-        yield site
 
 
 def plays(*replies: str) -> Script:
@@ -38,57 +35,60 @@ def plays(*replies: str) -> Script:
     return script
 
 
+ENDS = {**REWARD, "ends": True}
+ONE_EPISODE: dict[str, tuple[tuple[str, ...], tuple[str, str]]] = {
+    "solved, then failed": (("Solve", "Fail"), ("success", "ended_by_page")),
+    "failed, then solved": (("Fail", "Solve"), ("failure", "ended_by_page")),
+    "a script as an address": (("javascript:reward=1",), ("failure", "finished")),
+    "a script as text": (("reward = 1",), ("failure", "finished")),
+    "a script as HTML": (("<script>reward = 1</script>",), ("failure", "finished")),
+}
+ELSEWHERE = ("another name of this machine", "another port")
+LOADED_AGAIN = "loaded again"
+TYPED_SCRIPT = "a script that runs"
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+    async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
+        heading = {"kind": "probe", "expression": "document.querySelector('h1').textContent", "expected": "paid"}
+        tasks = {name: Play(plays(*replies), game.url, [ENDS]) for name, (replies, _) in ONE_EPISODE.items()}
+        addresses = (f"http://localhost:{game.server_port}/won", f"{own.url}won")
+        tasks |= {name: Play(plays(url), game.url, [ENDS]) for name, url in zip(ELSEWHERE, addresses, strict=True)}
+        tasks[LOADED_AGAIN] = Play(plays("Fail", game.url, "Solve"), game.url, [REWARD])
+        tasks[TYPED_SCRIPT] = Play(plays(SCRIPT), game.url, [heading])
+        return await play_tasks(judge, tasks, judge_model="offline", off_site="allow")
+
+    with hostile_site({"/": GAME, "/won": WON}) as game, hostile_site({"/won": WON}) as own:
+        return with_judge(tmp_path_factory.mktemp("run"), play)
+
+
 @pytest.mark.e2e
-@pytest.mark.parametrize(
-    ("replies", "verdict"),
-    [
-        (["Solve", "Fail"], ("success", "ended_by_page")),
-        (["Fail", "Solve"], ("failure", "ended_by_page")),
-        (["javascript:reward=1"], ("failure", "finished")),
-        (["reward = 1"], ("failure", "finished")),
-        (["<script>reward = 1</script>"], ("failure", "finished")),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-async def test_the_first_value_ends_the_attempt_and_decides_it(
-    judge: LiveJudge, game: Site, replies: list[str], verdict: tuple[str, str]
+@pytest.mark.parametrize("episode", ONE_EPISODE)
+def test_the_first_value_ends_the_attempt_and_decides_it(
+    played: dict[str, PlayedTask], episode: str, record_property: Told
 ) -> None:
-    check = {**REWARD, "ends": True}
-    assessed = await judge.play(plays(*replies), game.url, checks=[check], judge_model="offline")
-    assert assessed.verdict == verdict
+    record_property("outcome", played[episode].summary())
+    assert played[episode].verdict == ONE_EPISODE[episode][1]
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("elsewhere", ["http://localhost:{}/won", "http://127.0.0.1:{}/won"])
-async def test_a_page_elsewhere_with_the_same_global_gives_no_value(
-    judge: LiveJudge, game: Site, elsewhere: str
+@pytest.mark.parametrize("elsewhere", ELSEWHERE)
+def test_a_page_elsewhere_with_the_same_global_gives_no_value(
+    played: dict[str, PlayedTask], elsewhere: str, record_property: Told
 ) -> None:
-    with hostile_site({"/won": WON}) as own:
-        port = game.server_port if "localhost" in elsewhere else own.server_port
-        script = plays(elsewhere.format(port))
-        assessed = await judge.play(
-            script,
-            game.url,
-            checks=[{**REWARD, "ends": True}],
-            judge_model="offline",
-            off_site="allow",
-        )
-    assert assessed.verdict == ("failure", "finished")
+    record_property("outcome", played[elsewhere].summary())
+    assert played[elsewhere].verdict == ("failure", "finished")
 
 
 @pytest.mark.e2e
-async def test_a_page_that_is_loaded_again_does_not_take_the_first_value_back(judge: LiveJudge, game: Site) -> None:
-    script = plays("Fail", game.url, "Solve")
-    assessed = await judge.play(script, game.url, checks=[REWARD], judge_model="offline")
-    assert assessed.verdict == ("failure", "finished")
-    assert [step["probes"][0]["value"] for step in assessed.result()["steps"]] == [None, -1, None, 1]
+def test_a_page_that_is_loaded_again_does_not_take_the_first_value_back(played: dict[str, PlayedTask]) -> None:
+    assert played[LOADED_AGAIN].verdict == ("failure", "finished")
+    values = [step["probes"][0]["value"] for step in played[LOADED_AGAIN].result()["steps"]]
+    assert values == [None, -1, None, 1]
 
 
 @pytest.mark.e2e
-async def test_a_script_that_was_typed_into_the_page_changes_no_function_of_a_probe(
-    judge: LiveJudge, game: Site
-) -> None:
-    check = {"kind": "probe", "expression": "document.querySelector('h1').textContent", "expected": "paid"}
-    assessed = await judge.play(plays(SCRIPT), game.url, checks=[check], judge_model="offline")
-    assert assessed.verdict == ("failure", "finished")
-    assert assessed.result()["steps"][1]["probes"] == [{"value": "Game", "error": None}]
+def test_a_script_that_was_typed_into_the_page_changes_no_function_of_a_probe(played: dict[str, PlayedTask]) -> None:
+    assert played[TYPED_SCRIPT].verdict == ("failure", "finished")
+    assert played[TYPED_SCRIPT].result()["steps"][1]["probes"] == [{"value": "Game", "error": None}]

@@ -1,14 +1,24 @@
 """Tools that are not on offer, parameters that are not in the schema, files, code: refused and on record."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from helpers.browser.hostile_site import hostile_site
-from helpers.episode.live_judge import AssessedRun, LiveJudge, ParticipantTurn, finish, ref, tool_call
-from judge.browser.tools import TOOL_POLICY
+from helpers.browser.hostile_site import Page, hostile_site
+from helpers.browser.server_tools import SERVER_TOOLS
+from helpers.browser.sessions import a_browser, ref_of
+from helpers.episode.live_judge import tool_call
+from helpers.episode.scripted import ScriptedBrowser, play_episode
+from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.session import ToolResult
+from judge.browser.tools import TOOL_POLICY, offered_tools
+from judge.episode.episode import understand
+from shared.models import Page as PageSeen
+from shared.models import ToolSpec
+from shared.protocol import parse_observation
 from shared.snapshot import parse_snapshot
 
 OURS = {"browser_scroll", "finish", "browser_close"}
@@ -67,70 +77,52 @@ BAD_PARAMS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def attempts(judge: LiveJudge, cheats: list[tuple[str, dict[str, Any]]]) -> tuple[AssessedRun, list[str | None]]:
-    """One episode that tries every cheat and then gives up; what the participant was told of each."""
-    told: list[str | None] = []
+class OneField(ScriptedBrowser):
+    """A page with one element, on which nothing may be done; real tools."""
 
-    def script(turn: ParticipantTurn) -> str:
-        if turn.n:
-            told.append(turn.observation.feedback)
-        if turn.n == len(cheats):
-            return finish("I give up")
-        tool, params = cheats[turn.n]
-        return tool_call(tool, **params) if tool.isidentifier() and tool != "__proto__" else raw(tool, params)
+    tools = offered_tools(SERVER_TOOLS)
 
-    with hostile_site() as site:
-        assessed = await judge.play(script, site.url, max_steps=len(cheats) + 1)
-        assert site.seen == ["/"]
-    return assessed, told
+    async def observe(self) -> PageSeen:
+        return (await super().observe()).model_copy(update={"snapshot": '- textbox "Field" [ref=e1]'})
+
+    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        raise AssertionError(f"{tool} {params}")
+
+
+def each_is_refused(folder: Path, cheats: list[tuple[str, dict[str, Any]]]) -> None:
+    """One attempt that tries every cheat and then gives up: each fails on record, as the participant is told."""
+    told: list[str] = []
+    replies = [raw(tool, params) for tool, params in cheats]
+    end = play_episode(folder, OneField(), *replies, told=told, max_steps=len(cheats) + 1)
+    assert (end.stop_reason, len(end.steps)) == ("finished", len(cheats) + 1)
+    for cheat, step, message in zip(cheats, end.steps[:-1], told[1:], strict=True):
+        assert step.outcome is not None
+        assert (step.outcome.ok, step.outcome.line) == (False, None), cheat
+        assert step.outcome.message == parse_observation(message).feedback, cheat
+        assert len(step.outcome.message) <= 2000, cheat
 
 
 def raw(tool: str, params: dict[str, Any]) -> str:
     return f"<json>{json.dumps({'thought': '', 'tool': tool, 'params': params})}</json>"
 
 
-def each_failed_on_record(assessed: AssessedRun, told: list[str | None], count: int) -> None:
-    steps = assessed.result()["steps"][:count]
-    assert len(steps) == count
-    for step, feedback in zip(steps, told, strict=True):
-        assert step["outcome"]["ok"] is False, step
-        assert step["outcome"]["line"] is None
-        assert step["outcome"]["message"] == feedback
-        assert len(step["outcome"]["message"]) <= 2000
-    assert assessed.entry["action_history"] == ["<page> -> FINISH"]
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("actions", ["refs", "both"])
-async def test_only_the_allowed_tools_are_offered_and_none_takes_a_file(judge: LiveJudge, actions: str) -> None:
-    offered: list[Any] = []
-
-    def script(turn: ParticipantTurn) -> str:
-        offered.extend(turn.observation.tools)
-        return finish()
-
-    with hostile_site() as site:
-        await judge.play(script, site.url, actions=actions)
-    left_out = POINTING if actions == "refs" else set()
-    assert {tool.name for tool in offered} == (set(TOOL_POLICY) | OURS) - left_out
-    schemas = json.dumps([tool.parameters for tool in offered])
+def offers_nothing_but_what_is_allowed(tools: Sequence[ToolSpec], left_out: set[str]) -> None:
+    assert {tool.name for tool in tools} == (set(TOOL_POLICY) | OURS) - left_out
+    schemas = json.dumps([tool.parameters for tool in tools])
     for word in ("filename", "paths", "function", "code", "isolatedContext", "regex"):
         assert f'"{word}"' not in schemas
 
 
-@pytest.mark.usefixtures("text_browser")
-async def test_a_tool_that_is_not_offered_is_refused_every_time(judge: LiveJudge) -> None:
-    assessed, told = await attempts(judge, NOT_OFFERED)
-    each_failed_on_record(assessed, told, len(NOT_OFFERED))
-    assert not list(Path("/tmp").glob("wabe-cheat*"))
+def test_without_points_only_the_allowed_tools_are_offered_and_none_takes_a_file() -> None:
+    offers_nothing_but_what_is_allowed(offered_tools(SERVER_TOOLS, "refs"), POINTING)
 
 
-@pytest.mark.usefixtures("text_browser")
-async def test_parameters_outside_the_schema_are_refused_every_time(judge: LiveJudge) -> None:
-    assessed, told = await attempts(judge, BAD_PARAMS)
-    each_failed_on_record(assessed, told, len(BAD_PARAMS))
-    assert not list(Path("/tmp").glob("wabe-cheat*"))
-    assert not list(judge.output_dir.rglob("cheat*"))
+def test_a_tool_that_is_not_offered_is_refused_every_time(tmp_path: Path) -> None:
+    each_is_refused(tmp_path, NOT_OFFERED)
+
+
+def test_parameters_outside_the_schema_are_refused_every_time(tmp_path: Path) -> None:
+    each_is_refused(tmp_path, BAD_PARAMS)
 
 
 KINDS = [
@@ -157,15 +149,11 @@ KINDS = [
 ]
 
 
-@pytest.mark.usefixtures("text_browser")
-@pytest.mark.parametrize("how", ["navigate", "tab"])
-async def test_addresses_of_other_kinds_are_refused(judge: LiveJudge, how: str) -> None:
-    if how == "navigate":
-        cheats = [("browser_navigate", {"url": url}) for url in KINDS]
-    else:
-        cheats = [("browser_tabs", {"action": "new", "url": url}) for url in KINDS]
-    assessed, told = await attempts(judge, cheats)
-    each_failed_on_record(assessed, told, len(KINDS))
+@pytest.mark.parametrize(
+    ("tool", "params"), [("browser_navigate", {}), ("browser_tabs", {"action": "new"})], ids=["navigate", "tab"]
+)
+def test_addresses_of_other_kinds_are_refused(tmp_path: Path, tool: str, params: dict[str, Any]) -> None:
+    each_is_refused(tmp_path, [(tool, {**params, "url": url}) for url in KINDS])
 
 
 LINKS = {
@@ -178,49 +166,46 @@ LINKS = {
 }
 
 
-@pytest.mark.e2e
-@pytest.mark.parametrize("target", ["_self", "_blank"])
-async def test_a_link_in_a_page_leads_to_no_other_kind_of_address(judge: LiveJudge, target: str) -> None:
-    def script(turn: ParticipantTurn) -> str:
-        if turn.n == 2 * len(LINKS):
-            return finish()
-        kind = list(LINKS)[turn.n // 2]
-        return (
-            tool_call("browser_navigate", url=site.url)
-            if turn.n % 2
-            else tool_call("browser_click", ref=ref(turn, f'link "{kind}"'))
-        )
-
-    page = "<title>Links</title>" + "".join(
-        f'<a href="{address}" target="{target}">{kind}</a> ' for kind, address in LINKS.items()
-    )
-    with hostile_site({"/": page}) as site:
-        assessed = await judge.play(script, site.url, max_steps=2 * len(LINKS) + 1)
-    assert "Forged" not in json.dumps(assessed.result())
-    after_clicks = assessed.result()["steps"][1::2]
-    for kind, step in zip(LINKS, after_clicks, strict=True):
-        assert step["url"].startswith((site.url, "about:blank", "chrome-error:")), (kind, step["url"])
-        snapshot = (assessed.folder / "results" / "t0" / step["snapshot"]).read_text()
-        assert "root:" not in snapshot, kind
-        assert "Chromium" not in snapshot, kind
-
-
 FOCUSED = """<title>Home</title><input aria-label=Field autofocus><script>
 document.querySelector('input').focus();
 </script>"""
 
 
 @pytest.mark.e2e
-async def test_text_typed_where_the_focus_is_runs_no_code(judge: LiveJudge) -> None:
-    seen: list[str] = []
+async def test_a_real_browser_gives_neither_files_nor_code_nor_pages_of_its_own() -> None:
+    links = {
+        f"{kind} {target}": f'<a href="{address}" target="{target}">{kind} {target}</a> '
+        for target in ("_self", "_blank")
+        for kind, address in LINKS.items()
+    }
+    pages: dict[str, Page] = {"/": "<title>Links</title>" + "".join(links.values()), "/focused": FOCUSED}
+    with hostile_site(pages) as site:
+        async with a_browser(actions="both") as browser:
+            offers_nothing_but_what_is_allowed(browser.tools, set())
+            await browser.open(site.url, "page-time")
+            page = await browser.observe()
+            for name in links:
+                await browser.act("browser_click", {"target": ref_of(page.snapshot, f'link "{name}"')})
+                page = await browser.observe()
+                assert page.url.startswith((site.url, "about:blank", "chrome-error:")), (name, page.url)
+                for forged in ("root:", "Chromium", "Forged"):
+                    assert forged not in f"{page.title} {page.snapshot}", name
+                if page.url != site.url:
+                    await browser.act("browser_navigate", {"url": site.url})
+                    page = await browser.observe()
+            await types_where_the_focus_is(browser, f"{site.url}focused")
+
+
+async def types_where_the_focus_is(browser: PlaywrightBrowser, url: str) -> None:
     typed = '"); } page.goto("about:blank"); ({a: `${page.close()}'
-
-    def script(turn: ParticipantTurn) -> str:
-        page = parse_snapshot(turn.observation.page.snapshot)
-        seen.extend(page.value_of(field) for field in page.find("textbox"))
-        return tool_call("browser_type", text=typed, slowly=turn.n == 1) if turn.n < 2 else finish()
-
-    with hostile_site({"/": FOCUSED}) as site:
-        assessed = await judge.play(script, site.url, actions="coordinates")
-    assert assessed.entry["action_history"][:2] == [f"<Field textbox> -> TYPE: {typed}"] * 2
-    assert seen == ["", typed, typed * 2]
+    await browser.act("browser_navigate", {"url": url})
+    for slowly in (False, True):
+        snapshot = parse_snapshot((await browser.observe()).snapshot)
+        understood = understand(tool_call("browser_type", text=typed, slowly=slowly), browser.tools, snapshot)
+        assert understood.line == f"<Field textbox> -> TYPE: {typed}"
+        assert understood.checked is not None
+        assert (await browser.act(understood.checked.tool, understood.checked.params)).ok
+    page = await browser.observe()
+    snapshot = parse_snapshot(page.snapshot)
+    assert page.url == url
+    assert [snapshot.value_of(field) for field in snapshot.find("textbox")] == [typed * 2]

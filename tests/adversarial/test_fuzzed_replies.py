@@ -10,15 +10,19 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.server_tools import SERVER_TOOLS
+from helpers.browser.sessions import a_guarded_browser, browser_settings
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish
 from judge.browser.action_lines import action_line
+from judge.browser.pool import browser_pool
 from judge.browser.tools import TOOL_POLICY, CheckedAction, Complaint, check_action, offered_tools
+from judge.episode.episode import understand
 from shared.protocol import parse_reply
 from shared.snapshot import parse_snapshot
 from shared.text import split_line
 
 REPLIES = 1_000
 THROUGH_THE_LOOP = 50
+IN_A_BROWSER = 15
 NASTY = [
     "",
     " ",
@@ -169,29 +173,53 @@ def test_a_thousand_fuzzed_replies_are_read_checked_and_told_without_a_crash(rec
     assert min(counts[name] for name in ("unreadable", "refused", "allowed")) > 20, counts
 
 
-@pytest.mark.e2e
-async def test_fuzzed_replies_go_through_the_whole_loop_without_a_fault(judge: LiveJudge) -> None:
-    dice = random.Random(7)
-    seen = Counter[str]()
+class Fuzz:
+    """Replies for a whole attempt, and how many of them can be read."""
 
-    def script(turn: ParticipantTurn) -> str:
-        if turn.n == THROUGH_THE_LOOP:
-            return finish()
+    def __init__(self) -> None:
+        self.seen = Counter[str]()
+        self._dice = random.Random(7)
+
+    def reply(self, n: int) -> str:
         # A readable one now and then, or three others in a row would end the episode; none that ends it or waits.
         while True:
-            reply = a_reply(dice)
+            reply = a_reply(self._dice)
             action = parse_reply(reply).action
-            if turn.n % 3 == 2 and action is None:
+            if n % 3 == 2 and action is None:
                 continue
             if action is not None and action.tool in ("browser_wait_for", "browser_close", "finish"):
                 continue
-            seen["readable" if action else "unreadable"] += 1
+            self.seen["readable" if action else "unreadable"] += 1
             return reply
 
+
+@pytest.mark.usefixtures("text_browser")
+async def test_fuzzed_replies_go_through_the_whole_loop_without_a_fault(judge: LiveJudge) -> None:
+    fuzz = Fuzz()
+
+    def script(turn: ParticipantTurn) -> str:
+        return finish() if turn.n == THROUGH_THE_LOOP else fuzz.reply(turn.n)
+
     with hostile_site() as site:
-        assessed = await judge.play(
-            script, site.url, max_steps=THROUGH_THE_LOOP + 1, task_timeout_s=200, navigation_timeout_s=2
-        )
+        assessed = await judge.play(script, site.url, max_steps=THROUGH_THE_LOOP + 1)
     assert assessed.verdict[1] == "finished", assessed.entry
     assert assessed.entry["steps_taken"] == THROUGH_THE_LOOP + 1
-    assert min(seen.values()) > 5
+    assert min(fuzz.seen.values()) > 5
+
+
+@pytest.mark.e2e
+async def test_fuzzed_actions_that_are_allowed_break_no_real_browser(record_property: Any) -> None:
+    fuzz, counts, number = Fuzz(), Counter[bool](), 0
+    settings = browser_settings(action_timeout_s=1.5, navigation_timeout_s=2)
+    with hostile_site() as site:
+        async with browser_pool(settings) as pool, a_guarded_browser(pool, site.url) as browser:
+            page = await browser.observe()
+            while counts.total() < IN_A_BROWSER:
+                snapshot, tabs = parse_snapshot(page.snapshot), max(1, len(page.tabs))
+                checked = understand(fuzz.reply(number), browser.tools, snapshot, open_tabs=tabs).checked
+                number += 1
+                if checked is not None:
+                    counts[(await browser.act(checked.tool, checked.params)).ok] += 1
+                    page = await browser.observe()
+    record_property("outcome", f"{counts[True]} of {counts.total()} succeeded")
+    assert min(counts[True], counts[False]) > 2

@@ -11,13 +11,15 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.applications import Starlette
+from typer.testing import CliRunner
 
-from helpers.ports import free_port
-from helpers.runner.commands import command, listening
+from helpers.episode.live_judge import served
 from helpers.runs import a_png, write_synthetic_run
+from judge.commands.app import app as wabe
 from judge.events import RunStarted, TaskStarted
 from judge.server.live import LiveHub, live_routes
 from shared.a2a.server import Skill, build_app
+from shared.a2a.serving import listen
 from shared.a2a.tasks import Turn
 
 RUN = "20260101-000000-live"
@@ -187,22 +189,27 @@ async def test_the_tasks_of_others_cannot_be_listed_by_any_protocol(
     record_property("outcome", "; ".join(told))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "environ", "status"),
     [((), {}, 403), (("--public-live",), {}, 200), ((), {"WABE_AUTH_TOKEN": TOKEN}, 401)],
     ids=["by default", "--public-live", "with a token"],
 )
 async def test_what_a_served_judge_answers_behind_a_gateway(
-    tmp_path: Path, record_property: Told, options: tuple[str, ...], environ: dict[str, str], status: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Told,
+    options: tuple[str, ...],
+    environ: dict[str, str],
+    status: int,
 ) -> None:
-    port = free_port()
-    serve = ("wabe", "serve", "--port", str(port), "--output-dir", str(tmp_path / "out"), *options)
-    with command(tmp_path / "t", *serve, env=environ):
-        async with asyncio.timeout(60):
-            while not listening(port):
-                await asyncio.sleep(0.05)
-        async with httpx.AsyncClient(trust_env=False) as client:
-            answer = await client.get(f"http://127.0.0.1:{port}/", headers={"X-Forwarded-For": "203.0.113.5"})
+    apps: list[Starlette] = []
+    monkeypatch.setattr("judge.server.app.run_server", lambda app, *_, **__: apps.append(app))
+    monkeypatch.setattr("judge.commands.serve.configure_logging", lambda **_: None)
+    ended = CliRunner().invoke(wabe, ["serve", "--output-dir", str(tmp_path), *options], env=environ)
+    assert ended.exit_code == 0, ended.output
+    sock = listen("127.0.0.1", 0)
+    async with served(apps[0], sock), httpx.AsyncClient(trust_env=False) as client:
+        address = f"http://127.0.0.1:{sock.getsockname()[1]}/"
+        answer = await client.get(address, headers={"X-Forwarded-For": "203.0.113.5"})
     record_property("outcome", f"{answer.status_code}: {answer.text.splitlines()[0][:100]}")
     assert answer.status_code == status

@@ -40,10 +40,16 @@ http_credentials = {{ username = "${{SHOP_USER}}", password = "${{SHOP_PASSWORD}
 [config]
 max_steps = 4
 [[tasks]]
-task_id = "t0"
+task_id = "finished"
 website = "{site}"
 task = "Enter."
 start_urls = ["{site}members", "{site}members?2"]
+checks = [{{ kind = "text", contains = "member" }}]
+[[tasks]]
+task_id = "environment_fault"
+website = "{site}"
+task = "Enter."
+start_urls = ["{site}members", "{site}silent"]
 checks = [{{ kind = "text", contains = "member" }}]
 """
 
@@ -59,7 +65,7 @@ def answers(handler: Handler) -> None:
     handler.send(b"{}", Content_Type="application/json", Set_Cookie="session=cookie-Zq81; HttpOnly")
 
 
-PAGES: dict[str, Page] = {"/members": members, "/api": answers}
+PAGES: dict[str, Page] = {"/members": members, "/api": answers, "/silent": never_answers}
 
 
 def enters(turn: ParticipantTurn) -> str:
@@ -89,9 +95,8 @@ def places_of_secrets(folder: Path, *texts: str) -> list[str]:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("ends", ["finished", "environment_fault"])
 async def test_no_file_message_or_log_holds_what_logs_a_browser_in(
-    judge: LiveJudge, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture, ends: str
+    judge: LiveJudge, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     told: list[str] = []
@@ -104,17 +109,15 @@ async def test_no_file_message_or_log_holds_what_logs_a_browser_in(
     with hostile_site(PAGES) as site:
         async with participant(script) as agent:
             scenario = write_scenario(tmp_path_factory.mktemp("scenario"), site, judge.url, agent)
-            if ends != "finished":
-                scenario.write_text(scenario.read_text().replace("members?2", "silent"))
-                site.pages["/silent"] = never_answers
             request = json.loads(make_plan(RunOptions(scenario=scenario), environ).request)
-            request["config"] |= {**FAST, "judge_model": "offline", "run_id": "r"}
+            request["config"] |= {**FAST, "judge_model": "offline", "navigation_timeout_s": 2, "run_id": "r"}
             outcome = await request_assessment(judge.url, json.dumps(request), lambda event: told.append(str(event)))
     store = RunStore(judge.output_dir, "r")
     make_report([store])
-    (entry,) = outcome.results[0]["detail"]["tasks"]
-    assert (entry["stop_reason"], entry["success"]) == (ends, ends == "finished"), entry
-    assert "/api?token=token-Zq82" in site.seen or ends != "finished"
+    for entry in outcome.results[0]["detail"]["tasks"]:
+        ends = entry["task_id"]
+        assert (entry["stop_reason"], entry["success"]) == (ends, ends == "finished"), entry
+    assert "/api?token=token-Zq82" in site.seen
     assert (judge.output_dir / "tasks.sqlite").is_file()
     assert places_of_secrets(judge.output_dir, *told, caplog.text, json.dumps(outcome.results)) == []
 

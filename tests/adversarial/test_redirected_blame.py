@@ -1,4 +1,4 @@
-"""A redirect that hides who led the browser to where it broke: every hop counts, also to a page that never arrived."""
+"""Redirects and tabs that hide who led the browser to where it broke: every hop counts, also if no page arrived."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import HOME as HOME_PAGE
-from helpers.browser.hostile_site import Handler, Page, hostile_site
-from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, kill, ref, tool_call
+from helpers.browser.hostile_site import Handler, hostile_site
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, kill, ref, tool_call
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
+from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action
@@ -18,64 +19,111 @@ Told = Callable[[str, object], None]
 ELSEWHERE = "https://other.example/trap"
 
 
-@pytest.fixture
-def both_sites_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guard lets this machine's other sites pass, as it would a public one."""
-    monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
-    monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
-
-
 # What the participant does, and who is to blame when the browser dies on the way to the other site.
-WAYS = {
+KILLED = {
     "a typed address redirects": "participant",
-    "a typed address redirects in a new tab": "participant",
     "a script of the typed page leads on": "participant",
-    "a link redirects": "browser",
+    "a tab stays there": "participant",
     "the website itself redirects": "browser",
+}
+# What the participant does, and who chose the other site, from which no page comes.
+LED_ON = {
+    "a typed address redirects in a new tab": "participant",
+    "a link redirects": "site",
 }
 
 
-@pytest.mark.e2e
-@pytest.mark.usefixtures("both_sites_allowed")
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_redirect_to_a_site_that_kills_the_browser(judge: LiveJudge, way: str) -> None:
-    def trap(_: Handler) -> None:
-        kill(judge.browser_files, "browser")
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+    """An attempt for each way to another site, which kills the browser or sends no page."""
 
-    def leads_on(handler: Handler) -> None:
+    def to_trap(handler: Handler) -> None:
         handler.redirect(f"{elsewhere.url}trap")
 
-    def script(turn: ParticipantTurn) -> str:
-        if turn.n:
-            return finish()
-        return {
-            "a typed address redirects": lambda: tool_call("browser_navigate", url=f"{site.url}go"),
-            "a typed address redirects in a new tab": lambda: tool_call(
-                "browser_tabs", action="new", url=f"{site.url}go"
-            ),
-            "a script of the typed page leads on": lambda: tool_call("browser_navigate", url=f"{site.url}script"),
-            "a link redirects": lambda: tool_call("browser_click", ref=ref(turn, 'link "Partner"')),
-        }[way]()
+    def to_nothing(handler: Handler) -> None:
+        handler.redirect(f"{elsewhere.url}nothing")
 
-    with hostile_site({"/trap": trap}) as elsewhere:
-        home: Page = HOME_PAGE + "<a href='/go'>Partner</a>"
-        pages: dict[str, Page] = {
-            "/": leads_on if way == "the website itself redirects" else home,
-            "/go": leads_on,
-            "/script": f"<title>Script</title><script>location.replace('{elsewhere.url}trap')</script>",
+    def no_content(handler: Handler) -> None:
+        handler.send(b"", 204)
+
+    async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
+        def trap(_: Handler) -> None:
+            kill(judge.browser_files, "browser")
+
+        def leaves_a_tab(turn: ParticipantTurn) -> str:
+            if turn.n == 2:
+                kill(judge.browser_files, "browser")
+            return (
+                tool_call("browser_tabs", action="new", url=f"{elsewhere.url}harmless"),
+                tool_call("browser_tabs", action="select", index=0),
+                tool_call("browser_wait_for", time=0.1),
+            )[turn.n]
+
+        elsewhere.pages["/trap"] = trap
+        go = f"{site.url}go"
+        goes: dict[str, Script] = {
+            "a typed address redirects in a new tab": lambda _: tool_call("browser_tabs", action="new", url=go),
+            "a link redirects": lambda turn: tool_call("browser_click", ref=ref(turn, 'link "Partner"')),
         }
-        with hostile_site(pages) as site:
-            assessed = await judge.play(script, site.url)
-        assert elsewhere.asked("/trap")
-    result = assessed.result()
-    navigations = [one for step in result["steps"] for one in step["navigations"]] + result["navigations"]
-    assert f"{elsewhere.url}trap" in [navigation["url"] for navigation in navigations]
-    assert result["blame"] == WAYS[way]
-    if WAYS[way] == "participant":
-        assert assessed.verdict == ("failure", "participant_error"), assessed.entry
-        assert assessed.entry["flags"] == ["off_site"]
+        plays = {
+            "a typed address redirects": Play(lambda _: tool_call("browser_navigate", url=f"{site.url}die"), site.url),
+            "a script of the typed page leads on": Play(
+                lambda _: tool_call("browser_navigate", url=f"{site.url}script"), site.url
+            ),
+            "a tab stays there": Play(leaves_a_tab, site.url),
+            "the website itself redirects": Play(lambda _: finish(), f"{site.url}die"),
+        }
+        plays |= {way: Play(once(script), site.url) for way, script in goes.items()}
+        # One after the other: all browsers that there are get killed.
+        return await play_tasks(judge, plays)
+
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        hostile_site({"/harmless": HOME_PAGE, "/nothing": no_content}) as elsewhere,
+        hostile_site({"/": HOME_PAGE + "<a href='/go'>Partner</a>", "/die": to_trap, "/go": to_nothing}) as site,
+    ):
+        # The guard lets this machine's other sites pass, as it would public ones.
+        monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
+        monkeypatch.setattr("judge.browser.guard.is_this_machine", lambda _: False)
+        site.pages["/script"] = f"<title>Script</title><script>location.replace('{elsewhere.url}trap')</script>"
+        return with_judge(tmp_path_factory.mktemp("run"), play)
+
+
+def once(script: Script) -> Script:
+    return lambda turn: finish() if turn.n else script(turn)
+
+
+def navigations_of(task: PlayedTask) -> list[dict[str, Any]]:
+    result = task.result()
+    found: list[dict[str, Any]] = [one for step in result["steps"] for one in step["navigations"]]
+    return [*found, *result["navigations"]]
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("way", KILLED)
+def test_a_way_to_a_site_that_kills_the_browser(played: dict[str, PlayedTask], way: str, record_property: Told) -> None:
+    task = played[way]
+    record_property("outcome", task.summary())
+    reached = "/harmless" if way == "a tab stays there" else "/trap"
+    assert any(navigation["url"].endswith(reached) for navigation in navigations_of(task))
+    assert task.result()["blame"] == KILLED[way]
+    if KILLED[way] == "participant":
+        assert task.verdict == ("failure", "participant_error"), task.entry
+        assert task.entry["flags"] == ["off_site"]
+        assert task.entry["error"].startswith("participant: led the browser off the task's website")
     else:
-        assert assessed.verdict == ("aborted", "environment_fault"), assessed.entry
+        assert task.verdict == ("aborted", "environment_fault"), task.entry
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("way", LED_ON)
+def test_a_way_to_a_site_from_which_no_page_comes(
+    played: dict[str, PlayedTask], way: str, record_property: Told
+) -> None:
+    found = [each for each in navigations_of(played[way]) if each["url"].endswith("/nothing")]
+    record_property("outcome", f"{found[0]['url']} is the choice of the {found[0]['by']}")
+    assert [each["by"] for each in found] == [LED_ON[way]]
+    assert played[way].entry["flags"] == ["off_site"]
 
 
 def going(url: str) -> Action:

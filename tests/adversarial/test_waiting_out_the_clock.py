@@ -1,7 +1,7 @@
 """A participant that plays for time: only its own time counts against it, and no waiting aborts an attempt."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,21 @@ def test_a_slow_browser_takes_none_of_the_participants_time(tmp_path: Path, reco
 
 def test_pauses_of_the_judge_take_none_of_the_participants_time(tmp_path: Path, record_property: Told) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(), *[KEY] * 10, step_delay=MINUTE_S, **LIMITS)
+    tell(record_property, end)
+    assert (end.stop_reason, end.error) == ("finished", None)
+
+
+def test_a_slow_participant_cannot_use_up_the_time_of_the_step(tmp_path: Path, record_property: Told) -> None:
+    def slowly(action: Action) -> Callable[[], Awaitable[Action]]:
+        async def thinks() -> Action:
+            await asyncio.sleep(MINUTE_S)
+            return action
+
+        return thinks
+
+    # With its reply, each of these steps takes longer than the browser may.
+    limits = {**LIMITS, "task_timeout_s": 400}
+    end = play_episode(tmp_path, ScriptedBrowser(slow), slowly(WAIT), slowly(KEY), **limits)
     tell(record_property, end)
     assert (end.stop_reason, end.error) == ("finished", None)
 

@@ -10,9 +10,11 @@ from typing import Any
 
 from judge.browser.chromium import BrowserSettings, FoundBrowser
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.pool import browser_pool
+from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.processes import Process, family, list_processes
+from judge.browser.settle import SettleMode
 from judge.config import RunConfig
+from judge.sites import NetworkPolicy
 from shared.settings import Settings
 
 PAGES = {
@@ -88,6 +90,16 @@ async def a_browser(found: FoundBrowser | None = None, **changes: Any) -> AsyncI
         browser_pool(browser_settings(found, **changes), is_guarded=False) as pool,
         pool.browser(None) as browser,
     ):
+        yield browser
+
+
+@asynccontextmanager
+async def a_guarded_browser(
+    pool: BrowserPool, website: str, settle: SettleMode = "page-time"
+) -> AsyncIterator[PlaywrightBrowser]:
+    """A browser that shows a website, and reaches nothing else on this machine."""
+    async with pool.browser(NetworkPolicy.for_websites([website])) as browser:
+        await browser.open(website, settle)
         yield browser
 
 

@@ -147,9 +147,9 @@ class AssessedRun:
         """What is on record of every task, in a line: outcome, end, cause, flags."""
         if not self.outcome.results:
             return f"{self.outcome.state}: {self.outcome.message}"
-        return "; ".join(self._summary_of(entry) for entry in self.detail["tasks"])
+        return "; ".join(map(self.summary_of, self.detail["tasks"]))
 
-    def _summary_of(self, entry: dict[str, Any]) -> str:
+    def summary_of(self, entry: dict[str, Any]) -> str:
         path = self.folder / "results" / entry["task_id"] / "result.json"
         steps = self.result(entry["task_id"])["steps"] if path.exists() else []
         refused = sum(len(step["refused"]) for step in steps)

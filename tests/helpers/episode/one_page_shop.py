@@ -30,7 +30,7 @@ class OnePageShop(OneTab):
     """A browser with one page; only its picture changes, from look to look."""
 
     def __init__(self) -> None:
-        self.tools = (CLICK, FINISH)
+        self.tools: tuple[ToolSpec, ...] = (CLICK, FINISH)
         self.versions = {"browser": "scripted"}
         self._looks = 0
 

@@ -30,7 +30,7 @@ TOOLS = (
 )
 
 
-Acts = Action | Callable[[], Awaitable[Action]] | None
+Acts = Action | str | Callable[[], Awaitable[Action]] | None
 
 
 class _SkippingSelector(selectors.DefaultSelector):
@@ -105,7 +105,9 @@ class ScriptedBrowser(OneTab):
 
 
 class ScriptedParticipant:
-    """Sends its actions one by one, then `finish`. A function is called for one; `None` is a reply that never comes.
+    """Sends its actions one by one, then `finish`. A function is called for one; a text is the reply itself.
+
+    `None` is a reply that never comes.
 
     `told` are the judge's messages.
     """
@@ -119,6 +121,8 @@ class ScriptedParticipant:
         action = next(self._actions, FINISH)
         if action is None:
             await asyncio.Event().wait()
+        if isinstance(action, str):
+            return action
         return render_reply(await action() if callable(action) else action or FINISH)
 
 

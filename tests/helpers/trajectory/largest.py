@@ -1,4 +1,4 @@
-"""The largest attempt that there can be: as many steps as are allowed, every field as large as it is recorded."""
+"""The largest steps that there can be: every field as large as it is recorded."""
 
 from helpers.results import JPEG
 from judge.config import MAX_STEPS
@@ -7,7 +7,8 @@ from judge.trajectory.record import Attempt
 from shared.checks import MAX_EXPRESSIONS
 from shared.models import Action, Outcome, Page, ProbeValue, Step, Task
 
-LONG = 180_000
+# Longer than any text that a step may hold.
+LONG = 20_000
 # One byte a character, a JSON escape of six, four bytes of UTF-8, a line break of `steps.jsonl`, no UTF-8 at all.
 TEXTS = {"plain": "a", "control": "\x01", "emoji": "\U0001f600", "separator": "\u2028", "surrogate": "\ud800"}
 
@@ -33,12 +34,12 @@ def a_largest_step(text: str) -> Step:
     )
 
 
-def write_largest(task: TaskStore, text: str) -> Attempt:
-    """The largest attempt that there can be, on disk."""
+def write_largest(task: TaskStore, text: str, count: int) -> Attempt:
+    """An attempt of `count` steps as large as there can be, on disk."""
     task.begin()
     loud = bounded(a_largest_step(text))
     steps = []
-    for index in range(MAX_STEPS):
+    for index in range(count):
         page = Page(url="", title="", snapshot="- text", screenshot=JPEG + str(index).encode())
         steps.append(task.append_step(loud.model_copy(update={"index": index, **task.write_page(index, page)})))
     result = Attempt(

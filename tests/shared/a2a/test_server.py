@@ -647,7 +647,7 @@ async def test_turns_leave_no_objects_in_memory() -> None:
     async with http_to(echo) as client:
         await rpc(client, "SendMessage", message_10("Hello", image=JPEG))
         before = held()
-        for _ in range(200):
+        for _ in range(50):
             await rpc(client, "SendMessage", message_10("Hello", image=JPEG))
         assert held() <= before + 5
 
