@@ -1,6 +1,6 @@
 """The report in a real browser, opened from disk."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,12 +37,20 @@ async def browser() -> AsyncIterator[Browser]:
         yield opened
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def watched(browser: Browser) -> AsyncIterator[WatchedPage]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def one_page(browser: Browser) -> AsyncIterator[WatchedPage]:
     async with watched_page(browser) as page:
         yield page
-        assert page.troubles == []
-        assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.fixture
+def watched(one_page: WatchedPage) -> Iterator[WatchedPage]:
+    """The same page for every test: each opens what it needs."""
+    one_page.troubles.clear()
+    one_page.requests.clear()
+    yield one_page
+    assert one_page.troubles == []
+    assert [url for url in one_page.requests if not url.startswith(("file:", "data:"))] == []
 
 
 async def visible_ids(watched: WatchedPage) -> list[str]:
@@ -232,6 +240,7 @@ async def test_the_theme_button_changes_the_colours(watched: WatchedPage, report
     light = await watched.page.evaluate(colour)
     await watched.page.get_by_role("button", name="Dark").click()
     assert await watched.page.evaluate(colour) != light
+    await watched.page.evaluate("localStorage.clear()")
 
 
 async def test_without_scripts_every_task_and_step_is_there(browser: Browser, report: Path) -> None:
@@ -242,9 +251,9 @@ async def test_without_scripts_every_task_and_step_is_there(browser: Browser, re
         assert await watched.page.locator(".step:visible").count() == 4
 
 
-@pytest.mark.parametrize("width", [390, 1280, 1920])
-async def test_no_page_is_wider_than_the_window(watched: WatchedPage, report: Path, width: int) -> None:
-    await watched.page.set_viewport_size({"width": width, "height": 800})
+async def test_no_page_is_wider_than_the_window(watched: WatchedPage, report: Path) -> None:
     for name in ("index.html", "tasks/task_000.html"):
         await watched.page.goto((report / name).as_uri())
-        assert await watched.page.evaluate("document.documentElement.scrollWidth") <= width
+        for width in (390, 1280, 1920):
+            await watched.page.set_viewport_size({"width": width, "height": 800})
+            assert await watched.page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
