@@ -69,6 +69,9 @@ class Pointer:
 
     async def does(self, tool: str, **params: Any) -> str:
         """Carry out the action; its line."""
+        if tool == "browser_type":
+            # Its line names the field that has the focus.
+            await self.looks()
         snapshot = parse_snapshot(self.page.snapshot)
         action = Action(tool=tool, params=params)
         checked = check_action(action, self._browser.tools, snapshot, open_tabs=1, viewport=(1280, 720))

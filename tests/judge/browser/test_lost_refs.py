@@ -276,6 +276,6 @@ async def test_in_a_list_that_is_rebuilt_all_the_time_nothing_else_is_clicked() 
         async with a_browser(action_timeout_s=0.5) as browser:
             page = await once_rebuilt(browser, f"{site.url}?hectic")
             first = ref_of(page.snapshot, 'button "Buy"')
-            results = [await browser.act("browser_click", {"target": first}) for _ in range(5)]
+            results = [await browser.act("browser_click", {"target": first}) for _ in range(3)]
             said = await said_by(browser, page)
     assert re.findall(r"bought (\w+)", said) == ["Arc"] * sum(result.ok for result in results)

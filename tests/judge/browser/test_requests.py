@@ -25,7 +25,6 @@ SHOP = """<title>Shop</title><link rel="stylesheet" href="/style.css"><script sr
         body: new Uint8Array([255, 254, 65])})">bytes</button>
     <button onclick="fetch('/api/large', {method: 'POST', body: 'x'.repeat(300000)})">large</button>
     <button onclick="new WebSocket(location.href.replace('http', 'ws') + 'socket')">socket</button>
-    <a href="/tab" target="_blank">tab</a>
     <form method="post" action="/order"><input name="item" value="desk &amp; lamp"><button>buy</button></form>"""
 
 
@@ -46,12 +45,15 @@ PAGES: dict[str, Any] = {
     "/api/slow": never_answers,
     "/tab": "<title>Tab</title>",
     "/order": lambda handler: handler.redirect("/done"),
-    "/done": "<title>Done</title><h1>Thanks</h1><button onclick=fetch('/api/slow')>slow</button>",
+    # A request that a click makes at once would be waited for by the browser's server.
+    "/done": """<title>Done</title><h1>Thanks</h1>
+    <button onclick="setTimeout(() => fetch('/api/slow'), 100)">slow</button>
+    <a href="/tab" target="_blank">tab</a>""",
 }
 
 
 async def test_requests_are_recorded_with_their_answers_and_the_step_that_caused_them() -> None:
-    buttons = ("json", "multipart", "bytes", "large", "socket", "tab", "buy", "slow")
+    buttons = ("json", "multipart", "bytes", "large", "socket", "buy", "slow", "tab")
     with hostile_site(PAGES) as site:
         # What is never answered is waited for no longer than half of a call may take.
         async with a_browser(call_timeout_s=5) as browser:
@@ -77,12 +79,12 @@ async def test_requests_are_recorded_with_their_answers_and_the_step_that_caused
         (3, "POST", "/api/bytes", 200),
         (4, "POST", "/api/large", 200),
         (5, "GET", "/socket", 0),
-        (6, "GET", "/tab", 200),
-        (7, "POST", "/order", 302),
-        (7, "GET", "/done", 200),
-        (8, "GET", "/api/slow", 0),
+        (6, "POST", "/order", 302),
+        (6, "GET", "/done", 200),
+        (7, "GET", "/api/slow", 0),
+        (8, "GET", "/tab", 200),
     ]
-    _, frame, cart, upload, bytes_, large, socket, _, order, _, _ = entries
+    _, frame, cart, upload, bytes_, large, socket, order, *_ = entries
     assert frame["_frame"]
     assert cart["request"]["postData"]["text"] == '{"sku":"D-1","qty":2}'
     assert cart["response"]["content"]["text"] == '{"total": 3}'
