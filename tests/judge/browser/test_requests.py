@@ -1,4 +1,4 @@
-"""The record of a browser's requests and their answers, with a real browser."""
+"""The record of a browser's requests and their answers, and of where it went, with a real browser."""
 
 import asyncio
 import subprocess
@@ -12,7 +12,7 @@ from playwright._impl._driver import compute_driver_executable
 from helpers.browser.hostile_site import Handler, hostile_site, never_answers
 from helpers.browser.sessions import a_browser
 from judge.browser.requests import RECORDER, RequestLog
-from judge.browser.session import Traffic
+from judge.browser.session import Hop, Traffic
 
 pytestmark = pytest.mark.e2e
 
@@ -47,11 +47,12 @@ PAGES: dict[str, Any] = {
     # A click waits for the requests of its own tab.
     "/tab": "<title>Tab</title><script>fetch('/api/slow')</script>",
     "/order": lambda handler: handler.redirect("/done"),
-    "/done": '<title>Done</title><a href="/tab" target="_blank">tab</a>',
+    "/done": '<title>Done</title><a href="/go" target="_blank">tab</a>',
+    "/go": lambda handler: handler.redirect("/tab"),
 }
 
 
-async def test_requests_are_recorded_with_their_answers_and_the_step_that_caused_them() -> None:
+async def test_requests_are_recorded_with_the_step_that_caused_them_and_the_browsers_way_without_frames() -> None:
     buttons = ("json", "multipart", "bytes", "large", "socket", "buy", "tab")
     with hostile_site(PAGES) as site:
         async with a_browser() as browser:
@@ -62,6 +63,7 @@ async def test_requests_are_recorded_with_their_answers_and_the_step_that_caused
             async with asyncio.timeout(10):
                 while (traffic := browser.traffic()) and (traffic.is_pending or not _asked(traffic, "/api/slow")):
                     await asyncio.sleep(0.01)
+            hops = browser.take_hops()
     assert traffic is not None
     # Without the icon that the browser asks for.
     entries = [entry for entry in traffic.entries if "favicon" not in entry["request"]["url"]]
@@ -78,6 +80,7 @@ async def test_requests_are_recorded_with_their_answers_and_the_step_that_caused
         (5, "GET", "/socket", 0),
         (6, "POST", "/order", 302),
         (6, "GET", "/done", 200),
+        (7, "GET", "/go", 302),
         (7, "GET", "/tab", 200),
         (7, "GET", "/api/slow", 0),
     ]
@@ -101,6 +104,13 @@ async def test_requests_are_recorded_with_their_answers_and_the_step_that_caused
     )
     assert order["request"]["postData"]["text"] == "item=desk+%26+lamp"
     assert order["response"]["redirectURL"] == "/done"
+    assert hops == (
+        Hop(url=site.url),
+        Hop(url=f"{site.url}order"),
+        Hop(url=f"{site.url}done", is_redirect=True),
+        Hop(url=f"{site.url}go"),
+        Hop(url=f"{site.url}tab", is_redirect=True),
+    )
 
 
 def _asked(traffic: Traffic, path: str) -> bool:
