@@ -53,6 +53,15 @@ def watched(one_page: WatchedPage) -> Iterator[WatchedPage]:
     assert [url for url in one_page.requests if not url.startswith(("file:", "data:"))] == []
 
 
+@pytest_asyncio.fixture(loop_scope="module")
+async def unvisited(browser: Browser) -> AsyncIterator[WatchedPage]:
+    """A page without a history."""
+    async with watched_page(browser) as page:
+        yield page
+        assert page.troubles == []
+        assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
+
+
 async def visible_ids(watched: WatchedPage) -> list[str]:
     return await watched.page.locator("#task-table tbody tr:visible .id").all_inner_texts()
 
@@ -109,20 +118,20 @@ async def test_the_front_page_filters_searches_and_sorts(
         await page.evaluate("localStorage.clear()")
 
 
-async def test_filters_are_in_the_address_and_come_back_with_it(watched: WatchedPage, report: Path) -> None:
-    page = watched.page
+async def test_filters_are_in_the_address_and_come_back_with_it(unvisited: WatchedPage, report: Path) -> None:
+    page = unvisited.page
     await page.goto((report / "index.html").as_uri())
     await page.select_option("[name=verdict]", "failure")
     await page.select_option("[name=level]", "medium")
     await page.fill("#q", "lamp")
     assert page.url.endswith("index.html#q=lamp&verdict=failure&level=medium")
-    shown = await visible_ids(watched)
+    shown = await visible_ids(unvisited)
     async with watched_page(page.context.browser) as other:  # type: ignore[arg-type]
         await other.page.goto(page.url)
         assert await visible_ids(other) == shown
     await page.locator("#task-table a:visible").first.click()
     await page.go_back()
-    assert await visible_ids(watched) == shown
+    assert await visible_ids(unvisited) == shown
     await page.go_back()
     await page.wait_for_function("document.getElementById('q').value === ''")
     assert await page.input_value("[name=verdict]") == "failure"
