@@ -6,6 +6,7 @@ that the participant saw are then gone before its reply arrives.
 
 import json
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from copy import deepcopy
 from typing import Any, Protocol, TypeVar
@@ -36,6 +37,10 @@ class Answered(Protocol):
 
     @property
     def text(self) -> str: ...
+
+
+class _Rebuilt(Exception):
+    """The page has rebuilt an element between the snapshot and the look at it."""
 
 
 _Answer = TypeVar("_Answer", bound=Answered)
@@ -88,17 +93,25 @@ async def call_again(
     *,
     seen: str,
     url: str,
+    limit_s: float,
 ) -> tuple[_Answer, bool]:
     """Call a tool; while the server refuses it because an element is gone, find the element again and repeat the call.
 
     `look` takes a new snapshot; `seen` and `url` are those of the page that the participant saw. An action that may
-    have begun is never repeated. Returns the last answer, and whether it is that of an element found again.
+    have begun is never repeated. An element that the page keeps rebuilding before it is found is looked for during
+    `limit_s`. Returns the last answer, and whether it is that of an element found again.
     """
+    until = time.monotonic() + limit_s
     answer, sent = await call(tool, params), params
-    for _ in range(MAX_TRIES):
-        if answer.ok or not _was_refused(tool, sent, answer.text):
-            break
-        found = await _found_again(call, look, params, parse_snapshot(seen), url)
+    tries = 0
+    while tries < MAX_TRIES and not answer.ok and _was_refused(tool, sent, answer.text):
+        try:
+            found = await _found_again(call, look, params, parse_snapshot(seen), url)
+        except _Rebuilt:
+            if time.monotonic() > until:
+                break
+            continue
+        tries += 1
         if found is not None:
             answer, sent = await call(tool, found), found
     return answer, sent is not params
@@ -129,7 +142,10 @@ async def _found_again(
     seen: Snapshot,
     url: str,
 ) -> dict[str, Any] | None:
-    """The parameters with a locator for each reference; `None` where an element is missing or ambiguous."""
+    """The parameters with a locator for each reference; `None` where an element is missing or ambiguous.
+
+    Raises `_Rebuilt`.
+    """
     looked = await look()
     try:
         page = responses.parse_page(looked.text)
@@ -145,8 +161,7 @@ async def _found_again(
         return None
     located = await call("browser_run_code_unsafe", {"code": _LOCATE % json.dumps(refs)})
     if not located.ok:
-        # Gone already.
-        return None
+        raise _Rebuilt
     locators = json.loads(located.text.removeprefix("### Result\n").partition("\n")[0])
     for (part, key), locator in zip(_places(found), locators, strict=True):
         part[key] = locator

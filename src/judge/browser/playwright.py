@@ -432,8 +432,9 @@ class PlaywrightBrowser:
             await self._run(WAKE_CODE)
         named = points.points_of(params)
         looked = await self._run(points.hit_code(named)) if named else None
+        limit_s = self._server.settings.config.action_timeout_s
         answer, is_found_again = await lost_refs.call_again(
-            self._call, self._snapshot, tool, params, seen=self._seen, url=self._url
+            self._call, self._snapshot, tool, params, seen=self._seen, url=self._url, limit_s=limit_s
         )
         if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
             # The page may open another one before it is observed.

@@ -114,6 +114,8 @@ async def end_family(folder: Path, known_groups: frozenset[int]) -> bool:
     orphans: set[int] = set()
     for _ in range(_END_TRIES):
         found = kill_family(folder, known_groups)
+        # Helpers that were starting meanwhile have lost their parents.
+        known_groups |= {process.group for process in found}
         if not found:
             _reap(orphans)
             return True

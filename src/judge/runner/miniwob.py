@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from judge.browser.chromium import BrowserSettings
-from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import browser_pool
+from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.runner.launch import Member, child_environ, launched
 from judge.scenario.miniwob import UTTERANCE, MiniwobTask, package_folder, site_entry
@@ -41,10 +41,11 @@ async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings) -> 
             browser_pool(browser_settings) as pool,
             pool.browser(NetworkPolicy.for_websites([entry.endpoint])) as browser,
         ):
-            return tuple([one.task(await _utterance(browser, one.address(port))) for one in chosen])
+            return tuple([one.task(await utterance(browser, one.address(port))) for one in chosen])
 
 
-async def _utterance(browser: PlaywrightBrowser, url: str) -> str:
+async def utterance(browser: Browser, url: str) -> str:
+    """What the page says its task is. Raises `WabeError` for a page that does not begin."""
     await browser.open(url)
     for _ in range(_TRIES):
         (said,) = await browser.probe(Page(url=url, title="", snapshot=""), [UTTERANCE])

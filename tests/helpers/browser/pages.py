@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from playwright.async_api import Browser, Page, async_playwright
 
@@ -58,11 +58,23 @@ async def open_page(**options: Any) -> AsyncIterator[WatchedPage]:
 
 
 async def serious_violations(page: Page) -> list[str]:
-    """What axe-core calls serious or critical on the page as it stands. The page's policy must be bypassed."""
+    """What axe-core calls serious or critical on the page as it stands, in light and dark; its policy must be bypassed.
+
+    In dark only the rules about colours are tried again.
+    """
     await page.evaluate((resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
-    result = await page.evaluate("axe.run({ resultTypes: ['violations'] })")
-    return [
-        f"{found['id']}: {found['nodes'][0]['target']}"
-        for found in result["violations"]
-        if found["impact"] in ("serious", "critical")
-    ]
+    violations = []
+    everything: dict[str, Any] = {"resultTypes": ["violations"]}
+    schemes: dict[Literal["light", "dark"], dict[str, Any]] = {
+        "light": everything,
+        "dark": {**everything, "runOnly": ["color-contrast", "link-in-text-block"]},
+    }
+    for scheme, options in schemes.items():
+        await page.emulate_media(color_scheme=scheme)
+        result = await page.evaluate("options => axe.run(options)", options)
+        violations += [
+            f"{scheme}: {found['id']}: {found['nodes'][0]['target']}"
+            for found in result["violations"]
+            if found["impact"] in ("serious", "critical")
+        ]
+    return violations

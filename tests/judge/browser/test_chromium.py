@@ -1,5 +1,6 @@
 """Where the browser is found, whether its sandbox can be on, and what a killed judge left behind."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -9,8 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from judge.browser import chromium
-from judge.browser.chromium import BrowserFolder, find_browser, sandbox_state, sweep, version_of
+from judge.browser import chromium, requests
+from judge.browser.chromium import (
+    BrowserFolder,
+    BrowserSettings,
+    FoundBrowser,
+    find_browser,
+    sandbox_state,
+    sweep,
+    version_of,
+)
+from judge.config import RunConfig
 from shared.errors import ConfigError
 from shared.settings import Settings
 
@@ -145,6 +155,14 @@ def test_the_version_is_read_without_passing_any_key_to_the_browser(
 
 
 OWNER = "from judge.browser.chromium import BrowserFolder; f = BrowserFolder(); print(f.path, flush=True); input()"
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_requests_are_recorded_only_where_that_is_configured(tmp_path: Path, is_recorded: bool) -> None:
+    found = FoundBrowser(path=tmp_path, source="test", sandbox=False, sandbox_reason="test")
+    settings = BrowserSettings(found=found, config=RunConfig(record_network=is_recorded))
+    scripts = json.loads(settings.config_file())["browser"]["initPage"]
+    assert (str(requests.RECORDER) in scripts) is is_recorded
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """Actions by coordinates, against a real browser."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from helpers.browser.hostile_site import Site, hostile_site
+from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser
 from judge.browser.action_lines import action_line
 from judge.browser.playwright import PlaywrightBrowser
@@ -55,56 +53,52 @@ root.innerHTML = '<button style="position:absolute;left:20px;top:20px;width:90px
 </script>"""
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with hostile_site({"/": DESK, "/inner": INNER, "/covered": COVERED, "/shadow": SHADOW}) as made:
-        yield made
-
-
 class Pointer:
     """Acts like an episode: each action is checked against the page that was observed last."""
 
-    def __init__(self, browser: PlaywrightBrowser, page: Page) -> None:
+    def __init__(self, browser: PlaywrightBrowser) -> None:
         self._browser = browser
-        self.page = page
+        self.page: Page
+
+    async def opens(self, url: str) -> None:
+        await self._browser.open(url, "page-time")
+        await self.looks()
+
+    async def looks(self) -> None:
+        self.page = await self._browser.observe()
 
     async def does(self, tool: str, **params: Any) -> str:
-        """Carry out the action and observe the page; its line."""
+        """Carry out the action; its line."""
+        if tool == "browser_type":
+            # Its line names the field that has the focus.
+            await self.looks()
         snapshot = parse_snapshot(self.page.snapshot)
         action = Action(tool=tool, params=params)
         checked = check_action(action, self._browser.tools, snapshot, open_tabs=1, viewport=(1280, 720))
         assert isinstance(checked, CheckedAction), checked
         result = await self._browser.act(checked.tool, checked.params)
         assert result.ok, result.text
-        self.page = await self._browser.observe()
         return action_line(checked, snapshot, result.hit)
 
-    @property
-    def said(self) -> str:
+    async def said(self) -> str:
+        await self.looks()
         return next(parse_snapshot(self.page.snapshot).value_of(node) for node in self.nodes("status"))
 
     def nodes(self, role: str) -> list[Any]:
         return parse_snapshot(self.page.snapshot).find(role)
 
 
-@asynccontextmanager
-async def pointing(site: Site, path: str = "") -> AsyncIterator[Pointer]:
-    async with a_browser(actions="coordinates") as browser:
-        await browser.open(f"{site.url}{path}")
-        yield Pointer(browser, await browser.observe())
-
-
-async def test_clicks_moves_and_drags_go_to_the_points_and_name_what_is_there(site: Site) -> None:
-    async with pointing(site) as pointer:
-        lines = [
-            await pointer.does("browser_mouse_click_xy", x=70, y=115, element="the way out"),
-            await pointer.does("browser_mouse_click_xy", x=70, y=115, clickCount=2),
-            await pointer.does("browser_mouse_drag_xy", startX=310, startY=30, endX=450.5, endY=150),
-            await pointer.does("browser_mouse_move_xy", x=1000, y=600),
-            await pointer.does("browser_mouse_click_xy", x=40, y=30),
-        ]
-        assert pointer.page.url.endswith("#casa")
-        assert pointer.said == "start, clicked 1, clicked 1, clicked 2, down 310 30, up 450 150"
+async def clicks_moves_and_drags_go_to_the_points_and_name_what_is_there(pointer: Pointer, url: str) -> None:
+    await pointer.opens(url)
+    lines = [
+        await pointer.does("browser_mouse_click_xy", x=70, y=115, element="the way out"),
+        await pointer.does("browser_mouse_click_xy", x=70, y=115, clickCount=2),
+        await pointer.does("browser_mouse_drag_xy", startX=310, startY=30, endX=450.5, endY=150),
+        await pointer.does("browser_mouse_move_xy", x=1000, y=600),
+        await pointer.does("browser_mouse_click_xy", x=40, y=30),
+    ]
+    assert await pointer.said() == "start, clicked 1, clicked 1, clicked 2, down 310 30, up 450 150"
+    assert pointer.page.url.endswith("#casa")
     assert lines == [
         "<Order button> -> CLICK (70, 115)",
         "<Order button> -> DOUBLE CLICK (70, 115)",
@@ -114,17 +108,17 @@ async def test_clicks_moves_and_drags_go_to_the_points_and_name_what_is_there(si
     ]
 
 
-async def test_text_goes_to_the_focused_field_even_in_a_frame(site: Site) -> None:
-    async with pointing(site) as pointer:
-        lines = [
-            await pointer.does("browser_type", text="lost"),
-            await pointer.does("browser_mouse_click_xy", x=100, y=165),
-            await pointer.does("browser_type", text="A'da \\ \"`${1}\u2028"),
-            await pointer.does("browser_type", text=" L", slowly=True, submit=True),
-            await pointer.does("browser_mouse_click_xy", x=60, y=365),
-            await pointer.does("browser_type", text="x"),
-        ]
-        assert pointer.said.replace("\u2028", "") == "start, entered A'da \\ \"`${1} L, noted x"
+async def text_goes_to_the_focused_field_even_in_a_frame(pointer: Pointer, url: str) -> None:
+    await pointer.opens(url)
+    lines = [
+        await pointer.does("browser_type", text="lost"),
+        await pointer.does("browser_mouse_click_xy", x=100, y=165),
+        await pointer.does("browser_type", text="A'da \\ \"`${1}\u2028"),
+        await pointer.does("browser_type", text=" L", slowly=True, submit=True),
+        await pointer.does("browser_mouse_click_xy", x=60, y=365),
+        await pointer.does("browser_type", text="x"),
+    ]
+    assert (await pointer.said()).replace("\u2028", "") == "start, entered A'da \\ \"`${1} L, noted x"
     assert lines == [
         "<page> -> TYPE: lost",
         "<Name textbox> -> CLICK (100, 165)",
@@ -135,17 +129,18 @@ async def test_text_goes_to_the_focused_field_even_in_a_frame(site: Site) -> Non
     ]
 
 
-async def test_points_in_a_frame_and_on_a_scrolled_page_are_those_of_the_screenshot(site: Site) -> None:
-    async with pointing(site) as pointer:
-        lines = [
-            await pointer.does("browser_mouse_click_xy", x=50, y=320),
-            await pointer.does("browser_mouse_wheel", x=700, y=100, deltaY=300),
-            await pointer.does("browser_mouse_wheel", x=1000, y=600, deltaY=1900),
-        ]
-        (below,) = [node for node in pointer.nodes("button") if node.name == "Below"]
-        x, y, *_ = below.box
-        lines.append(await pointer.does("browser_mouse_click_xy", x=x + 5, y=y + 5))
-        assert pointer.said == "start, clicked inside, rows scrolled, clicked below"
+async def points_in_a_frame_and_on_a_scrolled_page_are_those_of_the_screenshot(pointer: Pointer, url: str) -> None:
+    await pointer.opens(url)
+    lines = [
+        await pointer.does("browser_mouse_click_xy", x=50, y=320),
+        await pointer.does("browser_mouse_wheel", x=700, y=100, deltaY=300),
+        await pointer.does("browser_mouse_wheel", x=1000, y=600, deltaY=1900),
+    ]
+    await pointer.looks()
+    (below,) = [node for node in pointer.nodes("button") if node.name == "Below"]
+    x, y, *_ = below.box
+    lines.append(await pointer.does("browser_mouse_click_xy", x=x + 5, y=y + 5))
+    assert await pointer.said() == "start, clicked inside, rows scrolled, clicked below"
     assert lines[:3] == [
         "<Inside button> -> CLICK (50, 320)",
         "<rows region> -> SCROLL: down 300 (700, 100)",
@@ -154,24 +149,14 @@ async def test_points_in_a_frame_and_on_a_scrolled_page_are_those_of_the_screens
     assert lines[3].startswith("<Below button> -> CLICK (25, ")
 
 
-async def test_typing_key_by_key_ends_at_the_time_limit_of_an_action(site: Site) -> None:
-    async with a_browser(actions="coordinates", action_timeout_s=0.2) as browser:
-        await browser.open(site.url)
-        result = await browser.act("browser_type", {"text": "x" * 10_000, "slowly": True})
-        after = await browser.observe()
-    assert not result.ok
-    assert "Timeout 200ms exceeded" in result.text
-    assert after.title == "Desk"
-
-
-async def test_a_line_names_what_was_really_hit(site: Site) -> None:
-    async with pointing(site, "covered") as pointer:
-        lines = [
-            await pointer.does("browser_mouse_click_xy", x=70, y=35),
-            await pointer.does("browser_mouse_click_xy", x=70, y=170),
-            await pointer.does("browser_mouse_click_xy", x=30, y=210),
-        ]
-        assert pointer.said == "start, covered, express"
+async def a_line_names_what_was_really_hit(pointer: Pointer, url: str) -> None:
+    await pointer.opens(f"{url}covered")
+    lines = [
+        await pointer.does("browser_mouse_click_xy", x=70, y=35),
+        await pointer.does("browser_mouse_click_xy", x=70, y=170),
+        await pointer.does("browser_mouse_click_xy", x=30, y=210),
+    ]
+    assert await pointer.said() == "start, covered, express"
     assert lines == [
         "<page> -> CLICK (70, 35)",
         "<page> -> CLICK (70, 170)",
@@ -179,6 +164,26 @@ async def test_a_line_names_what_was_really_hit(site: Site) -> None:
     ]
 
 
-async def test_an_element_in_a_shadow_tree_is_named(site: Site) -> None:
-    async with pointing(site, "shadow") as pointer:
-        assert await pointer.does("browser_mouse_click_xy", x=60, y=35) == "<Pay button> -> CLICK (60, 35)"
+async def an_element_in_a_shadow_tree_is_named(pointer: Pointer, url: str) -> None:
+    await pointer.opens(f"{url}shadow")
+    assert await pointer.does("browser_mouse_click_xy", x=60, y=35) == "<Pay button> -> CLICK (60, 35)"
+
+
+async def test_actions_go_to_the_points_that_they_name(subtests: pytest.Subtests) -> None:
+    with hostile_site({"/": DESK, "/inner": INNER, "/covered": COVERED, "/shadow": SHADOW}) as site:
+        async with a_browser(actions="coordinates", action_timeout_s=1.0) as browser:
+            pointer = Pointer(browser)
+            for behaves in (
+                clicks_moves_and_drags_go_to_the_points_and_name_what_is_there,
+                text_goes_to_the_focused_field_even_in_a_frame,
+                points_in_a_frame_and_on_a_scrolled_page_are_those_of_the_screenshot,
+                a_line_names_what_was_really_hit,
+                an_element_in_a_shadow_tree_is_named,
+            ):
+                with subtests.test(behaves.__name__):
+                    await behaves(pointer, site.url)
+            with subtests.test("typing key by key ends at the time limit of an action"):
+                result = await browser.act("browser_type", {"text": "x" * 10_000, "slowly": True})
+                assert not result.ok
+                assert "Timeout 1000ms exceeded" in result.text
+                assert (await browser.observe()).title == "Shadow"

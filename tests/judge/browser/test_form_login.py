@@ -39,13 +39,13 @@ async def test_the_storage_state_holds_the_session(site: Site) -> None:
 
 
 async def test_refused_credentials_are_named_without_the_password(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.browser.form_login._TIMEOUT_MS", 1_000)
+    monkeypatch.setattr("judge.browser.form_login._TIMEOUT_MS", 500)
     with pytest.raises(LoginFailed, match=r"reddit: cannot log in at .*/login") as error:
         await log_in({"reddit": (site.url.rstrip("/"), "emma", "wrong-horse")}, Settings.from_environ())
     assert "wrong-horse" not in str(error.value)
 
 
 async def test_a_page_without_a_form_is_no_login(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.browser.form_login._TIMEOUT_MS", 1_000)
+    monkeypatch.setattr("judge.browser.form_login._TIMEOUT_MS", 500)
     with pytest.raises(LoginFailed, match="cannot log in"):
         await log_in({"reddit": (f"{site.url}empty", "emma", "correct-horse")}, Settings.from_environ())

@@ -1,22 +1,22 @@
 """Browsers that are logged in before their first page, and nothing of it in the next task."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from helpers.browser.hostile_site import Handler, Page, Site, hostile_site
 from helpers.browser.sessions import browser_settings
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.pool import BrowserPool, browser_pool
+from judge.browser.pool import browser_pool
 from judge.browser.session import Hop
+from judge.browser.settle import SettleMode
 from judge.scenario.models import ONE_TASK
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault, SiteFault
 from shared.models import Task
 
-pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.e2e
 
 WHO = "<title>Who</title><p id=said></p><script>said.textContent = document.cookie + ' ' + localStorage.token</script>"
 LOG_OUT = "<script>localStorage.token = 'changed'; location = '/who'</script>"
@@ -39,12 +39,6 @@ def site() -> Iterator[Site]:
         yield running
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool() -> AsyncIterator[BrowserPool]:
-    async with browser_pool(browser_settings()) as running:
-        yield running
-
-
 def task_on(site: Site, **keys: Any) -> Task:
     return ONE_TASK.validate_python({"task_id": "t", "website": site.url, "task": "x", **keys})
 
@@ -59,85 +53,67 @@ def policy(*sites: Site) -> NetworkPolicy:
     return NetworkPolicy.for_websites(site.url for site in sites)
 
 
-async def text_of(browser: PlaywrightBrowser, url: str) -> str:
+async def the_first_page_has_the_cookies_and_the_local_storage(
+    browser: PlaywrightBrowser, site: Site, settle: SettleMode
+) -> None:
+    site.seen.clear()
+    await browser.open(f"{site.url}who", settle)
+    page = await browser.observe()
+    assert "session=cookie-1 token-1" in page.snapshot
+    assert [path for path in site.seen if path != "/favicon.ico"] == ["/who"]
+    assert browser.take_hops() == (Hop(url=f"{site.url}who"),)
+    assert (len(page.tabs), page.refused) == (1, ())
+
+
+async def title_of(browser: PlaywrightBrowser, url: str) -> str:
     await browser.open(url)
-    return (await browser.observe()).snapshot
+    return (await browser.observe()).title
 
 
-@pytest.mark.parametrize("settle", ["real-time", "page-time"])
-async def test_the_first_page_has_the_cookies_and_the_local_storage(pool: BrowserPool, site: Site, settle: Any) -> None:
-    async with pool.browser(policy(site)) as browser:
-        await browser.log_in(task_on(site, storage_state=logged_in(site)))
-        site.seen.clear()
-        await browser.open(f"{site.url}who", settle)
-        page = await browser.observe()
-        assert "session=cookie-1 token-1" in page.snapshot
-        assert [path for path in site.seen if path != "/favicon.ico"] == ["/who"]
-        assert browser.take_hops() == (Hop(url=f"{site.url}who"),)
-        assert (len(page.tabs), page.refused) == (1, ())
-
-
-async def test_what_a_page_changes_later_stays_changed(pool: BrowserPool, site: Site) -> None:
-    async with pool.browser(policy(site)) as browser:
-        await browser.log_in(task_on(site, storage_state=logged_in(site)))
-        assert "session=cookie-1 changed" in await text_of(browser, f"{site.url}log-out")
-
-
-async def test_the_next_task_is_not_logged_in(pool: BrowserPool, site: Site) -> None:
-    credentials = {"username": "ada", "password": "pass-word"}
-    async with pool.browser(policy(site)) as browser:
-        await browser.log_in(task_on(site, storage_state=logged_in(site), http_credentials=credentials))
-        await browser.open(f"{site.url}private")
-        first, folder = await browser.observe(), browser.folder
-        assert "token-1" in await text_of(browser, f"{site.url}who")
-    async with pool.browser(policy(site)) as browser:
-        await browser.log_in(task_on(site))
-        assert "undefined" in await text_of(browser, f"{site.url}who")
-        assert "cookie-1" not in (await browser.observe()).snapshot
-        await browser.open(f"{site.url}private")
-        assert (first.title, (await browser.observe()).title) == ("Inside", "Outside")
-        assert browser.folder == folder
-
-
-async def test_credentials_reach_their_own_origins_only(pool: BrowserPool, site: Site) -> None:
+async def test_a_log_in_holds_from_the_first_page_to_the_end_of_its_task(subtests: pytest.Subtests, site: Site) -> None:
     with hostile_site(PAGES) as second, hostile_site(PAGES) as foreign:
-        credentials = [
-            {"username": "ada", "password": "pass-word"},
-            {"username": "ada", "password": "pass-word", "origin": second.url},
-        ]
-        async with pool.browser(policy(site, second, foreign)) as browser:
-            await browser.log_in(task_on(site, http_credentials=credentials))
-            titles = []
-            for each in (site, second, foreign):
-                await browser.open(f"{each.url}private")
-                titles.append((await browser.observe()).title)
-    assert titles == ["Inside", "Inside", "Outside"]
-
-
-async def test_a_storage_state_that_the_browser_refuses_is_a_fault_without_its_values(site: Site) -> None:
-    # Only a secure origin may set such a cookie.
-    state = {"cookies": [{"name": "__Host-id", "value": "cookie-1", "domain": "127.0.0.1", "path": "/x"}]}
-    async with browser_pool(browser_settings()) as pool, pool.browser(policy(site)) as browser:
-        with pytest.raises(BrowserFault, match="refused the task's storage_state") as caught:
-            await browser.log_in(task_on(site, storage_state=state))
-        assert "cookie-1" not in str(caught.value)
-
-
-async def test_start_pages_are_tabs_with_the_first_in_front(pool: BrowserPool, site: Site) -> None:
-    async with pool.browser(policy(site)) as browser:
-        await browser.open(site.url, "page-time")
-        await browser.open_tabs([f"{site.url}who", f"{site.url}goal"])
-        page = await browser.observe()
-        assert [(tab.url, tab.current) for tab in page.tabs] == [
-            (site.url, True),
-            (f"{site.url}who", False),
-            (f"{site.url}goal", False),
-        ]
-        assert page.title == "Home"
-
-
-async def test_a_start_page_that_cannot_be_reached_is_a_fault_of_the_site(site: Site) -> None:
-    async with browser_pool(browser_settings()) as pool, pool.browser(policy(site)) as browser:
-        await browser.open(site.url)
-        with pytest.raises(SiteFault, match=r"http://127.0.0.1:9/ cannot be reached"):
-            await browser.open_tabs(["http://127.0.0.1:9/"])
+        ada = {"username": "ada", "password": "pass-word"}
+        task = task_on(site, storage_state=logged_in(site), http_credentials=[ada, {**ada, "origin": second.url}])
+        async with browser_pool(browser_settings()) as pool:
+            async with pool.browser(policy(site, second, foreign)) as browser:
+                await browser.log_in(task)
+                with subtests.test("the first page, in page time"):
+                    await the_first_page_has_the_cookies_and_the_local_storage(browser, site, "page-time")
+                with subtests.test("what a page changes later stays changed"):
+                    await browser.open(f"{site.url}log-out")
+                    assert "session=cookie-1 changed" in (await browser.observe()).snapshot
+                with subtests.test("credentials reach their own origins only"):
+                    titles = [await title_of(browser, f"{each.url}private") for each in (site, second, foreign)]
+                    assert titles == ["Inside", "Inside", "Outside"]
+                folder = browser.folder
+            async with pool.browser(policy(site)) as browser:
+                with subtests.test("the next task is not logged in"):
+                    await browser.log_in(task_on(site))
+                    await browser.open(f"{site.url}who", "page-time")
+                    snapshot = (await browser.observe()).snapshot
+                    assert "undefined" in snapshot
+                    assert "cookie-1" not in snapshot
+                    assert await title_of(browser, f"{site.url}private") == "Outside"
+                    assert browser.folder == folder
+                with subtests.test("start pages are tabs, the first in front; one out of reach is a fault of the site"):
+                    await browser.open(site.url)
+                    await browser.open_tabs([f"{site.url}who", f"{site.url}goal"])
+                    page = await browser.observe()
+                    assert [(tab.url, tab.current) for tab in page.tabs] == [
+                        (site.url, True),
+                        (f"{site.url}who", False),
+                        (f"{site.url}goal", False),
+                    ]
+                    assert page.title == "Home"
+                    with pytest.raises(SiteFault, match=r"http://127.0.0.1:9/ cannot be reached"):
+                        await browser.open_tabs(["http://127.0.0.1:9/"])
+            async with pool.browser(policy(site)) as browser:
+                with subtests.test("the first page, in real time"):
+                    await browser.log_in(task)
+                    await the_first_page_has_the_cookies_and_the_local_storage(browser, site, "real-time")
+                with subtests.test("a storage state that the browser refuses is a fault without its values"):
+                    # Only a secure origin may set such a cookie.
+                    cookie = {"name": "__Host-id", "value": "cookie-1", "domain": "127.0.0.1", "path": "/x"}
+                    with pytest.raises(BrowserFault, match="refused the task's storage_state") as caught:
+                        await browser.log_in(task_on(site, storage_state={"cookies": [cookie]}))
+                    assert "cookie-1" not in str(caught.value)

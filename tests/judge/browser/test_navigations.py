@@ -1,35 +1,12 @@
-"""The record of where a browser went."""
+"""The record of where a browser went. A real browser's is in `test_requests.py`."""
 
 import subprocess
 from pathlib import Path
 
-import pytest
 from playwright._impl._driver import compute_driver_executable
 
-from helpers.browser.hostile_site import Handler, hostile_site
-from helpers.browser.sessions import a_browser, ref_of
 from judge.browser.navigations import RECORDER, NavigationLog
 from judge.browser.session import Hop
-
-LINKS = """<title>Links</title><a href="/go" target="_blank">In a tab</a><iframe src="/inner"></iframe>"""
-
-
-@pytest.mark.e2e
-async def test_redirects_and_new_tabs_are_recorded_and_frames_are_not() -> None:
-    def moved(handler: Handler) -> None:
-        handler.redirect("/goal")
-
-    with hostile_site({"/": LINKS, "/go": moved, "/inner": "<p>inside"}) as site:
-        async with a_browser() as browser:
-            await browser.open(site.url)
-            page = await browser.observe()
-            opened = browser.take_hops()
-            await browser.act("browser_click", {"target": ref_of(page.snapshot, 'link "In a tab"')})
-            await browser.observe()
-            clicked = browser.take_hops()
-        assert site.asked("/inner")
-    assert opened == (Hop(url=site.url),)
-    assert clicked == (Hop(url=f"{site.url}go"), Hop(url=f"{site.url}goal", is_redirect=True))
 
 
 def test_a_line_that_is_still_being_written_is_left_for_the_next_call(tmp_path: Path) -> None:

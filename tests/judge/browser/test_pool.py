@@ -1,17 +1,18 @@
 """Browsers that are used for one task after the other: nothing of a task reaches the next one."""
 
 import asyncio
-import contextlib
+import itertools
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
 import pytest
-import pytest_asyncio
 
 from helpers.browser.hostile_site import Handler, Page, Site, hostile_site
-from helpers.browser.sessions import browser_settings, left_behind, processes_of_browser, ref_of
+from helpers.browser.sessions import browser_settings, left_behind, processes_of_browser
+from judge.browser import pool as pool_module
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.processes import is_browser
@@ -20,7 +21,7 @@ from judge.browser.settle import settle_code
 from judge.sites import NetworkPolicy
 from shared.errors import ParticipantError, SiteFault
 
-pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.e2e
 
 # What a page leaves behind, and how a later page finds it.
 LEAVES = {
@@ -37,6 +38,8 @@ LEAVES = {
         "(await navigator.serviceWorker.getRegistrations()).length > 0",
     ),
 }
+LEAVE = "; ".join(leave for leave, _ in LEAVES.values())
+FINDS = "; ".join(f"if ({find}) found.push('{kind}')" for kind, (_, find) in LEAVES.items())
 ASYNC_PAGE = """<p role="status" id="said">wait</p><script type="module">
     try { said.textContent = String(await (async () => { %s })()) } catch (error) { said.textContent = error }
     </script>"""
@@ -58,25 +61,21 @@ def private(handler: Handler) -> None:
         handler.send(b"<title>Outside</title>", 401, WWW_Authenticate='Basic realm="x"')
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def site() -> Iterator[Site]:
     pages: dict[str, Page] = {
+        "/leave": ASYNC_PAGE % LEAVE,
+        "/find": ASYNC_PAGE % f"const found = []; {FINDS}; return found.join(', ') || 'nothing'",
         "/worker.js": lambda handler: handler.send(b"", Content_Type="text/javascript"),
         "/cached.js": cached,
         "/with-script": "<script src=/cached.js></script>",
         "/private": private,
         "/files": "<a href=/file download>save</a>",
         "/loop": HANGS,
-        "/alert": "<button onclick='alert(1)'>ask</button>",
+        "/asking": "<script>fetch('/endless')</script><button onclick='alert(1)'>ask</button>",
         "/geolocation": ASYNC_PAGE % "return (await navigator.permissions.query({name: 'geolocation'})).state",
     }
     with hostile_site(pages) as running:
-        yield running
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool() -> AsyncIterator[BrowserPool]:
-    async with browser_pool(browser_settings()) as running:
         yield running
 
 
@@ -88,6 +87,10 @@ def pid(browser: PlaywrightBrowser) -> int:
     return next(each.pid for each in processes_of_browser(browser) if is_browser(each, browser.folder))
 
 
+def files_of(browser: PlaywrightBrowser) -> set[str]:
+    return {path.name for path in browser.folder.iterdir() if path.is_file()}
+
+
 async def said(browser: PlaywrightBrowser, url: str) -> str:
     """What the page at `url` says once its script is done."""
     await browser.open(url)
@@ -95,155 +98,88 @@ async def said(browser: PlaywrightBrowser, url: str) -> str:
     return (await browser.observe()).snapshot.rpartition(": ")[2].strip('"')
 
 
-@pytest.mark.parametrize("kind", LEAVES)
-async def test_what_a_page_stores_is_gone_with_the_next_task(pool: BrowserPool, site: Site, kind: str) -> None:
-    leave, find = LEAVES[kind]
-    site.pages |= {"/leave": ASYNC_PAGE % leave, "/find": ASYNC_PAGE % f"return {find}"}
-    async with pool.browser(policy(site)) as browser:
-        first = pid(browser)
-        await said(browser, f"{site.url}leave")
-        assert await said(browser, f"{site.url}find") == "true"
-    async with pool.browser(policy(site)) as browser:
-        assert await said(browser, f"{site.url}find") == "false"
-        assert pid(browser) == first
-
-
-async def test_the_http_cache_of_a_task_is_gone_with_the_next(pool: BrowserPool, site: Site) -> None:
-    site.seen.clear()
+async def leave_everything(browser: PlaywrightBrowser, site: Site) -> None:
+    """Whatever pages, their site and a log-in can leave behind."""
     for _ in range(2):
-        async with pool.browser(policy(site)) as browser:
-            await browser.open(f"{site.url}with-script")
-            await browser.open(f"{site.url}with-script")
-    assert site.seen.count("/cached.js") == 2
+        await browser.open(f"{site.url}with-script", "page-time")
+    assert site.seen.count("/cached.js") == 1
+    await said(browser, f"{site.url}leave")
+    assert await said(browser, f"{site.url}find") == ", ".join(LEAVES)
+    await browser.open(f"{site.url.replace('://', '://ada:secret@')}private")
+    await browser.open(f"{site.url}private")
+    assert (await browser.observe()).title == "Inside"
+    await browser._server.call("browser_run_code_unsafe", {"code": GRANT})
+    assert await said(browser, f"{site.url}geolocation") == "granted"
 
 
-async def test_a_log_in_to_a_server_is_gone_with_the_next_task(pool: BrowserPool, site: Site) -> None:
-    async with pool.browser(policy(site)) as browser:
-        await browser.open(f"{site.url.replace('://', '://ada:secret@')}private")
-        await browser.open(f"{site.url}private")
-        assert (await browser.observe()).title == "Inside"
-    async with pool.browser(policy(site)) as browser:
-        await browser.open(f"{site.url}private")
-        assert (await browser.observe()).title == "Outside"
-
-
-async def test_permissions_of_a_task_are_gone_with_the_next(pool: BrowserPool, site: Site) -> None:
-    async with pool.browser(policy(site)) as browser:
-        await browser._server.call("browser_run_code_unsafe", {"code": GRANT})
-        assert await said(browser, f"{site.url}geolocation") == "granted"
-    async with pool.browser(policy(site)) as browser:
-        assert await said(browser, f"{site.url}geolocation") == "denied"
-
-
-async def test_downloads_and_files_of_a_task_are_gone_with_the_next(pool: BrowserPool, site: Site) -> None:
-    async with pool.browser(policy(site)) as browser:
-        before = {path.name for path in browser.folder.iterdir() if path.is_file()}
-        await browser.open(f"{site.url}files")
-        page = await browser.observe()
-        clicked = await browser._server.call("browser_click", {"target": ref_of(page.snapshot, 'link "save"')})
-        settled = await browser._server.call("browser_run_code_unsafe", {"code": settle_code(5)})
-        assert "ownload" in clicked.text + settled.text, "it is this task's, and this test does not take it"
-        assert {path.name for path in browser.folder.iterdir() if path.is_file()} > before
-    async with pool.browser(policy(site)) as browser:
-        assert {path.name for path in browser.folder.iterdir() if path.is_file()} == before
-        await browser.open(site.url)
-        assert (await browser.observe()).downloads == ()
-
-
-async def test_hops_and_refusals_of_a_task_are_not_those_of_the_next(pool: BrowserPool, site: Site) -> None:
-    with hostile_site() as other:
-        async with pool.browser(policy(site)) as browser:
-            await browser.open(other.url)
-        async with pool.browser(policy(other)) as browser:
-            assert browser.take_hops() == ()
-            await browser.open(other.url)
-            page = await browser.observe()
-            assert (page.title, page.refused) == ("Home", ())
-            assert browser.take_hops() == (Hop(url=other.url),)
-            await browser.open(site.url)
-            assert (await browser.observe()).refused != ()
-        assert other.seen.count("/") == 1
-
-
-async def test_connections_end_with_their_task(pool: BrowserPool, site: Site) -> None:
-    asked, ended = threading.Event(), threading.Event()
+async def leave_unread(browser: PlaywrightBrowser, site: Site, foreign: Site, ended: threading.Event) -> None:
+    """A download, a refusal and a dialog that nobody has been told of, and a connection until `ended`."""
+    asked = threading.Event()
 
     def endless(handler: Handler) -> None:
         asked.set()
         handler.rfile.read(1)  # until the browser hangs up
         ended.set()
 
-    site.pages |= {"/endless": endless, "/asking": "<script>fetch('/endless')</script>"}
-    async with pool.browser(policy(site)) as browser:
-        await browser.open(f"{site.url}asking")
-        assert await asyncio.to_thread(asked.wait, 10)
-    assert await asyncio.to_thread(ended.wait, 10)
+    site.pages["/endless"] = endless
+    await browser.open(f"{site.url}files")
+    clicked = await browser._server.call("browser_click", {"target": "a"})
+    settled = await browser._server.call("browser_run_code_unsafe", {"code": settle_code(5)})
+    assert "ownload" in clicked.text + settled.text, "it is this task's, and this test does not take it"
+    await browser.open(foreign.url)
+    await browser.open(f"{site.url}asking")
+    assert await asyncio.to_thread(asked.wait, 10)
+    await browser._server.call("browser_click", {"target": "button"})
 
 
-async def test_a_dialog_that_is_open_at_the_end_is_not_seen_by_the_next_task(pool: BrowserPool, site: Site) -> None:
-    async with pool.browser(policy(site)) as browser:
-        await browser.open(f"{site.url}alert")
-        page = await browser.observe()
-        await browser.act("browser_click", {"target": ref_of(page.snapshot, 'button "ask"')})
-    async with pool.browser(policy(site)) as browser:
-        await browser.open(site.url)
-        assert (await browser.observe()).dialog is None
+async def test_nothing_of_a_task_reaches_the_next_one(subtests: pytest.Subtests, site: Site) -> None:
+    ended = threading.Event()
+    with hostile_site() as former, hostile_site() as other:
+        async with browser_pool(browser_settings()) as pool:
+            async with pool.browser(policy(site, former)) as browser:
+                first, files = pid(browser), files_of(browser)
+                await leave_everything(browser, site)
+                await leave_unread(browser, site, other, ended)
+                assert files_of(browser) > files
+            with subtests.test("connections"):
+                assert await asyncio.to_thread(ended.wait, 10)
+            async with pool.browser(policy(site, other)) as browser:
+                traffic = browser.traffic()
+                assert traffic is not None
+                assert (pid(browser), browser.take_hops(), traffic.entries, files_of(browser)) == (first, (), (), files)
+                await browser.open(other.url, "page-time")
+                page = await browser.observe()
+                assert (page.title, page.refused, page.downloads, page.dialog) == ("Home", (), (), None)
+                assert browser.take_hops() == (Hop(url=other.url),)
+                with subtests.test("what the network policy allowed"):
+                    await browser.open(former.url)
+                    assert (await browser.observe()).refused != ()
+                    assert former.seen == []
+                with subtests.test("storage"):
+                    assert await said(browser, f"{site.url}find") == "nothing"
+                with subtests.test("permissions"):
+                    assert await said(browser, f"{site.url}geolocation") == "denied"
+                with subtests.test("a log-in to a server"):
+                    await browser.open(f"{site.url}private")
+                    assert (await browser.observe()).title == "Outside"
+                with subtests.test("the HTTP cache"):
+                    await browser.open(f"{site.url}with-script")
+                    assert site.seen.count("/cached.js") == 2
+            with subtests.test("tasks at the same time have browsers of their own"):
+                async with pool.browser(policy(site)) as one, pool.browser(policy(other)) as two:
+                    assert one.folder != two.folder
+                    await asyncio.gather(one.open(site.url), two.open(other.url))
+                    assert (one.take_hops(), two.take_hops()) == ((Hop(url=site.url),), (Hop(url=other.url),))
 
 
-async def test_a_page_that_hangs_at_the_end_does_not_hold_up_the_next_task(pool: BrowserPool, site: Site) -> None:
-    hanging = threading.Event()
-
-    def hangs(handler: Handler) -> None:
-        handler.send(b"")
-        hanging.set()
-
-    site.pages["/hangs"] = hangs
-    async with pool.browser(policy(site)) as browser:
-        await browser.open(f"{site.url}loop")
-        assert await asyncio.to_thread(hanging.wait, 10)
-    async with pool.browser(policy(site)) as browser:
-        await browser.open(site.url)
-        assert (await browser.observe()).title == "Home"
-
-
-async def test_tasks_at_the_same_time_have_browsers_of_their_own(pool: BrowserPool, site: Site) -> None:
-    with hostile_site() as other:
-        async with pool.browser(policy(site)) as one, pool.browser(policy(other)) as two:
-            assert one.folder != two.folder
-            await asyncio.gather(one.open(site.url), two.open(other.url))
-            assert (one.take_hops(), two.take_hops()) == ((Hop(url=site.url),), (Hop(url=other.url),))
-
-
-async def folder_after(pool: BrowserPool, site: Site, *errors: Exception) -> Path:
-    """The folder of a browser whose task ended with the first of `errors`, if there is one."""
-    with contextlib.suppress(*map(type, errors)):
+async def folder_after(pool: BrowserPool, site: Site, error: Exception | None = None) -> Path:
+    """The folder of a browser whose task ended with `error`, if there is one."""
+    with pytest.raises(type(error)) if error else nullcontext() as caught:
         async with pool.browser(policy(site)) as browser:
-            await browser.open(site.url)
-            for error in errors:
+            if error:
                 raise error
+    assert caught is None or caught.value is error
     return browser.folder
-
-
-@pytest.mark.parametrize(
-    ("error", "is_kept"),
-    [(ParticipantError("late"), True), (SiteFault("silent"), False), (KeyError("internal"), False)],
-    ids=repr,
-)
-async def test_a_browser_is_replaced_unless_only_the_participant_failed(
-    site: Site, error: Exception, is_kept: bool
-) -> None:
-    async with browser_pool(browser_settings()) as pool:
-        assert (await folder_after(pool, site, error) == await folder_after(pool, site)) is is_kept
-
-
-async def test_a_browser_is_replaced_when_a_call_is_still_unanswered(site: Site) -> None:
-    async with browser_pool(browser_settings()) as pool:
-        async with pool.browser(policy(site)) as browser:
-            await browser.open(site.url)
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.1):
-                    await browser.act("browser_wait_for", {"time": 5})
-        assert browser.folder != await folder_after(pool, site)
 
 
 def kill(browser: PlaywrightBrowser) -> None:
@@ -254,25 +190,44 @@ def kill(browser: PlaywrightBrowser) -> None:
     program.wait(10)
 
 
-async def test_a_browser_that_dies_at_the_end_of_its_task_is_replaced(site: Site) -> None:
-    async with browser_pool(browser_settings()) as pool:
+async def test_a_browser_is_replaced_after_so_many_tasks_and_unless_only_the_participant_failed(
+    site: Site, browser_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging = threading.Event()
+
+    def hangs(handler: Handler) -> None:
+        handler.send(b"")
+        hanging.set()
+
+    site.pages["/hangs"] = hangs
+    folders: dict[str, Path] = {}
+    async with browser_pool(browser_settings(), tasks_per_browser=2) as pool:
+        folders["the participant failed"] = await folder_after(pool, site, ParticipantError("late"))
+        folders["the second task of its browser"] = await folder_after(pool, site)
+        folders["the site failed"] = await folder_after(pool, site, SiteFault("silent"))
+        folders["internal error"] = await folder_after(pool, site, KeyError("internal"))
         async with pool.browser(policy(site)) as browser:
-            await browser.open(site.url)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await browser.act("browser_wait_for", {"time": 5})
+        folders["a call is still unanswered"] = browser.folder
+        async with pool.browser(policy(site)) as browser:
             kill(browser)
-        assert browser.folder != await folder_after(pool, site)
-
-
-async def test_a_browser_that_dies_while_it_waits_for_a_task_is_replaced(site: Site) -> None:
-    async with browser_pool(browser_settings()) as pool:
+        folders["died at the end of its task"] = browser.folder
         async with pool.browser(policy(site)) as browser:
-            await browser.open(site.url)
+            pass
         await asyncio.gather(*pool._waiting)
         kill(browser)
-        assert browser.folder != await folder_after(pool, site)
-
-
-async def test_a_browser_is_replaced_after_so_many_tasks(site: Site, browser_files: Path) -> None:
-    async with browser_pool(browser_settings(), tasks_per_browser=2) as pool:
-        folders = [await folder_after(pool, site) for _ in range(3)]
-        assert folders[0] == folders[1] != folders[2]
+        folders["died while it waited for a task"] = browser.folder
+        monkeypatch.setattr(pool_module, "_RENEW_LIMIT_S", 0.5)
+        async with pool.browser(policy(site)) as browser:
+            await browser.open(f"{site.url}loop")
+            assert await asyncio.to_thread(hanging.wait, 10)
+        folders["a page hangs at the end of its task"] = browser.folder
+        async with pool.browser(policy(site)) as browser:
+            await browser.open(site.url)
+            assert (await browser.observe()).title == "Home"
+        folders["the last task"] = browser.folder
+    kept = [why for (why, one), (_, following) in itertools.pairwise(folders.items()) if one == following]
+    assert kept == ["the participant failed"]
     assert left_behind(browser_files) == []

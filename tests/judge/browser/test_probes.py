@@ -1,15 +1,13 @@
 """Expressions that the judge reads in a real page, and pages that try to fool it."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.browser.hostile_site import Page as HostilePage
-from helpers.browser.hostile_site import Site, hostile_site
+from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.probes import NO_ANSWER, read_values
@@ -38,115 +36,75 @@ PAGES: dict[str, HostilePage] = {
     "/framed": "<iframe src='/lying'></iframe><p id=total>outer</p>",
 }
 READ = "document.querySelector('#total').textContent"
+ASK = "document.querySelector('button').click()"
 REFUSED = "neither a text, a number nor a boolean, but "
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with hostile_site(PAGES) as running:
-        yield running
+PLAINLY: dict[str, str | float | bool | None] = {
+    READ: "pending",
+    "document.querySelector('input').value": "typed",
+    "[...document.querySelectorAll('li')].map(item => item.textContent.trim()).join()": "a,b",
+    "document.querySelectorAll('li').length > 1": True,
+    "localStorage.getItem('never set')": None,
+    "document.querySelector('#gone')?.textContent": None,
+    "1 / 4 // a comment": 0.25,
+}
+UNDER_LIES = {
+    "reward": ProbeValue(value=1),
+    "window.reward": ProbeValue(value=1),
+    "typeof reward === 'undefined' ? null : reward": ProbeValue(value=1),
+    "zero": ProbeValue(value=0),
+    "nothing": ProbeValue(),
+    "window.missing": ProbeValue(),
+    "missing": ProbeValue(error="ReferenceError: missing is not defined"),
+    READ: ProbeValue(value="pending"),
+    "String(1)": ProbeValue(value="1"),
+    "JSON.stringify(1)": ProbeValue(value="1"),
+    "counted": ProbeValue(error="EvalError: Possible side-effect in debug-evaluate"),
+    "window.reward = 2": ProbeValue(error="EvalError: Possible side-effect in debug-evaluate"),
+    "throwing": ProbeValue(error="Object"),
+    "later": ProbeValue(error=REFUSED + "object"),
+    "proxy": ProbeValue(error=REFUSED + "object"),
+    "thenable": ProbeValue(error=REFUSED + "object"),
+    "wrapped": ProbeValue(error=REFUSED + "object"),
+    "self_made": ProbeValue(error=REFUSED + "object"),
+    "nested": ProbeValue(error=REFUSED + "object"),
+    "proxy.anything": ProbeValue(error=REFUSED + "function"),
+    "none": ProbeValue(error=REFUSED + "NaN"),
+    "big": ProbeValue(error=REFUSED + "10n"),
+    "long": ProbeValue(error="a text of more than 500 characters"),
+    "(": ProbeValue(error="SyntaxError: Unexpected token ')'"),
+    # Costs its own value only.
+    "endless": ProbeValue(error="it did not end"),
+    "reward + 1": ProbeValue(value=2),
+}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[PlaywrightBrowser]:
-    async with a_browser() as opened:
-        yield opened
-
-
-async def read(browser: PlaywrightBrowser, url: str, *expressions: str) -> list[ProbeValue]:
+async def read(browser: PlaywrightBrowser, url: str, *expressions: str) -> dict[str, ProbeValue]:
     await browser.open(url, "page-time")
-    return list(await browser.probe(await browser.observe(), expressions))
+    return dict(zip(expressions, await browser.probe(await browser.observe(), expressions), strict=True))
 
 
 @pytest.mark.e2e
-@pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize(
-    ("expression", "value"),
-    [
-        (READ, "pending"),
-        ("document.querySelector('input').value", "typed"),
-        ("[...document.querySelectorAll('li')].map(item => item.textContent.trim()).join()", "a,b"),
-        ("document.querySelectorAll('li').length > 1", True),
-        ("localStorage.getItem('never set')", None),
-        ("document.querySelector('#gone')?.textContent", None),
-        ("1 / 4 // a comment", 0.25),
-    ],
-)
-async def test_an_expression_is_read(
-    browser: PlaywrightBrowser, site: Site, expression: str, value: str | float | bool | None
-) -> None:
-    assert await read(browser, site.url, expression) == [ProbeValue(value=value)]
-
-
-@pytest.mark.e2e
-@pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize(
-    ("expression", "value"),
-    [
-        ("reward", ProbeValue(value=1)),
-        ("window.reward", ProbeValue(value=1)),
-        ("typeof reward === 'undefined' ? null : reward", ProbeValue(value=1)),
-        ("zero", ProbeValue(value=0)),
-        ("nothing", ProbeValue()),
-        ("window.missing", ProbeValue()),
-        ("missing", ProbeValue(error="ReferenceError: missing is not defined")),
-        (READ, ProbeValue(value="pending")),
-        ("String(1)", ProbeValue(value="1")),
-        ("JSON.stringify(1)", ProbeValue(value="1")),
-        ("counted", ProbeValue(error="EvalError: Possible side-effect in debug-evaluate")),
-        ("window.reward = 2", ProbeValue(error="EvalError: Possible side-effect in debug-evaluate")),
-        ("throwing", ProbeValue(error="Object")),
-        ("later", ProbeValue(error=REFUSED + "object")),
-        ("proxy", ProbeValue(error=REFUSED + "object")),
-        ("thenable", ProbeValue(error=REFUSED + "object")),
-        ("wrapped", ProbeValue(error=REFUSED + "object")),
-        ("self_made", ProbeValue(error=REFUSED + "object")),
-        ("nested", ProbeValue(error=REFUSED + "object")),
-        ("proxy.anything", ProbeValue(error=REFUSED + "function")),
-        ("none", ProbeValue(error=REFUSED + "NaN")),
-        ("big", ProbeValue(error=REFUSED + "10n")),
-        ("long", ProbeValue(error="a text of more than 500 characters")),
-        ("(", ProbeValue(error="SyntaxError: Unexpected token ')'")),
-    ],
-    ids=lambda value: str(value)[:50],
-)
-async def test_a_page_that_redefines_everything_fools_no_probe(
-    browser: PlaywrightBrowser, site: Site, expression: str, value: ProbeValue
-) -> None:
-    assert await read(browser, f"{site.url}lying", expression) == [value]
-
-
-@pytest.mark.e2e
-@pytest.mark.asyncio(loop_scope="module")
-async def test_a_getter_that_does_not_end_costs_its_own_value_only(browser: PlaywrightBrowser, site: Site) -> None:
-    endless, reward = await read(browser, f"{site.url}lying", "endless", "reward")
-    assert (endless.error, reward.value) == ("it did not end", 1)
-
-
-@pytest.mark.e2e
-@pytest.mark.asyncio(loop_scope="module")
-async def test_a_dialog_that_opens_meanwhile_keeps_its_script(browser: PlaywrightBrowser, site: Site) -> None:
-    await browser.open(f"{site.url}asking", "real-time")
-    page = await browser.observe()
-    (value,) = await browser.probe(page, ["document.querySelector('button').click()"])
-    assert value == ProbeValue(error=NO_ANSWER)
-    await browser.act("browser_handle_dialog", {"accept": True})
-    assert "said true" in (await browser.observe()).snapshot
-
-
-@pytest.mark.e2e
-@pytest.mark.asyncio(loop_scope="module")
-async def test_only_the_document_at_the_top_is_read(browser: PlaywrightBrowser, site: Site) -> None:
-    total, reward = await read(browser, f"{site.url}framed", READ, "reward")
-    assert (total.value, reward.value) == ("outer", None)
-
-
-@pytest.mark.e2e
-@pytest.mark.asyncio(loop_scope="module")
-async def test_a_page_that_came_from_elsewhere_meanwhile_gives_no_value(browser: PlaywrightBrowser, site: Site) -> None:
-    await browser.open(site.url, "page-time")
-    seen = (await browser.observe()).model_copy(update={"url": "http://shop.test/"})
-    assert await browser.probe(seen, [READ]) == (ProbeValue(error="the page was left"),)
+async def test_expressions_are_read_and_no_page_fools_them(subtests: pytest.Subtests) -> None:
+    with hostile_site(PAGES) as site:
+        async with a_browser() as browser:
+            with subtests.test("in a plain page"):
+                values = await read(browser, site.url, *PLAINLY)
+                assert values == {expression: ProbeValue(value=value) for expression, value in PLAINLY.items()}
+            with subtests.test("in a page that redefines everything"):
+                assert await read(browser, f"{site.url}lying", *UNDER_LIES) == UNDER_LIES
+            with subtests.test("in the document at the top only"):
+                values = await read(browser, f"{site.url}framed", READ, "reward")
+                assert [value.value for value in values.values()] == ["outer", None]
+            with subtests.test("not in a page that came from elsewhere meanwhile"):
+                seen = (await browser.observe()).model_copy(update={"url": "http://shop.test/"})
+                assert await browser.probe(seen, [READ]) == (ProbeValue(error="the page was left"),)
+            with subtests.test("a dialog that opens meanwhile keeps its script"):
+                values = await read(browser, f"{site.url}asking", ASK)
+                assert values == {ASK: ProbeValue(error=NO_ANSWER)}
+                await browser.act("browser_handle_dialog", {"accept": True})
+                assert "said true" in (await browser.observe()).snapshot
 
 
 @given(st.text() | st.lists(st.dictionaries(st.text(), st.integers() | st.text() | st.none())).map(json.dumps))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from judge.browser import processes
 from judge.browser.processes import Process, Watch, end_family, family, is_browser, list_processes
 
 FOLDER = Path("/tmp/wabe-browser-1")
@@ -85,3 +86,16 @@ def test_a_watch_on_a_process_that_has_already_ended_is_not_alive(sleeper: subpr
 async def test_a_family_is_ended(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     assert await end_family(tmp_path, frozenset())
     assert family(list_processes(), tmp_path) == []
+
+
+async def test_a_helper_that_started_while_its_browser_was_ended_is_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["sh", "-c", "sleep 60 & echo $!; wait", "sh", f"--user-data-dir={tmp_path}/profile"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as browser:
+        assert browser.stdout is not None
+        helper = int(browser.stdout.readline())
+        seen = [[process for process in list_processes() if process.pid != helper]]
+        monkeypatch.setattr(processes, "list_processes", lambda: seen.pop() if seen else list_processes())
+        assert await end_family(tmp_path, frozenset())
+    assert helper not in pids(list_processes())

@@ -1,4 +1,4 @@
-"""The record of a browser's requests and their answers, with a real browser."""
+"""The record of a browser's requests and their answers, and of where it went, with a real browser."""
 
 import asyncio
 import subprocess
@@ -10,9 +10,9 @@ import pytest
 from playwright._impl._driver import compute_driver_executable
 
 from helpers.browser.hostile_site import Handler, hostile_site, never_answers
-from helpers.browser.sessions import a_browser, browser_settings, ref_of
-from judge.browser.pool import browser_pool
+from helpers.browser.sessions import a_browser
 from judge.browser.requests import RECORDER, RequestLog
+from judge.browser.session import Hop, Traffic
 
 pytestmark = pytest.mark.e2e
 
@@ -25,9 +25,7 @@ SHOP = """<title>Shop</title><link rel="stylesheet" href="/style.css"><script sr
     <button onclick="fetch('/api/bytes', {method: 'POST', headers: {'content-type': 'text/plain'},
         body: new Uint8Array([255, 254, 65])})">bytes</button>
     <button onclick="fetch('/api/large', {method: 'POST', body: 'x'.repeat(300000)})">large</button>
-    <button onclick="fetch('/api/slow')">slow</button>
     <button onclick="new WebSocket(location.href.replace('http', 'ws') + 'socket')">socket</button>
-    <a href="/tab" target="_blank">tab</a>
     <form method="post" action="/order"><input name="item" value="desk &amp; lamp"><button>buy</button></form>"""
 
 
@@ -46,32 +44,29 @@ PAGES: dict[str, Any] = {
     "/api/bytes": lambda handler: handler.send(b"\xff\xfe", Content_Type="text/plain"),
     "/api/large": lambda handler: handler.send(b"y" * 300_000, Content_Type="text/plain"),
     "/api/slow": never_answers,
-    "/tab": "<title>Tab</title>",
+    # A click waits for the requests of its own tab.
+    "/tab": "<title>Tab</title><script>fetch('/api/slow')</script>",
     "/order": lambda handler: handler.redirect("/done"),
-    "/done": "<title>Done</title><h1>Thanks</h1>",
+    "/done": '<title>Done</title><a href="/go" target="_blank">tab</a>',
+    "/go": lambda handler: handler.redirect("/tab"),
 }
 
 
-async def _played(*buttons: str) -> tuple[str, list[dict[str, Any]]]:
-    """The entries after pressing the buttons, without the icon that the browser asks for."""
+async def test_requests_are_recorded_with_the_step_that_caused_them_and_the_browsers_way_without_frames() -> None:
+    buttons = ("json", "multipart", "bytes", "large", "socket", "buy", "tab")
     with hostile_site(PAGES) as site:
         async with a_browser() as browser:
-            await browser.open(site.url)
-            page = await browser.observe()
+            await browser.open(site.url, "page-time")
             for number, button in enumerate(buttons, 1):
                 browser.begin_step(number)
-                await browser.act("browser_click", {"target": ref_of(page.snapshot, f'"{button}"')})
-            await browser.observe()
-            async with asyncio.timeout(5):
-                while (traffic := browser.traffic()) is not None and traffic.is_pending:
+                assert (await browser.act("browser_click", {"target": f':text-is("{button}")'})).ok
+            async with asyncio.timeout(10):
+                while (traffic := browser.traffic()) and (traffic.is_pending or not _asked(traffic, "/api/slow")):
                     await asyncio.sleep(0.01)
-            assert traffic is not None
-            entries = [entry for entry in traffic.entries if "favicon" not in entry["request"]["url"]]
-            return site.url, entries
-
-
-async def test_bodies_cookies_and_answers_are_recorded_with_the_step_that_caused_them() -> None:
-    _, entries = await _played("json", "multipart", "buy")
+            hops = browser.take_hops()
+    assert traffic is not None
+    # Without the icon that the browser asks for.
+    entries = [entry for entry in traffic.entries if "favicon" not in entry["request"]["url"]]
     sent = [
         (entry["_step"], entry["request"]["method"], _path(entry), entry["response"]["status"]) for entry in entries
     ]
@@ -80,23 +75,22 @@ async def test_bodies_cookies_and_answers_are_recorded_with_the_step_that_caused
         (0, "GET", "/frame", 200),
         (1, "POST", "/api/cart", 200),
         (2, "POST", "/api/upload", 200),
-        (3, "POST", "/order", 302),
-        (3, "GET", "/done", 200),
+        (3, "POST", "/api/bytes", 200),
+        (4, "POST", "/api/large", 200),
+        (5, "GET", "/socket", 0),
+        (6, "POST", "/order", 302),
+        (6, "GET", "/done", 200),
+        (7, "GET", "/go", 302),
+        (7, "GET", "/tab", 200),
+        (7, "GET", "/api/slow", 0),
     ]
-    _, frame, cart, upload, order, _ = entries
+    _, frame, cart, upload, bytes_, large, socket, order, *_ = entries
     assert frame["_frame"]
     assert cart["request"]["postData"]["text"] == '{"sku":"D-1","qty":2}'
     assert cart["response"]["content"]["text"] == '{"total": 3}'
     assert cart["response"]["cookies"][0]["name"] == "cart"
     assert upload["request"]["cookies"] == [{"name": "cart", "value": "abc"}]
     assert "für Öl" in upload["request"]["postData"]["text"]
-    assert order["request"]["postData"]["text"] == "item=desk+%26+lamp"
-    assert order["response"]["redirectURL"] == "/done"
-
-
-async def test_bodies_that_are_too_large_or_no_text_are_marked() -> None:
-    _, entries = await _played("bytes", "large")
-    bytes_, large = entries[-2:]
     assert bytes_["request"]["postData"]["encoding"] == "base64"
     assert large["request"]["postData"] == {
         "mimeType": "text/plain;charset=UTF-8",
@@ -104,51 +98,42 @@ async def test_bodies_that_are_too_large_or_no_text_are_marked() -> None:
         "_truncated": True,
     }
     assert large["request"]["bodySize"] == large["response"]["content"]["size"] == 300_000
+    assert (socket["_resourceType"], socket["request"]["url"]) == (
+        "websocket",
+        site.url.replace("http", "ws") + "socket",
+    )
+    assert order["request"]["postData"]["text"] == "item=desk+%26+lamp"
+    assert order["response"]["redirectURL"] == "/done"
+    assert hops == (
+        Hop(url=site.url),
+        Hop(url=f"{site.url}order"),
+        Hop(url=f"{site.url}done", is_redirect=True),
+        Hop(url=f"{site.url}go"),
+        Hop(url=f"{site.url}tab", is_redirect=True),
+    )
 
 
-async def test_requests_without_an_answer_sockets_and_new_tabs_are_recorded() -> None:
-    url, entries = await _played("socket", "slow", "tab")
-    socket, slow, tab = entries[-3:]
-    assert (socket["_resourceType"], socket["request"]["url"]) == ("websocket", url.replace("http", "ws") + "socket")
-    assert (_path(slow), slow["response"]["status"], slow["_step"]) == ("/api/slow", 0, 2)
-    assert (_path(tab), tab["response"]["status"], tab["_step"]) == ("/tab", 200, 3)
+def _asked(traffic: Traffic, path: str) -> bool:
+    return any(_path(entry) == path for entry in traffic.entries)
 
 
 def _path(entry: dict[str, Any]) -> str:
     return str(urlsplit(entry["request"]["url"]).path)
 
 
-async def test_nothing_is_recorded_where_that_is_turned_off() -> None:
-    with hostile_site(PAGES) as site:
-        async with a_browser(record_network=False) as browser:
-            await browser.open(site.url)
-            await browser.observe()
-            assert not list(browser.folder.glob("requests*"))
-
-
-async def test_the_next_task_begins_with_an_empty_record() -> None:
-    with hostile_site(PAGES) as site:
-        async with browser_pool(browser_settings(), is_guarded=False) as pool:
-            for path in ("", "tab"):
-                async with pool.browser(None) as browser:
-                    await browser.open(site.url + path)
-                    traffic = browser.traffic()
-                    assert traffic is not None
-                    assert traffic.entries[0]["request"]["url"] == site.url + path
-
-
 FLOOD = """
     const { default: record } = require(process.argv[1]);
+    const body = Buffer.from("b".repeat(process.argv[2]));
     const context = new (require("events"))();
     const page = Object.assign(new (require("events"))(), { context: () => context });
-    const request = (n, size) => ({
+    const request = n => ({
         url: () => `http://a/${n}`, method: () => "POST", resourceType: () => "fetch", isNavigationRequest: () => false,
         serviceWorker: () => null, frame: () => ({ parentFrame: () => null, url: () => "http://a/" }),
-        headers: () => ({ "x-long": "h".repeat(10000) }), postDataBuffer: () => Buffer.from("b".repeat(size)),
+        headers: () => ({ "x-long": "h".repeat(10000) }), postDataBuffer: () => body,
     });
     (async () => {
         await record({ page });
-        for (let n = 0; n < 12000; n++) context.emit("request", request(n, Number(process.argv[2])));
+        for (let n = 0; n < 12000; n++) context.emit("request", request(n));
     })();"""
 
 

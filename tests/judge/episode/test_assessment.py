@@ -23,22 +23,36 @@ STEPS = 4
 
 
 class Clicker:
-    """A participant that clicks until the last step, and counts the steps in memory when an attempt begins."""
+    """A participant that clicks until the last step. `played` counts its attempts."""
 
     def __init__(self) -> None:
-        self.steps_before: list[int] = []
+        self.played = 0
         self._asked: dict[str, int] = {}
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
         number = self._asked[context_id] = self._asked.get(context_id, 0) + 1
         if number == 1:
-            self.steps_before.append(steps_in_memory())
+            self.begins()
         if number == STEPS:
             return render_reply(Action(tool="finish", params={"answer": "done"}, thought="I am done."))
         return render_reply(Action(tool="browser_click", params={"target": "e1"}, thought="I click."))
 
+    def begins(self) -> None:
+        self.played += 1
 
-@pytest.fixture(autouse=True)
+
+class CountingClicker(Clicker):
+    """Counts the steps in memory when an attempt begins."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps_before: list[int] = []
+
+    def begins(self) -> None:
+        self.steps_before.append(steps_in_memory())
+
+
+@pytest.fixture
 def own_objects_only() -> Iterator[None]:
     """Set aside what was in memory before the test: the collector takes seconds to go over a whole suite's objects."""
     gc.collect()
@@ -109,11 +123,11 @@ async def test_an_attempt_that_a_bug_left_unscored_is_judged_again_without_playi
     tmp_path: Path, clicker: Clicker
 ) -> None:
     await assess_in_shop(tmp_path, clicker, 3, judge=Buggy())
-    asked = len(clicker.steps_before)
+    played = clicker.played
     mended = ChecksJudge(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
     done = await assess_in_shop(tmp_path, clicker, 3, judge=mended)
     assert not any("internal error" in summary.entry["reason"] for summary in done)
-    assert len(clicker.steps_before) == asked
+    assert clicker.played == played
 
 
 async def test_an_internal_error_anywhere_else_aborts_one_task_only(
@@ -132,31 +146,16 @@ async def test_an_internal_error_anywhere_else_aborts_one_task_only(
     assert done[1].entry["error"] == "internal: ZeroDivisionError; see the log"
 
 
-async def test_finished_tasks_keep_no_steps_in_memory(tmp_path: Path, clicker: Clicker) -> None:
-    before = steps_in_memory()
-    done = await assess_in_shop(tmp_path, clicker, 5)
-    assert len(done) == 5
-    assert steps_in_memory() == before
-
-
-async def test_tasks_settled_by_an_earlier_run_keep_no_steps_in_memory(tmp_path: Path, clicker: Clicker) -> None:
-    await assess_in_shop(tmp_path, clicker, 3)
-    before = steps_in_memory()
-    done = await assess_in_shop(tmp_path, clicker, 3)
-    assert len(done) == 3
-    assert steps_in_memory() == before
-
-
-async def test_the_memory_of_earlier_tasks_is_freed_before_the_last_one_begins(
-    tmp_path: Path, clicker: Clicker
-) -> None:
-    await assess_in_shop(tmp_path, clicker, 6)
-    first, *others = clicker.steps_before
-    assert others == [first] * 5
-
-
-def test_the_memory_count_notices_a_step_that_is_kept() -> None:
-    before = steps_in_memory()
+@pytest.mark.usefixtures("own_objects_only")
+async def test_finished_tasks_and_those_of_an_earlier_run_keep_no_steps_in_memory(tmp_path: Path) -> None:
+    clicker, before = CountingClicker(), steps_in_memory()
     kept = a_step(0)
-    assert steps_in_memory() == before + 1
+    assert steps_in_memory() == before + 1, "a step that is kept is counted"
     del kept
+    assert len(await assess_in_shop(tmp_path, clicker, 5)) == 5
+    assert steps_in_memory() == before
+    first, *others = clicker.steps_before
+    # The memory of earlier tasks is freed before the last one begins.
+    assert others == [first] * 4
+    assert len(await assess_in_shop(tmp_path, clicker, 5)) == 5
+    assert (steps_in_memory(), len(clicker.steps_before)) == (before, 5)

@@ -22,10 +22,10 @@ async def browser() -> AsyncIterator[Browser]:
         yield opened
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["light", "dark"])
-async def page(request: pytest.FixtureRequest, browser: Browser) -> AsyncIterator[Page]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def page(browser: Browser) -> AsyncIterator[Page]:
     # Axe is brought into the page, which the page's own policy forbids.
-    async with watched_page(browser, color_scheme=request.param, bypass_csp=True) as watched:
+    async with watched_page(browser, bypass_csp=True) as watched:
         yield watched.page
 
 

@@ -1,6 +1,6 @@
 """The report in a real browser, opened from disk."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,8 +37,25 @@ async def browser() -> AsyncIterator[Browser]:
         yield opened
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def one_page(browser: Browser) -> AsyncIterator[WatchedPage]:
+    async with watched_page(browser) as page:
+        yield page
+
+
+@pytest.fixture
+def watched(one_page: WatchedPage) -> Iterator[WatchedPage]:
+    """The same page for every test: each opens what it needs."""
+    one_page.troubles.clear()
+    one_page.requests.clear()
+    yield one_page
+    assert one_page.troubles == []
+    assert [url for url in one_page.requests if not url.startswith(("file:", "data:"))] == []
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def watched(browser: Browser) -> AsyncIterator[WatchedPage]:
+async def unvisited(browser: Browser) -> AsyncIterator[WatchedPage]:
+    """A page without a history."""
     async with watched_page(browser) as page:
         yield page
         assert page.troubles == []
@@ -49,63 +66,72 @@ async def visible_ids(watched: WatchedPage) -> list[str]:
     return await watched.page.locator("#task-table tbody tr:visible .id").all_inner_texts()
 
 
-async def test_filtering_by_outcome_leaves_the_tasks_of_that_outcome(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "index.html").as_uri())
-    await watched.page.select_option("#f-outcome", "aborted")
-    outcomes = await watched.page.locator("#task-table tbody tr:visible").evaluate_all(
-        "rows => rows.map((row) => row.dataset.outcome)"
-    )
-    assert set(outcomes) == {"aborted"}
+async def outcomes(watched: WatchedPage) -> list[str]:
+    rows = watched.page.locator("#task-table tbody tr:visible")
+    return list(await rows.evaluate_all("rows => rows.map((row) => row.dataset.outcome)"))
 
 
-async def test_searching_leaves_the_tasks_with_all_words(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "index.html").as_uri())
-    await watched.page.keyboard.press("/")
-    await watched.page.keyboard.type("LAMP 7")
-    assert await visible_ids(watched) == ["task_007"]
-    assert await watched.page.inner_text("#count") == "1 of 9 tasks"
-
-
-async def test_a_search_without_a_match_says_so_and_clear_brings_all_back(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "index.html").as_uri())
-    await watched.page.fill("#q", "no such thing")
-    await watched.page.get_by_text("No task matches.").wait_for()
-    await watched.page.get_by_role("button", name="Clear").click()
-    await watched.page.locator("#none").wait_for(state="hidden")
-    assert len(await visible_ids(watched)) == 9
-
-
-async def test_a_count_on_top_shows_its_tasks(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "index.html").as_uri())
-    await watched.page.locator(".counts a", has_text="unscored").click()
-    await watched.page.get_by_text("1 of 9 tasks").wait_for()
-    assert await watched.page.input_value("#f-outcome") == "unscored"
-    assert await visible_ids(watched) == ["task_002"]
-
-
-async def test_failures_come_first(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "index.html").as_uri())
-    outcomes = await watched.page.locator("#task-table tbody tr").evaluate_all(
-        "rows => rows.map((row) => row.dataset.outcome)"
-    )
-    order = ("failure", "unscored", "aborted", "success")
-    assert outcomes == sorted(outcomes, key=order.index)
-
-
-async def test_filters_are_in_the_address_and_come_back_with_it(watched: WatchedPage, report: Path) -> None:
+async def test_the_front_page_filters_searches_and_sorts(
+    subtests: pytest.Subtests, watched: WatchedPage, report: Path
+) -> None:
     page = watched.page
+    await page.goto((report / "index.html").as_uri())
+    clear = page.get_by_role("button", name="Clear")
+    with subtests.test("failures come first"):
+        order = ("failure", "unscored", "aborted", "success")
+        found = await outcomes(watched)
+        assert found == sorted(found, key=order.index)
+    with subtests.test("filtering by outcome leaves the tasks of that outcome"):
+        await page.select_option("#f-outcome", "aborted")
+        assert set(await outcomes(watched)) == {"aborted"}
+        await clear.click()
+    with subtests.test("searching leaves the tasks with all words"):
+        await page.keyboard.press("/")
+        await page.keyboard.type("LAMP 7")
+        assert await visible_ids(watched) == ["task_007"]
+        assert await page.inner_text("#count") == "1 of 9 tasks"
+    with subtests.test("a search without a match says so and clear brings all back"):
+        await page.fill("#q", "no such thing")
+        await page.get_by_text("No task matches.").wait_for()
+        await clear.click()
+        await page.locator("#none").wait_for(state="hidden")
+        assert len(await visible_ids(watched)) == 9
+    with subtests.test("a count on top shows its tasks"):
+        await page.locator(".counts a", has_text="unscored").click()
+        await page.get_by_text("1 of 9 tasks").wait_for()
+        assert await page.input_value("#f-outcome") == "unscored"
+        assert await visible_ids(watched) == ["task_002"]
+        await clear.click()
+    with subtests.test("a column sorts up and then down"):
+        head = page.get_by_role("columnheader", name="Time")
+        times = "cells => cells.map((cell) => Number(cell.dataset.v))"
+        for state in ("ascending", "descending"):
+            await head.get_by_role("button").press("Enter")
+            values = await page.locator("#task-table td:nth-child(7)").evaluate_all(times)
+            assert await head.get_attribute("aria-sort") == state
+            assert values == sorted(values, reverse=state == "descending")
+    with subtests.test("the theme button changes the colours"):
+        colour = "getComputedStyle(document.body).backgroundColor"
+        light = await page.evaluate(colour)
+        await page.get_by_role("button", name="Dark").click()
+        assert await page.evaluate(colour) != light
+        await page.evaluate("localStorage.clear()")
+
+
+async def test_filters_are_in_the_address_and_come_back_with_it(unvisited: WatchedPage, report: Path) -> None:
+    page = unvisited.page
     await page.goto((report / "index.html").as_uri())
     await page.select_option("[name=verdict]", "failure")
     await page.select_option("[name=level]", "medium")
     await page.fill("#q", "lamp")
     assert page.url.endswith("index.html#q=lamp&verdict=failure&level=medium")
-    shown = await visible_ids(watched)
+    shown = await visible_ids(unvisited)
     async with watched_page(page.context.browser) as other:  # type: ignore[arg-type]
         await other.page.goto(page.url)
         assert await visible_ids(other) == shown
     await page.locator("#task-table a:visible").first.click()
     await page.go_back()
-    assert await visible_ids(watched) == shown
+    assert await visible_ids(unvisited) == shown
     await page.go_back()
     await page.wait_for_function("document.getElementById('q').value === ''")
     assert await page.input_value("[name=verdict]") == "failure"
@@ -149,59 +175,55 @@ async def test_one_file_holds_every_page_with_its_images(browser: Browser, tmp_p
         assert [url for url in watched.requests if not url.startswith(("file:", "data:"))] == []
 
 
-async def test_a_column_sorts_up_and_then_down(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "index.html").as_uri())
-    head = watched.page.get_by_role("columnheader", name="Time")
-    times = "cells => cells.map((cell) => Number(cell.dataset.v))"
-    for state in ("ascending", "descending"):
-        await head.get_by_role("button").press("Enter")
-        values = await watched.page.locator("#task-table td:nth-child(7)").evaluate_all(times)
-        assert await head.get_attribute("aria-sort") == state
-        assert values == sorted(values, reverse=state == "descending")
-
-
-async def test_keys_move_between_steps_and_the_address_follows(watched: WatchedPage, report: Path) -> None:
+async def test_the_page_of_a_task_moves_between_steps_and_tasks(
+    subtests: pytest.Subtests, watched: WatchedPage, report: Path
+) -> None:
     page = watched.page
-    await page.goto((report / "tasks" / "task_000.html").as_uri())
-    keys = (("ArrowRight", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("End", 4), ("ArrowRight", 4), ("Home", 1))
-    for key, step in keys:
-        await page.keyboard.press(key)
-        assert await page.locator(".step:visible").evaluate_all("all => all.map((one) => one.id)") == [f"step-{step}"]
-        assert page.url.endswith(f"#step-{step}")
+    await page.goto((report / "tasks" / "task_000.html").as_uri() + "#step-3")
 
+    async def visible_steps() -> list[str]:
+        return list(await page.locator(".step:visible").evaluate_all("all => all.map((one) => one.id)"))
 
-async def test_shift_and_an_arrow_move_between_tasks(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "tasks" / "task_000.html").as_uri())
-    await watched.page.keyboard.press("Shift+ArrowRight")
-    await watched.page.wait_for_url("**/task_001.html")
-    await watched.page.keyboard.press("Shift+ArrowLeft")
-    await watched.page.wait_for_url("**/task_000.html")
-
-
-async def test_an_address_of_a_step_opens_at_that_step(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "tasks" / "task_000.html").as_uri() + "#step-3")
-    assert await watched.page.locator(".step:visible").get_attribute("id") == "step-3"
-
-
-async def test_all_steps_can_stand_below_each_other(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "tasks" / "task_000.html").as_uri())
-    await watched.page.keyboard.press("a")
-    assert await watched.page.locator(".step:visible").count() == 4
-
-
-async def test_the_outline_lies_on_the_element_that_was_acted_on(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "tasks" / "task_000.html").as_uri())
-    image = await watched.page.locator("#step-1 img").bounding_box()
-    ring = await watched.page.locator("#step-1 .ring").bounding_box()
-    assert image is not None
-    assert ring is not None
-    # The picture is as large as fits, in the middle of its box.
-    scale = min(image["width"] / 1280, image["height"] / 720)
-    left, top = image["x"] + (image["width"] - 1280 * scale) / 2, image["y"] + (image["height"] - 720 * scale) / 2
-    # The search box stands at 48,150 on the screenshot and is 420 by 36; the ring keeps 3 pixels and its line off it.
-    assert ring["x"] - left == pytest.approx(45 * scale, abs=3)
-    assert ring["y"] - top == pytest.approx(147 * scale, abs=3)
-    assert ring["width"] == pytest.approx(426 * scale, abs=6)
+    with subtests.test("an address of a step opens at that step"):
+        assert await visible_steps() == ["step-3"]
+    with subtests.test("keys move between steps and the address follows"):
+        keys = (
+            ("Home", 1),
+            ("ArrowRight", 2),
+            ("ArrowRight", 3),
+            ("ArrowLeft", 2),
+            ("End", 4),
+            ("ArrowRight", 4),
+            ("Home", 1),
+        )
+        for key, step in keys:
+            await page.keyboard.press(key)
+            assert await visible_steps() == [f"step-{step}"]
+            assert page.url.endswith(f"#step-{step}")
+    with subtests.test("the outline lies on the element that was acted on"):
+        image = await page.locator("#step-1 img").bounding_box()
+        ring = await page.locator("#step-1 .ring").bounding_box()
+        assert image is not None
+        assert ring is not None
+        # The picture is as large as fits, in the middle of its box.
+        scale = min(image["width"] / 1280, image["height"] / 720)
+        left, top = image["x"] + (image["width"] - 1280 * scale) / 2, image["y"] + (image["height"] - 720 * scale) / 2
+        # The search box stands at 48,150 on the screenshot and is 420 by 36; the ring keeps 3 pixels and its line off
+        # it.
+        assert ring["x"] - left == pytest.approx(45 * scale, abs=3)
+        assert ring["y"] - top == pytest.approx(147 * scale, abs=3)
+        assert ring["width"] == pytest.approx(426 * scale, abs=6)
+    with subtests.test("all steps can stand below each other, and every screenshot loads"):
+        await page.keyboard.press("a")
+        assert len(await visible_steps()) == 4
+        for image_of_step in await page.locator(".step img").all():
+            await image_of_step.scroll_into_view_if_needed()
+            await image_of_step.evaluate("image => image.decode()")
+    with subtests.test("shift and an arrow move between tasks"):
+        await page.keyboard.press("Shift+ArrowRight")
+        await page.wait_for_url("**/task_001.html")
+        await page.keyboard.press("Shift+ArrowLeft")
+        await page.wait_for_url("**/task_000.html")
 
 
 async def test_hostile_text_stays_text(watched: WatchedPage, hostile_report: Path) -> None:
@@ -218,22 +240,6 @@ async def test_hostile_text_stays_text(watched: WatchedPage, hostile_report: Pat
     assert await page.locator(".step:visible dd.said").first.inner_text() == shown
 
 
-async def test_every_screenshot_of_a_page_loads(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "tasks" / "task_000.html").as_uri())
-    await watched.page.keyboard.press("a")
-    for image in await watched.page.locator(".step img").all():
-        await image.scroll_into_view_if_needed()
-        await image.evaluate("image => image.decode()")
-
-
-async def test_the_theme_button_changes_the_colours(watched: WatchedPage, report: Path) -> None:
-    await watched.page.goto((report / "index.html").as_uri())
-    colour = "getComputedStyle(document.body).backgroundColor"
-    light = await watched.page.evaluate(colour)
-    await watched.page.get_by_role("button", name="Dark").click()
-    assert await watched.page.evaluate(colour) != light
-
-
 async def test_without_scripts_every_task_and_step_is_there(browser: Browser, report: Path) -> None:
     async with watched_page(browser, java_script_enabled=False) as watched:
         await watched.page.goto((report / "index.html").as_uri())
@@ -242,9 +248,9 @@ async def test_without_scripts_every_task_and_step_is_there(browser: Browser, re
         assert await watched.page.locator(".step:visible").count() == 4
 
 
-@pytest.mark.parametrize("width", [390, 1280, 1920])
-async def test_no_page_is_wider_than_the_window(watched: WatchedPage, report: Path, width: int) -> None:
-    await watched.page.set_viewport_size({"width": width, "height": 800})
+async def test_no_page_is_wider_than_the_window(watched: WatchedPage, report: Path) -> None:
     for name in ("index.html", "tasks/task_000.html"):
         await watched.page.goto((report / name).as_uri())
-        assert await watched.page.evaluate("document.documentElement.scrollWidth") <= width
+        for width in (390, 1280, 1920):
+            await watched.page.set_viewport_size({"width": width, "height": 800})
+            assert await watched.page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)

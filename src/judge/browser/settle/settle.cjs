@@ -172,10 +172,13 @@ class Settler {
     // Requests of this settle by address, and how often one followed the other.
     this.inTurn = new Map();
     this.longLived = new Set();
+    this.isGone = false;
   }
 
   async start() {
     const { page } = this;
+    // Nothing that was asked of it is answered any more.
+    for (const event of ["crash", "close"]) page.on(event, () => { this.isGone = true; });
     page.on("request", request => this.began(request));
     const ended = ms => request => {
       const entry = this.requests.get(request);
@@ -330,7 +333,12 @@ class Settler {
   }
 
   goesOn({ until }) {
-    return performance.now() < until && !this.all().some(target => target.hasHung || target.hasDialog);
+    return performance.now() < until && !this.isStuck();
+  }
+
+  // No script of the page answers.
+  isStuck() {
+    return this.isGone || this.all().some(target => target.hasHung || target.hasDialog);
   }
 
   async quietInPageTime(round) {
@@ -405,10 +413,9 @@ class Settler {
     return vanished.flat(2);
   }
 
-  // Resolves when the page cannot answer: a dialog is open, or a script does not end.
+  // Resolves when the page cannot answer: a dialog is open, a script does not end, or the page is gone.
   async stuck(round) {
-    while (performance.now() < round.until + STUCK && !this.all().some(target => target.hasDialog || target.hasHung))
-      await delay(TICK);
+    while (performance.now() < round.until + STUCK && !this.isStuck()) await delay(TICK);
     return [];
   }
 
