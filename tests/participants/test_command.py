@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import participants
 from helpers.participants import observed
 from participants.base import ParticipantOptions
-from participants.command import list_participants, load, register
+from participants.command import list_participants, load, main, register
 from shared.errors import ConfigError
 from shared.models import Action, Page
 
@@ -82,20 +82,23 @@ def test_it_lists_the_participants() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("nobody",), "unknown participant 'nobody'"),
-        ((), "no participant given"),
-        (("random", "--port", "x"), "'--port'"),
-        (("gemini", "--model", "openai:gpt-5"), "is not a gemini model"),
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], complaint: str) -> None:
-    done = run("-m", "participants", *arguments)
+def test_a_mistake_is_one_line_and_exit_code_2() -> None:
+    done = run("-m", "participants", "nobody")
     assert done.returncode == 2
-    assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("error: unknown participant 'nobody'")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"), [([], "no participant given"), (["random", "--port", "x"], "'--port'")]
+)
+def test_bad_usage_leaves_with_2(capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str) -> None:
+    try:
+        code: object = main(arguments)
+    except SystemExit as left:
+        code = left.code
+    assert code == 2
+    assert complaint in capsys.readouterr().err
 
 
 # --- found by name ----------------------------------------------------------------------------------------------------
@@ -186,9 +189,3 @@ def test_the_command_lists_participants(dropped_in: Path) -> None:
     result = CliRunner().invoke(app, ["--list"])
     assert result.exit_code == 0
     assert "test_waiter  Waits and sees.\n" in result.stdout
-
-
-def test_the_command_without_a_name_is_bad_usage() -> None:
-    app = typer.Typer()
-    register(app)
-    assert isinstance(CliRunner().invoke(app, []).exception, ConfigError)
