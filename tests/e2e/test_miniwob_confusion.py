@@ -1,18 +1,15 @@
 """A MiniWoB++ task from its import to its verdicts, played right and subtly wrong (one of many)."""
 
-import asyncio
-import json
-import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from helpers.episode.offline_judge import play_scenario
 from helpers.miniwob.scripts import participant
-from helpers.participants import serving_participant
-from helpers.runner.commands import run_command
 from helpers.scenario.copies import on_free_ports
 from judge.commands.app import app
+from judge.scenario.toml import load_scenario
 from participants.base import Observation, Reply
 
 pytestmark = pytest.mark.e2e
@@ -24,6 +21,7 @@ def imported(tmp_path: Path) -> Path:
     chosen = ["--tasks", "find-greatest", "--seeds", "0:2"]
     result = CliRunner().invoke(app, ["tasks", "import", "miniwob", *chosen, "--output", str(path)])
     assert result.exit_code == 0, result.output
+    path.write_text(on_free_ports(path.read_text()))
     return path
 
 
@@ -32,20 +30,11 @@ async def test_a_right_attempt_succeeds_and_one_with_a_slip_fails(imported: Path
 
     async def decide(observation: Observation) -> Reply:
         # The slip is the second greatest number, which is worth a tenth of the reward.
-        return await (wrong if observation.website.endswith("seed=1") else right)(observation)
+        return await (wrong if str(observation.website).endswith("seed=1") else right)(observation)
 
-    async with serving_participant(decide) as url:
-        text = on_free_ports(imported.read_text())
-        ours = re.sub(r'(role = "white_agent"\nendpoint = ).*\ncmd = .*', rf'\g<1>"{url}"', text)
-        imported.write_text(ours)
-        ended = await asyncio.to_thread(
-            run_command, tmp_path / "tmp", "wabe", "run", imported, "--output-dir", tmp_path / "out"
-        )
-    assert ended.code == 0, ended.stdout + ended.stderr
-    (results,) = (tmp_path / "out" / "runs").glob("*/results.json")
-    tasks = json.loads(results.read_text())["results"][0]["detail"]["tasks"]
+    outcome = await play_scenario(load_scenario(imported), decide, tmp_path)
+    tasks = outcome.results[0]["detail"]["tasks"]
     assert [(task["task_id"], task["verdict"], task["stop_reason"]) for task in tasks] == [
         ("find-greatest_0", "success", "ended_by_page"),
         ("find-greatest_1", "failure", "ended_by_page"),
     ]
-    assert ended.left_processes == {}

@@ -294,81 +294,97 @@ async def test_clients_reach_a_judge_behind_a_proxy_by_the_address_in_its_card(
             proxy.passed.clear()
 
 
-# --- `wabe serve`, which is restarted ---------------------------------------------------------------------------------
+# --- a judge that is restarted ----------------------------------------------------------------------------------------
 
 
 class Restarted(NamedTuple):
-    """What clients see of a judge's tasks after it was ended by a signal and started again."""
+    """What clients see of a judge's tasks after it was ended and started again."""
 
+    card_url: str
+    card: EventRecords
+    finished: EventRecords
+    """A finished task before the restart, and to each client after it."""
     fetched: list[EventRecords]
-    """A task that was finished before."""
     cut_short: list[EventRecords]
     """A task that was under way, to each client that fetches it and to each that follows it."""
     followed: list[EventRecords]
 
 
-class Process(NamedTuple):
-    """A judge as users start it, and what became of its tasks by the signal that ended it."""
+async def begun(clients: ForeignClients, judge: str, gate: Gate, text: str) -> tuple[list[EventRecords], str]:
+    """What a client sees of an assessment that is finished, and the id of a task that will not be."""
+    gate.set()
+    seen = await asyncio.to_thread(clients.call, "v03 JSON-RPC", judge, "send", text=text)
+    gate.clear()
+    gate.asked.clear()
+    _, task = await asyncio.to_thread(clients.call, "v03 JSON-RPC", judge, "poll", text=text)
+    await gate.asked.wait()
+    return seen, task["task"]
 
-    card_url: str
-    card: EventRecords
-    finished: EventRecords
-    restarted: dict[signal.Signals, Restarted]
+
+async def after(clients: ForeignClients, judge: str, finished: str, cut_short: str) -> tuple[list[EventRecords], ...]:
+    def look() -> tuple[list[EventRecords], ...]:
+        return (
+            [clients.call(client, judge, "get", task=finished)[1] for client in ONE_OF_EACH],
+            [clients.call(client, judge, "get", task=cut_short)[1] for client in ONE_OF_EACH],
+            [clients.call(client, judge, "resubscribe", task=cut_short)[-1] for client in CLIENTS],
+        )
+
+    return await asyncio.to_thread(look)
 
 
-SIGNALS = (signal.SIGTERM, signal.SIGKILL)
+async def stop_and_restart(clients: ForeignClients, site: str, folder: Path) -> Restarted:
+    """One that is told to stop, as by SIGTERM."""
+    gate = Gate()
+    async with participant(gate.script) as player:
+        async with offline_judge(folder) as judge:
+            (card, finished), task_id = await begun(clients, judge, gate, assessment(player, site))
+        async with offline_judge(folder) as again:
+            return Restarted(judge, card, finished, *await after(clients, again, finished["task"], task_id))
+
+
+async def kill_and_restart(clients: ForeignClients, site: str, folder: Path) -> Restarted:
+    """One as users start it, in a real browser."""
+    gate = Gate()
+    async with participant(gate.script) as player:
+        with judge_process(folder) as judge:
+            (card, finished), task_id = await begun(clients, judge.url, gate, assessment(player, site))
+            await asyncio.to_thread(judge.end, signal.SIGKILL)
+            await asyncio.to_thread(judge.start)
+            seen = await after(clients, judge.url, finished["task"], task_id)
+            return Restarted(judge.card_url, card, finished, *seen)
 
 
 @pytest.fixture(scope="module")
-def process(clients: ForeignClients, site: str, tmp_path_factory: pytest.TempPathFactory) -> Process:
-    async def run() -> Process:
-        gate = Gate()
-        gate.set()
-        restarted = {}
-        with judge_process(tmp_path_factory.mktemp("process")) as judge:
-            async with participant(gate.script) as url:
-                asked = {"text": assessment(url, site)}
-                card, finished = await asyncio.to_thread(clients.call, "v03 JSON-RPC", judge.url, "send", **asked)
-                gate.clear()
-                for number in SIGNALS:
-                    gate.asked.clear()
-                    _, task = await asyncio.to_thread(clients.call, "v03 JSON-RPC", judge.url, "poll", **asked)
-                    await gate.asked.wait()
-                    await asyncio.to_thread(judge.end, number)
-                    await asyncio.to_thread(judge.start)
-                    restarted[number] = await asyncio.to_thread(look, judge.url, finished["task"], task["task"])
-        return Process(judge.card_url, card, finished, restarted)
+def stopped(clients: ForeignClients, site: str, tmp_path_factory: pytest.TempPathFactory) -> Restarted:
+    with pytest.MonkeyPatch.context() as patch:
+        play_in_text_browsers(patch)
+        return asyncio.run(stop_and_restart(clients, site, tmp_path_factory.mktemp("stopped")))
 
-    def look(url: str, finished: str, cut_short: str) -> Restarted:
-        return Restarted(
-            [clients.call(client, url, "get", task=finished)[1] for client in ONE_OF_EACH],
-            [clients.call(client, url, "get", task=cut_short)[1] for client in ONE_OF_EACH],
-            [clients.call(client, url, "resubscribe", task=cut_short)[-1] for client in CLIENTS],
-        )
 
-    return asyncio.run(run())
+@pytest.fixture(scope="module")
+def killed(clients: ForeignClients, site: str, tmp_path_factory: pytest.TempPathFactory) -> Restarted:
+    return asyncio.run(kill_and_restart(clients, site, tmp_path_factory.mktemp("killed")))
+
+
+@pytest.fixture(params=["stopped", pytest.param("killed", marks=pytest.mark.e2e)])
+def restarted(request: pytest.FixtureRequest) -> Restarted:
+    found: Restarted = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.mark.e2e
-def test_the_card_names_the_judge_and_the_address_it_was_given(process: Process) -> None:
-    assert process.card == {"card": "WABE judge", "url": process.card_url, "protocol": "0.3"}
+def test_the_card_names_the_judge_and_the_address_it_was_given(killed: Restarted) -> None:
+    assert killed.card == {"card": "WABE judge", "url": killed.card_url, "protocol": "0.3"}
 
 
-@pytest.mark.e2e
-@pytest.mark.parametrize("number", SIGNALS)
-def test_finished_tasks_survive_a_restart_of_the_judge(process: Process, number: signal.Signals) -> None:
-    before = process.finished
+def test_finished_tasks_survive_a_restart_of_the_judge(restarted: Restarted) -> None:
+    before = restarted.finished
     assert results_of(before)["detail"]["judged_successes"] == 1
-    seen = [(task["state"], task["artifacts"]) for task in process.restarted[number].fetched]
+    seen = [(task["state"], task["artifacts"]) for task in restarted.fetched]
     assert seen == [("completed", before["artifacts"])] * 2
 
 
-@pytest.mark.e2e
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_task_that_a_restart_cut_short_is_failed_and_nobody_waits_for_it(
-    process: Process, number: signal.Signals
-) -> None:
-    restarted = process.restarted[number]
+def test_a_task_that_a_restart_cut_short_is_failed_and_nobody_waits_for_it(restarted: Restarted) -> None:
     assert [task["state"] for task in restarted.cut_short] == ["failed"] * 2
     assert all(text for task in restarted.cut_short for text in task["said"])
     assert all("error" in event or event["state"] == "failed" for event in restarted.followed)

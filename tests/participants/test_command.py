@@ -27,6 +27,7 @@ LOCK = (ROOT / "requirements-purple.lock").read_text()
 IMPORT_ALL = """
 import importlib, sys
 import participants.__main__
+from wabe import Action, Observation, serve
 from participants.command import list_participants
 for name in list_participants():
     importlib.import_module("participants." + name)
@@ -64,7 +65,7 @@ def test_what_participants_import_is_in_their_own_lock() -> None:
     assert needed | {"google-genai"} <= locked
 
 
-def test_participants_load_nothing_of_the_judge_and_its_own_libraries() -> None:
+def test_participants_and_what_they_import_of_wabe_load_nothing_of_the_judge_and_its_own_libraries() -> None:
     loaded = run("-c", IMPORT_ALL).stdout.split()
     assert "participants" in loaded
     assert {"judge", "duckdb", "mcp", "playwright", *OF_THE_JUDGE} & set(loaded) == set()
