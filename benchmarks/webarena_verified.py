@@ -389,14 +389,15 @@ class Bench:
             "--host 127.0.0.1 --port 9019", f"--port {self._player} --script {name}-replay.toml"
         )
         scenario = scenario.replace("127.0.0.1:9019", f"127.0.0.1:{self._player}").replace("9009", str(self._judge))
+        head, *tables = scenario.split("[[tasks]]\n")
+        played = [table for table in tables if int(table.split('"')[1].removeprefix("webarena-")) in attempts]
         sites = [
             f'[[sites]]\nname = "{site}"\nendpoint = "http://127.0.0.1:{port}"\nstatic = true\n'
             f'cmd = "{sys.executable} {SITES} --site {site} --port {port} --rows {self.folder / "rows.json"}"\n'
             for site, port in self._ports.items()
+            if any(f"127.0.0.1:{port}" in table for table in played)
         ]
-        scenario = scenario.replace("[config]\n", "\n".join(sites) + "\n[config]\nmax_parallel = 2\n", 1)
-        head, *tables = scenario.split("[[tasks]]\n")
-        played = [table for table in tables if int(table.split('"')[1].removeprefix("webarena-")) in attempts]
+        head = head.replace("[config]\n", "\n".join(sites) + "\n[config]\nmax_parallel = 2\n", 1)
         path = self.folder / f"{name}.toml"
         path.write_text("[[tasks]]\n".join([head, *played]))
         # Until it is scored, no task of the run has a verdict.

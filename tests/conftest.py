@@ -7,7 +7,6 @@ import asyncio
 import gc
 import ssl
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -79,10 +78,6 @@ def browser_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def text_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts are played in a `TextBrowser`: for tests in which the browser is not the point."""
+    from helpers.browser.text_browser import play_in_text_browsers
 
-    from helpers.browser import text_browser as text
-    from judge.browser.chromium import BrowserSettings
-    from judge.server import service
-
-    monkeypatch.setattr(BrowserSettings, "from_config", lambda *_: None)
-    monkeypatch.setattr(service, "browser_pool", lambda _: nullcontext(text.TextBrowsers()))
+    play_in_text_browsers(monkeypatch)

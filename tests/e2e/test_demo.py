@@ -1,14 +1,21 @@
-"""The demo from the command line: real browser, real MCP server, real A2A, a website of our own."""
+"""The demo as users run it: the built wheel in a fresh environment, `wabe run demo` in an empty folder."""
 
 import json
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import tomli
+from typer.testing import CliRunner
 
 from helpers.paths import ROOT
-from helpers.runner.commands import FinishedCommand, listening, run_command
+from helpers.runner.commands import BIN, FinishedCommand, listening, run_command
+from judge.commands.app import app
 from judge.results.leaderboard import rows
 from judge.scenario.toml import load_scenario
 from judge.store import load_trajectory
@@ -18,60 +25,103 @@ DEMO = ROOT / "scenarios" / "demo"
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedCommand, Path]:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([BIN / "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, capture_output=True, check=True)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def programs(wheel: Path) -> Path:
+    """The programs of an environment with the wheel, and with the libraries of this one: tests use no network."""
+    folder = wheel.parent / "environment"
+    venv.create(folder)
+    python = folder / "bin" / "python"
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python]
+    subprocess.run([*pip, "install", "--quiet", "--no-index", "--no-deps", wheel], check=True)
+    # A folder named in a .pth file is searched last, and its own .pth files (such as that of our source tree) are not
+    # read.
+    (site_packages,) = folder.glob("lib/*/site-packages")
+    (site_packages / "libraries.pth").write_text(sysconfig.get_path("purelib"))
+    return folder / "bin"
+
+
+class Demo(NamedTuple):
+    """A run, and where its results are."""
+
+    ended: FinishedCommand
+    output: Path
+
+    @property
+    def submission(self) -> Path:
+        (found,) = self.output.glob("runs/*/results.json")
+        return found
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        return dict(json.loads(self.submission.read_text())["results"][0]["detail"])
+
+
+@pytest.fixture(scope="module")
+def demo(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     folder = tmp_path_factory.mktemp("demo")
-    ended = run_command(
-        folder / "tmp",
-        "agentbeats-run",
-        DEMO / "scenario.toml",
-        "--max-parallel",
-        "2",
-        "--output-dir",
-        folder / "out",
-        "--output",
-        folder / "submission.json",
+    empty = folder / "empty"
+    empty.mkdir()
+    command = (programs / "wabe", "run", "demo", "--max-parallel", "2")
+    ended = run_command(folder / "tmp", *command, env={"PATH": "/usr/local/bin:/usr/bin:/bin"}, cwd=empty)
+    return Demo(ended, empty / ".output")
+
+
+def test_every_file_of_the_packages_and_task_sets_is_in_the_wheel(wheel: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "src", "scenarios"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    return ended, folder
+    wanted = {
+        name.removeprefix("src/") if name.startswith("src/") else f"shared/{name}"
+        for name in listed.stdout.splitlines()
+    }
+    assert wanted - set(zipfile.ZipFile(wheel).namelist()) == set()
 
 
-def submission(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / "submission.json").read_text()))
+def test_it_ends_well_and_says_where_the_results_are(demo: Demo) -> None:
+    assert demo.ended.code == 0, demo.ended.stdout + demo.ended.stderr
+    assert "results.json" in demo.ended.stdout
 
 
-def test_it_ends_well_and_says_where_the_results_are(demo: tuple[FinishedCommand, Path]) -> None:
-    ended, _ = demo
-    assert ended.code == 0, ended.stdout + ended.stderr
-    assert "results.json" in ended.stdout
+def test_all_it_writes_is_in_one_folder_of_the_current_one(demo: Demo) -> None:
+    assert list(demo.output.parent.iterdir()) == [demo.output]
 
 
-def test_every_verdict_is_the_expected_one(demo: tuple[FinishedCommand, Path]) -> None:
-    _, folder = demo
+def test_it_is_that_of_the_wheel(demo: Demo, programs: Path) -> None:
+    record = json.loads(demo.submission.with_name("run.json").read_text())
+    assert Path(record["scenario"]["path"]).is_relative_to(programs.parent)
+
+
+def test_every_verdict_is_the_expected_one(demo: Demo) -> None:
     expected = tomli.loads((DEMO / "expected.toml").read_text())
-    found = {task["task_id"]: task["verdict"] for task in submission(folder)["results"][0]["detail"]["tasks"]}
+    found = {task["task_id"]: task["verdict"] for task in demo.detail["tasks"]}
     assert found == {task_id: entry["verdict"] for task_id, entry in expected.items()}
 
 
-def test_the_counts_add_up_and_the_checks_are_the_judge(demo: tuple[FinishedCommand, Path]) -> None:
-    ended, folder = demo
-    detail = submission(folder)["results"][0]["detail"]
+def test_the_counts_add_up_and_the_checks_are_the_judge(demo: Demo) -> None:
+    detail = demo.detail
     assert detail["total_tasks"] == len(load_scenario(DEMO / "scenario.toml").tasks)
     assert detail["total_tasks"] == detail["scored_tasks"] + detail["unscored_tasks"] + detail["aborted_tasks"]
     assert detail["success_rate"] == round(100 * detail["judged_successes"] / detail["scored_tasks"], 1)
     assert detail["judge"]["method"] == "checks"
-    assert "The colour 'Red' is selected: failed, found" in " ".join(ended.stdout.split())
+    assert "The colour 'Red' is selected: failed, found" in " ".join(demo.ended.stdout.split())
 
 
-def test_the_run_verifies(demo: tuple[FinishedCommand, Path]) -> None:
-    _, folder = demo
-    ended = run_command(folder / "tmp", "wabe", "verify", "--output-dir", folder / "out")
-    assert ended.code == 0, ended.stdout
-    assert "17 tasks, checksums, counts and rates match" in ended.stdout
+def test_the_run_verifies(demo: Demo) -> None:
+    verified = CliRunner().invoke(app, ["verify", "--output-dir", str(demo.output)])
+    assert verified.exit_code == 0, verified.output
+    assert "17 tasks, checksums, counts and rates match" in verified.output
 
 
-def test_every_trajectory_can_be_read_and_has_a_picture_of_every_step(demo: tuple[FinishedCommand, Path]) -> None:
-    _, folder = demo
-    for task in submission(folder)["results"][0]["detail"]["tasks"]:
-        trajectory = load_trajectory(folder / "out" / "results" / task["task_id"])
+def test_every_trajectory_can_be_read_and_has_a_picture_of_every_step(demo: Demo) -> None:
+    for task in demo.detail["tasks"]:
+        trajectory = load_trajectory(demo.output / "results" / task["task_id"])
         taken = [step for step in trajectory.steps if step.outcome is not None]
         assert len(taken) == task["steps_taken"]
         assert trajectory.steps == tuple(taken)
@@ -79,10 +129,9 @@ def test_every_trajectory_can_be_read_and_has_a_picture_of_every_step(demo: tupl
         assert len(pictured) == len(trajectory.steps)
 
 
-def test_the_leaderboard_query_gives_its_row(demo: tuple[FinishedCommand, Path]) -> None:
-    _, folder = demo
-    detail = submission(folder)["results"][0]["detail"]
-    _, table = rows([folder / "submission.json"], None)
+def test_the_leaderboard_query_gives_its_row(demo: Demo) -> None:
+    detail = demo.detail
+    _, table = rows([demo.submission], None)
     # The columns after these are those of every row: what decided, who recorded, how it was played.
     assert [tuple(row[1:6]) for row in table] == [
         (
@@ -95,8 +144,7 @@ def test_the_leaderboard_query_gives_its_row(demo: tuple[FinishedCommand, Path])
     ]
 
 
-def test_nothing_is_left_behind(demo: tuple[FinishedCommand, Path]) -> None:
-    ended, _ = demo
-    assert ended.left_processes == {}
-    assert ended.left_files == []
+def test_nothing_is_left_behind(demo: Demo) -> None:
+    assert demo.ended.left_processes == {}
+    assert demo.ended.left_files == []
     assert not any(listening(port) for port in (9009, 9019, 9180))

@@ -8,11 +8,50 @@ from pathlib import Path
 
 import pytest
 
+from helpers.ports import free_ports
 from helpers.runner.commands import FinishedCommand, RunningCommand, command, listening
-from helpers.scenario.copies import ports_of, scenario_on_free_ports
+from helpers.scenario.copies import ports_of
 
 pytestmark = pytest.mark.e2e
-TASK = "oak_desks"
+# One task, which the participant does not bring to an end.
+SCENARIO = """
+[green_agent]
+endpoint = "http://127.0.0.1:{judge}"
+cmd = "wabe serve --port {judge}"
+[[participants]]
+role = "white_agent"
+endpoint = "http://127.0.0.1:{participant}"
+cmd = "wabe participant replay --script {{scenario_dir}}/replay.toml --port {participant}"
+[[sites]]
+name = "shop"
+endpoint = "http://127.0.0.1:{site}"
+static = true
+cmd = "python -m http.server {site} --bind 127.0.0.1 --directory {{scenario_dir}}/site"
+[config]
+max_steps = 50
+judge_model = "offline"
+[[tasks]]
+task_id = "endless"
+website = "http://127.0.0.1:{site}/"
+task = "Scroll to the end."
+checks = [{{ kind = "page", url = "/end" }}]
+"""
+SCRIPT = """
+[[scripts]]
+task = "Scroll to the end."
+steps = [{ tool = "browser_scroll", params = { direction = "down", amount = 300 }, repeat = true }]
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    judge, participant, site = free_ports(3)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("<title>Shop</title><h1>Shop</h1>")
+    (tmp_path / "replay.toml").write_text(SCRIPT)
+    path = tmp_path / "scenario.toml"
+    path.write_text(SCENARIO.format(judge=judge, participant=participant, site=site))
+    return path
 
 
 def assert_nothing_left(ended: FinishedCommand, scenario: Path) -> None:
@@ -21,21 +60,18 @@ def assert_nothing_left(ended: FinishedCommand, scenario: Path) -> None:
     assert [port for port in ports_of(scenario) if listening(port)] == []
 
 
-def start(folder: Path, scenario: Path) -> AbstractContextManager[RunningCommand]:
-    return command(
-        folder / "tmp", "agentbeats-run", scenario, "--task", TASK, "--output-dir", folder / "out", env={"TERM": "dumb"}
-    )
+def start(scenario: Path) -> AbstractContextManager[RunningCommand]:
+    folder = scenario.parent
+    return command(folder / "tmp", "agentbeats-run", scenario, "--output-dir", folder / "out", env={"TERM": "dumb"})
 
 
-def wait_for_step(running: RunningCommand, folder: Path, step: int) -> None:
-    running.wait_for_file(folder / "out", f"runs/*/results/{TASK}/snapshots/step_{step:03d}.yaml")
+def wait_for_step(running: RunningCommand, scenario: Path, step: int) -> None:
+    running.wait_for_file(scenario.parent / "out", f"runs/*/results/endless/snapshots/step_{step:03d}.yaml")
 
 
-@pytest.mark.parametrize("step", [0, 5])
-def test_ctrl_c_at_any_step_stops_everything_and_says_how_to_go_on(tmp_path: Path, step: int) -> None:
-    scenario = scenario_on_free_ports("demo", tmp_path)
-    with start(tmp_path, scenario) as running:
-        wait_for_step(running, tmp_path, step)
+def test_ctrl_c_stops_everything_and_says_how_to_go_on(scenario: Path) -> None:
+    with start(scenario) as running:
+        wait_for_step(running, scenario, 1)
         running.interrupt()
         ended = running.end()
     assert ended.code == 130
@@ -44,64 +80,32 @@ def test_ctrl_c_at_any_step_stops_everything_and_says_how_to_go_on(tmp_path: Pat
     assert_nothing_left(ended, scenario)
 
 
-def test_ctrl_c_before_anything_is_up_stops_everything(tmp_path: Path) -> None:
-    scenario = scenario_on_free_ports("demo", tmp_path)
-    with start(tmp_path, scenario) as running:
-        running.wait_for_file(tmp_path / "out", "runs/*/logs/shop.log")
-        running.interrupt()
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_stop_everything_before_it_is_up(scenario: Path, number: signal.Signals) -> None:
+    with start(scenario) as running:
+        running.wait_for_file(scenario.parent / "out", "runs/*/logs/shop.log")
+        running.process.send_signal(number)
         ended = running.end()
     assert ended.code == 130
     assert_nothing_left(ended, scenario)
 
 
-def test_a_killed_participant_is_scored_0_with_its_cause_and_leaves_nothing(tmp_path: Path) -> None:
-    scenario = scenario_on_free_ports("demo", tmp_path)
-    with start(tmp_path, scenario) as running:
-        wait_for_step(running, tmp_path, 1)
-        for pid in running.descendants("participant replay"):
-            os.kill(pid, signal.SIGKILL)
+def test_a_killed_participant_is_scored_0_with_its_cause_and_leaves_nothing(scenario: Path) -> None:
+    with start(scenario) as running:
+        wait_for_step(running, scenario, 1)
+        (participant,) = running.descendants("participant replay")
+        os.kill(participant, signal.SIGKILL)
         ended = running.end()
     assert ended.code == 0, ended.stdout + ended.stderr
-    result = json.loads((tmp_path / "out" / "results" / TASK / "result.json").read_text())
-    assert (result["verdict"], result["stop_reason"], result["blame"]) == (
-        "failure",
-        "participant_error",
-        "participant",
-    )
+    result = json.loads((scenario.parent / "out" / "results" / "endless" / "result.json").read_text())
+    found = (result["verdict"], result["stop_reason"], result["blame"])
+    assert found == ("failure", "participant_error", "participant")
     assert_nothing_left(ended, scenario)
 
 
-def test_a_killed_browser_is_noticed_and_named_and_the_task_is_tried_again(tmp_path: Path) -> None:
-    scenario = scenario_on_free_ports("demo", tmp_path)
-    with start(tmp_path, scenario) as running:
-        wait_for_step(running, tmp_path, 1)
-        for pid in running.descendants("--type=renderer") + running.descendants("--remote-debugging-pipe"):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        ended = running.end()
-    assert ended.code == 0, ended.stdout + ended.stderr
-    result = json.loads((tmp_path / "out" / "results" / TASK / "result.json").read_text())
-    assert (result["verdict"], result["attempt"]) == ("success", 2)
-    assert (tmp_path / "out" / "results" / TASK / "attempts" / "001" / "steps.jsonl").exists()
-    assert_nothing_left(ended, scenario)
-
-
-def test_sigterm_ends_a_run_like_ctrl_c(tmp_path: Path) -> None:
-    scenario = scenario_on_free_ports("demo", tmp_path)
-    with start(tmp_path, scenario) as running:
-        wait_for_step(running, tmp_path, 1)
-        running.process.terminate()
-        ended = running.end()
-    assert ended.code == 130
-    assert_nothing_left(ended, scenario)
-
-
-def test_a_runner_that_is_killed_takes_its_children_with_it(tmp_path: Path) -> None:
-    scenario = scenario_on_free_ports("demo", tmp_path)
-    with start(tmp_path, scenario) as running:
-        wait_for_step(running, tmp_path, 1)
+def test_a_runner_that_is_killed_takes_its_children_with_it(scenario: Path) -> None:
+    with start(scenario) as running:
+        wait_for_step(running, scenario, 0)
         running.process.kill()
         running.process.wait()
         ended = running.end()

@@ -1,23 +1,30 @@
 """Real tasks of WebArena-Verified from import to submission: one run with correct and wrong attempts."""
 
+import asyncio
+import contextlib
 import importlib.util
-import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
+from typer.testing import CliRunner
 
+from helpers.episode.offline_judge import play_scenario
 from helpers.interop.environments import environment
 from helpers.paths import ROOT
+from judge.commands.app import app
+from judge.scenario.toml import load_scenario
+from participants.base import ParticipantOptions
+from participants.replay import create
 
 pytestmark = pytest.mark.e2e
 
-# The other tasks are played correctly. `benchmarks/webarena_verified.py` plays all of them in every way.
-WRONG = {0: "a_pattern", 157: "url", 448: "method", 511: "cookie", 640: "status"}
-RIGHT = (22, 44, 389, 399)
+# One of each kind: to retrieve, to navigate, to change. `benchmarks/webarena_verified.py` plays all in every way.
+RIGHT = (22, 44, 595)
+WRONG = {168: "task_type", 156: "query", 511: "cookie"}
 
 
 class Played(NamedTuple):
@@ -40,21 +47,34 @@ def demonstration() -> Iterator[ModuleType]:
         yield module
 
 
+def wabe(*arguments: object, folder: Path, expect: Sequence[int] = (0,)) -> str:
+    """A command of ours, in this process: starting `wabe run`, a judge and a participant takes seconds."""
+    words = [str(argument) for argument in arguments]
+    with contextlib.chdir(folder):
+        if words[0] == "run":
+            scenario = load_scenario(folder / words[1])
+            decide = create(ParticipantOptions(script=str(folder / "round0-replay.toml")))
+            asyncio.run(play_scenario(scenario, decide, folder / words[-1]))
+            return ""
+        result = CliRunner().invoke(app, words)
+    assert result.exit_code in expect, (arguments, result.output, result.exception)
+    return result.stdout
+
+
 @pytest.fixture(scope="module")
 def played(demonstration: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     folder: Path = tmp_path_factory.mktemp("webarena")
     python = str(environment("webarena"))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demonstration, "wabe", wabe)
         patch.setenv("WABE_WEBARENA_PYTHON", python)
-        # The commands find their own tools beside the interpreter.
-        patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
         bench = demonstration.Bench(folder, python, [*RIGHT, *WRONG])
         attempts = {
             number: case.wrong[WRONG[number]] if number in WRONG else case.right for number, case in bench.cases.items()
         }
         verdicts = bench.play("round0", attempts)
         export = ("export", "latest", "--format", "webarena-verified", "--output-dir", "round0")
-        yield Played(bench, verdicts, demonstration.wabe(*export, folder=folder))
+        yield Played(bench, verdicts, wabe(*export, folder=folder))
 
 
 @pytest.mark.parametrize("number", RIGHT)
@@ -68,26 +88,25 @@ def test_a_near_miss_fails(played: Played, number: int) -> None:
 
 
 def test_the_verdict_names_the_versions_and_what_was_expected(played: Played) -> None:
-    made = played.verdicts[399]
+    made = played.verdicts[595]
     assert "webarena-verified 1.2.3" in made["judge"]["note"]
     result = made["evidence"]["webarena_verified"]
     assert len(result["webarena_verified_data_checksum"]) == 64
-    assert "edit_biography" in result["evaluators_results"][1]["actual"]
+    assert "subscribe" in result["evaluators_results"][1]["actual"]
     assert [point.split(":")[0] for point in made["key_points"]] == ["answer", "request"]
 
 
 def test_successes_failures_and_errors_are_counted_by_site(played: Played) -> None:
     assert played.bench.summary["sites"] == {
-        "gitlab": {"total": 3, "success": 2, "failure": 1, "error": 0},
-        "reddit": {"total": 2, "success": 1, "failure": 1, "error": 0},
+        "gitlab": {"total": 3, "success": 1, "failure": 2, "error": 0},
+        "reddit": {"total": 1, "success": 1, "failure": 0, "error": 0},
         "shopping": {"total": 2, "success": 1, "failure": 1, "error": 0},
-        "shopping_admin": {"total": 2, "success": 0, "failure": 2, "error": 0},
     }
 
 
 def test_the_benchmarks_own_command_accepts_the_submission(played: Played) -> None:
-    assert "9 of 9 tasks written" in played.exported
-    assert "9 of 9 submissions are valid" in played.exported
+    assert "6 of 6 tasks written" in played.exported
+    assert "6 of 6 submissions are valid" in played.exported
 
 
 def test_neither_password_nor_session_is_in_any_file_of_the_run(played: Played) -> None:

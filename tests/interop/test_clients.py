@@ -1,18 +1,28 @@
-"""The judge as it is started by users, called by clients on the old SDK and the new: whole assessments."""
+"""Judges that are called by clients on the old SDK and the new: whole assessments."""
 
+import asyncio
+import contextlib
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 
+from helpers.a2a.agents import served
+from helpers.browser.text_browser import play_in_text_browsers
+from helpers.episode.live_judge import ParticipantTurn, Script, finish, participant, ref, tool_call
+from helpers.episode.offline_judge import offline_judge
 from helpers.interop.programs import (
     CLIENTS,
     EventRecords,
     ForeignClients,
-    JudgeProcess,
     assessment,
     calling,
     foreign_agent,
@@ -20,14 +30,14 @@ from helpers.interop.programs import (
     website,
 )
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("environments")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("environments")]
 ONE_OF_EACH = ("v03 JSON-RPC", "v1 HTTP+JSON")
 
 
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JudgeProcess]:
-    with judge_process(tmp_path_factory.mktemp("judge")) as judge:
-        yield judge
+@pytest.fixture
+async def judge(text_browser: None, tmp_path: Path) -> AsyncIterator[str]:
+    async with offline_judge(tmp_path) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -36,21 +46,33 @@ def site() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
-def request_text(environments: None, site: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The request for an assessment of a participant on the old SDK that answers at once."""
-    gate = tmp_path_factory.mktemp("gate") / "open"
-    gate.touch()
-    with foreign_agent("v03", gate=gate) as url:
+class Gate(asyncio.Event):
+    """While it is not set, a participant that waits for it says nothing. `asked`: it was asked something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    @property
+    def script(self) -> Script:
+        async def reply(turn: ParticipantTurn) -> str:
+            self.asked.set()
+            await self.wait()
+            return finish() if turn.n else tool_call("browser_click", ref=ref(turn, 'link "Goal"'))
+
+        return reply
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+async def request_text(gate: Gate, site: str) -> AsyncIterator[str]:
+    """The request for an assessment of a participant that answers once the gate is open."""
+    async with participant(gate.script) as url:
         yield assessment(url, site)
-
-
-@pytest.fixture(scope="module", params=CLIENTS)
-def streamed(
-    request: pytest.FixtureRequest, clients: ForeignClients, judge: JudgeProcess, request_text: str
-) -> tuple[str, list[EventRecords]]:
-    """A client and what it saw of a whole assessment: its card, then every event."""
-    return request.param, clients.call(request.param, judge.url, "stream", text=request_text)
 
 
 def is_json(text: str) -> bool:
@@ -71,36 +93,73 @@ def results_of(event: EventRecords) -> dict[str, Any]:
 # --- one assessment, from the card to the result ----------------------------------------------------------------------
 
 
-def test_the_card_is_read_and_names_the_judge(streamed: tuple[str, list[EventRecords]], judge: JudgeProcess) -> None:
-    client, [card, *_] = streamed
-    assert card["card"] == "WABE judge"
-    assert card["url"] == f"{judge.url}/"
-    assert card["protocol"] == ("0.3" if client.startswith("v03") else "1.0")
+class Streamed(NamedTuple):
+    """What each client sees of a whole assessment: its card, then every event. Later, two others fetch the task."""
+
+    judge_url: str
+    seen: dict[str, list[EventRecords]]
+    fetched: dict[str, list[EventRecords]]
 
 
-def test_it_is_one_task_that_works_and_then_is_completed(streamed: tuple[str, list[EventRecords]]) -> None:
-    _, [_, *events] = streamed
+@pytest.fixture(scope="module")
+def streamed(clients: ForeignClients, site: str, tmp_path_factory: pytest.TempPathFactory) -> Streamed:
+    """Of a participant on the old SDK."""
+    folder = tmp_path_factory.mktemp("streamed")
+    is_open = folder / "open"
+    is_open.touch()
+
+    def call(judge: str, player: str) -> Streamed:
+        seen = {client: clients.call(client, judge, "stream", text=assessment(player, site)) for client in CLIENTS}
+        fetched = {
+            client: [clients.call(other, judge, "get", task=events[-1]["task"])[1] for other in ONE_OF_EACH]
+            for client, events in seen.items()
+        }
+        return Streamed(judge, seen, fetched)
+
+    async def run() -> Streamed:
+        async with offline_judge(folder) as judge:
+            with foreign_agent("v03", gate=is_open) as player:
+                return await asyncio.to_thread(call, judge, player)
+
+    with pytest.MonkeyPatch.context() as patch:
+        play_in_text_browsers(patch)
+        return asyncio.run(run())
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_card_is_read_in_the_clients_protocol(streamed: Streamed, client: str) -> None:
+    card, *_ = streamed.seen[client]
+    protocol = "0.3" if client.startswith("v03") else "1.0"
+    assert card == {"card": "test agent", "url": streamed.judge_url, "protocol": protocol}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_it_is_one_task_that_works_and_then_is_completed(streamed: Streamed, client: str) -> None:
+    _, *events = streamed.seen[client]
     assert len({event["task"] for event in events}) == 1
     assert {event["state"] for event in events[:-1]} == {"working"}
     assert events[-1]["state"] == "completed"
 
 
-def test_progress_is_told_in_prose(streamed: tuple[str, list[EventRecords]]) -> None:
-    _, [_, *events] = streamed
+@pytest.mark.parametrize("client", CLIENTS)
+def test_progress_is_told_in_prose(streamed: Streamed, client: str) -> None:
+    _, *events = streamed.seen[client]
     said = [text for event in events for text in event["said"]]
     assert len(said) > 2
     assert not any(is_json(line) for text in said for line in (text, *text.splitlines()))
 
 
-def test_one_artifact_holds_prose_and_the_result_as_json(streamed: tuple[str, list[EventRecords]]) -> None:
-    _, [_, *events] = streamed
+@pytest.mark.parametrize("client", CLIENTS)
+def test_one_artifact_holds_prose_and_the_result_as_json(streamed: Streamed, client: str) -> None:
+    _, *events = streamed.seen[client]
     [texts] = events[-1]["artifacts"]
     assert [is_json(text) for text in texts] == [False, True]
     assert set(results_of(events[-1])) == {"winner", "detail"}
 
 
-def test_the_result_is_that_of_the_assessment_with_whole_numbers(streamed: tuple[str, list[EventRecords]]) -> None:
-    _, [_, *events] = streamed
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_result_is_that_of_the_assessment_with_whole_numbers(streamed: Streamed, client: str) -> None:
+    _, *events = streamed.seen[client]
     result = results_of(events[-1])
     detail = result["detail"]
     assert result["winner"] == "white_agent"
@@ -109,105 +168,140 @@ def test_the_result_is_that_of_the_assessment_with_whole_numbers(streamed: tuple
     assert repr(counts) == "{'total_tasks': 1, 'scored_tasks': 1, 'judged_successes': 1, 'aborted_tasks': 0}"
 
 
-@pytest.mark.parametrize("other", ONE_OF_EACH)
-def test_a_task_that_is_done_can_be_fetched_by_any_client(
-    clients: ForeignClients, other: str, streamed: tuple[str, list[EventRecords]], judge: JudgeProcess
-) -> None:
-    _, [_, *events] = streamed
-    _, task = clients.call(other, judge.url, "get", task=events[-1]["task"])
-    assert (task["state"], task["artifacts"]) == ("completed", events[-1]["artifacts"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_task_that_is_done_can_be_fetched_by_any_client(streamed: Streamed, client: str) -> None:
+    last = streamed.seen[client][-1]
+    seen = [(task["state"], task["artifacts"]) for task in streamed.fetched[client]]
+    assert seen == [("completed", last["artifacts"])] * 2
 
 
 # --- other ways to ask ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client", ONE_OF_EACH)
-def test_a_client_that_does_not_stream_gets_the_finished_task(
-    clients: ForeignClients, client: str, judge: JudgeProcess, request_text: str
+async def test_a_client_that_does_not_stream_gets_the_finished_task(
+    clients: ForeignClients, client: str, judge: str, gate: Gate, request_text: str
 ) -> None:
-    _, task = clients.call(client, judge.url, "send", text=request_text)
+    gate.set()
+    _, task = await asyncio.to_thread(clients.call, client, judge, "send", text=request_text)
     assert task["state"] == "completed"
     assert results_of(task)["detail"]["judged_successes"] == 1
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_request_that_makes_no_sense_is_rejected_with_a_word(
-    clients: ForeignClients, client: str, judge: JudgeProcess
+async def test_a_request_that_makes_no_sense_is_rejected_with_a_word(
+    clients: ForeignClients, client: str, judge: str
 ) -> None:
-    _, *events = clients.call(client, judge.url, "stream", text="hello")
+    _, *events = await asyncio.to_thread(clients.call, client, judge, "stream", text="hello")
     assert events[-1]["state"] == "rejected"
     assert events[-1]["said"] != []
     assert events[-1]["artifacts"] == []
 
 
 @pytest.mark.parametrize("client", ONE_OF_EACH)
-def test_a_client_that_polls_is_answered_at_once_and_gets_the_result_later(
-    clients: ForeignClients, client: str, judge: JudgeProcess, site: str, tmp_path: Path
+async def test_a_client_that_polls_is_answered_at_once_and_gets_the_result_later(
+    clients: ForeignClients, client: str, judge: str, gate: Gate, request_text: str
 ) -> None:
-    gate = tmp_path / "open"
-    with foreign_agent("v03", gate=gate) as participant:
-        _, task = clients.call(client, judge.url, "poll", text=assessment(participant, site))
-        _, later = clients.call(client, judge.url, "get", task=task["task"])
-        gate.touch()
-        done = when_done(clients, client, judge.url, task["task"])
+    _, task = await asyncio.to_thread(clients.call, client, judge, "poll", text=request_text)
+    await gate.asked.wait()
+    later = await fetched(clients, client, judge, task["task"])
+    gate.set()
+    while (done := await fetched(clients, client, judge, task["task"]))["state"] == "working":
+        pass
     assert (later["state"], later["artifacts"]) == ("working", [])
     assert results_of(done)["detail"]["judged_successes"] == 1
+
+
+async def fetched(clients: ForeignClients, client: str, judge: str, task_id: str) -> EventRecords:
+    """The task as a client gets it now."""
+    _, task = await asyncio.to_thread(clients.call, client, judge, "get", task=task_id)
+    return task
 
 
 # --- clients that go away ---------------------------------------------------------------------------------------------
 
 
-def when_done(clients: ForeignClients, client: str, url: str, task_id: str) -> EventRecords:
-    """The task when it is no longer being worked on, asked for again and again as a polling client does."""
-    while True:
-        _, task = clients.call(client, url, "get", task=task_id)
-        if task["state"] not in ("submitted", "working"):
-            return task
-
-
-def begin_and_leave(client: str, url: str, text: str) -> str:
+def begin_and_leave(client: str, judge: str, text: str) -> str:
     """Start an assessment and be killed at its first word; the task's id."""
-    with calling(client, url, "stream", text=text) as called:
+    with calling(client, judge, "stream", text=text) as called:
         return next(str(event["task"]) for event in called if event.get("said"))
 
 
-@pytest.mark.parametrize("client", ONE_OF_EACH)
-def test_a_client_that_is_gone_loses_nothing_and_fetches_the_result_later(
-    clients: ForeignClients, client: str, judge: JudgeProcess, site: str, tmp_path: Path
-) -> None:
-    gate = tmp_path / "open"
-    with foreign_agent("v03", gate=gate) as participant:
-        task_id = begin_and_leave(client, judge.url, assessment(participant, site))
-        gate.touch()
-        task = when_done(clients, client, judge.url, task_id)
-    assert task["state"] == "completed"
-    assert results_of(task)["detail"]["judged_successes"] == 1
-
-
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_that_was_cut_off_can_follow_the_run_again(
-    client: str, judge: JudgeProcess, site: str, tmp_path: Path
+async def test_a_client_that_was_cut_off_can_follow_the_run_again(
+    clients: ForeignClients, client: str, judge: str, gate: Gate, request_text: str
 ) -> None:
-    gate = tmp_path / "open"
-    with foreign_agent("v03", gate=gate) as participant:
-        task_id = begin_and_leave(client, judge.url, assessment(participant, site))
-        with calling(client, judge.url, "resubscribe", task=task_id) as called:
-            seen = iter(called)
-            next(seen)  # the card
-            first = next(seen)
-            gate.touch()
-            *_, last = seen
+    task_id = await asyncio.to_thread(begin_and_leave, client, judge, request_text)
+    seen: list[EventRecords] = []
+
+    def follow(loop: asyncio.AbstractEventLoop) -> None:
+        for event in clients.events(client, judge, "resubscribe", task=task_id):
+            seen.append(event)
+            if "task" in event:
+                loop.call_soon_threadsafe(gate.set)
+
+    await asyncio.to_thread(follow, asyncio.get_running_loop())
+    _, first, *_, last = seen
     assert (first["task"], first["state"]) == (task_id, "working")
     assert last["state"] == "completed"
     assert results_of(last)["detail"]["judged_successes"] == 1
+
+
+# --- a judge behind a proxy -------------------------------------------------------------------------------------------
+
+
+PREFIX = "/judges/wabe"
+
+
+class Proxy:
+    """Passes what comes in under `PREFIX` on to the root of `target`, and keeps count."""
+
+    def __init__(self) -> None:
+        self.target = ""
+        self.passed: list[str] = []
+        self._http = httpx.AsyncClient(timeout=60)
+        route = Route(PREFIX + "/{path:path}", self._pass_on, methods=["GET", "POST"])
+        self.app = Starlette(routes=[route], lifespan=self._lifespan)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        yield
+        await self._http.aclose()
+
+    async def _pass_on(self, request: Request) -> Response:
+        path = request.path_params["path"]
+        self.passed.append(f"{request.method} /{path}")
+        headers = {name: value for name, value in request.headers.items() if name not in ("host", "content-length")}
+        url = f"{self.target}/{path}"
+        onward = self._http.build_request(request.method, url, headers=headers, content=await request.body())
+        answer = await self._http.send(onward, stream=True)
+        kind = {"Content-Type": answer.headers["content-type"]}
+        return StreamingResponse(answer.aiter_raw(), answer.status_code, kind)
+
+
+async def test_clients_reach_a_judge_behind_a_proxy_by_the_address_in_its_card(
+    clients: ForeignClients, tmp_path: Path
+) -> None:
+    proxy = Proxy()
+    async with served(proxy.app) as outside, offline_judge(tmp_path, f"{outside}{PREFIX}/") as url:
+        proxy.target = url.rstrip("/")
+        for client in CLIENTS:
+            asked = (client, f"{outside}{PREFIX}", "stream")
+            card, *_, last = await asyncio.to_thread(clients.call, *asked, text="no assessment request")
+            assert card["url"] == f"{outside}{PREFIX}/", client
+            assert last["state"] == "rejected", client
+            assert [line.split()[0] for line in proxy.passed] == ["GET", "POST"], client
+            proxy.passed.clear()
 
 
 # --- a judge that is restarted ----------------------------------------------------------------------------------------
 
 
 class Restarted(NamedTuple):
-    """What clients see of a judge's tasks after it was ended by a signal and started again."""
+    """What clients see of a judge's tasks after it was ended and started again."""
 
+    card_url: str
+    card: EventRecords
     finished: EventRecords
     """A finished task before the restart, and to each client after it."""
     fetched: list[EventRecords]
@@ -216,26 +310,71 @@ class Restarted(NamedTuple):
     followed: list[EventRecords]
 
 
-@pytest.fixture(scope="module", params=[signal.SIGTERM, signal.SIGKILL])
-def restarted(
-    request: pytest.FixtureRequest,
-    clients: ForeignClients,
-    request_text: str,
-    site: str,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Restarted:
-    folder = tmp_path_factory.mktemp("restarted")
-    with foreign_agent("v03", gate=folder / "never") as participant, judge_process(folder / "out") as judge:
-        _, finished = clients.call("v03 JSON-RPC", judge.url, "send", text=request_text)
-        task_id = begin_and_leave("v03 JSON-RPC", judge.url, assessment(participant, site))
-        judge.end(request.param)
-        judge.start()
-        return Restarted(
-            finished,
-            [clients.call(client, judge.url, "get", task=finished["task"])[1] for client in ONE_OF_EACH],
-            [clients.call(client, judge.url, "get", task=task_id)[1] for client in ONE_OF_EACH],
-            [clients.call(client, judge.url, "resubscribe", task=task_id)[-1] for client in CLIENTS],
+async def begun(clients: ForeignClients, judge: str, gate: Gate, text: str) -> tuple[list[EventRecords], str]:
+    """What a client sees of an assessment that is finished, and the id of a task that will not be."""
+    gate.set()
+    seen = await asyncio.to_thread(clients.call, "v03 JSON-RPC", judge, "send", text=text)
+    gate.clear()
+    gate.asked.clear()
+    _, task = await asyncio.to_thread(clients.call, "v03 JSON-RPC", judge, "poll", text=text)
+    await gate.asked.wait()
+    return seen, task["task"]
+
+
+async def after(clients: ForeignClients, judge: str, finished: str, cut_short: str) -> tuple[list[EventRecords], ...]:
+    def look() -> tuple[list[EventRecords], ...]:
+        return (
+            [clients.call(client, judge, "get", task=finished)[1] for client in ONE_OF_EACH],
+            [clients.call(client, judge, "get", task=cut_short)[1] for client in ONE_OF_EACH],
+            [clients.call(client, judge, "resubscribe", task=cut_short)[-1] for client in CLIENTS],
         )
+
+    return await asyncio.to_thread(look)
+
+
+async def stop_and_restart(clients: ForeignClients, site: str, folder: Path) -> Restarted:
+    """One that is told to stop, as by SIGTERM."""
+    gate = Gate()
+    async with participant(gate.script) as player:
+        async with offline_judge(folder) as judge:
+            (card, finished), task_id = await begun(clients, judge, gate, assessment(player, site))
+        async with offline_judge(folder) as again:
+            return Restarted(judge, card, finished, *await after(clients, again, finished["task"], task_id))
+
+
+async def kill_and_restart(clients: ForeignClients, site: str, folder: Path) -> Restarted:
+    """One as users start it, in a real browser."""
+    gate = Gate()
+    async with participant(gate.script) as player:
+        with judge_process(folder) as judge:
+            (card, finished), task_id = await begun(clients, judge.url, gate, assessment(player, site))
+            await asyncio.to_thread(judge.end, signal.SIGKILL)
+            await asyncio.to_thread(judge.start)
+            seen = await after(clients, judge.url, finished["task"], task_id)
+            return Restarted(judge.card_url, card, finished, *seen)
+
+
+@pytest.fixture(scope="module")
+def stopped(clients: ForeignClients, site: str, tmp_path_factory: pytest.TempPathFactory) -> Restarted:
+    with pytest.MonkeyPatch.context() as patch:
+        play_in_text_browsers(patch)
+        return asyncio.run(stop_and_restart(clients, site, tmp_path_factory.mktemp("stopped")))
+
+
+@pytest.fixture(scope="module")
+def killed(clients: ForeignClients, site: str, tmp_path_factory: pytest.TempPathFactory) -> Restarted:
+    return asyncio.run(kill_and_restart(clients, site, tmp_path_factory.mktemp("killed")))
+
+
+@pytest.fixture(params=["stopped", pytest.param("killed", marks=pytest.mark.e2e)])
+def restarted(request: pytest.FixtureRequest) -> Restarted:
+    found: Restarted = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.mark.e2e
+def test_the_card_names_the_judge_and_the_address_it_was_given(killed: Restarted) -> None:
+    assert killed.card == {"card": "WABE judge", "url": killed.card_url, "protocol": "0.3"}
 
 
 def test_finished_tasks_survive_a_restart_of_the_judge(restarted: Restarted) -> None:

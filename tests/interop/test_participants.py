@@ -2,29 +2,36 @@
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from helpers.a2a.agents import JPEG
-from helpers.interop.programs import foreign_agent
+from helpers.interop.programs import foreign_agents
 from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
 
 TURNS = 20
 SHAPES = ("message", "status", "artifact", "both", "input")
-PARTICIPANTS = [
-    *[("v03", shape) for shape in SHAPES],
-    *[("v1", shape) for shape in SHAPES],
-    *[("v1", f"rest-{shape}") for shape in ("message", "status", "input")],
-    ("adk", "its own"),
-]
+KINDS = {
+    "v03": SHAPES,
+    "v1": (*SHAPES, "rest-message", "rest-status", "rest-input"),
+    "adk": ("its own",),
+}
+PARTICIPANTS = [(kind, shape) for kind, shapes in KINDS.items() for shape in shapes]
 
 
-@pytest.fixture(scope="module", params=PARTICIPANTS, ids=" ".join)
-def agent(request: pytest.FixtureRequest, environments: None) -> Iterator[tuple[str, str, str]]:
-    """The kind, shape and address of an agent; importing its SDK takes longer than talking to it."""
-    kind, shape = request.param
-    with foreign_agent(kind, shape) as url:
-        yield kind, shape, url
+@pytest.fixture(scope="module")
+def addresses(environments: None) -> Iterator[dict[tuple[str, str], str]]:
+    """All of them; importing an SDK takes longer than talking to an agent, so those of a kind share a process."""
+    with ExitStack() as stack:
+        urls = [url for kind, shapes in KINDS.items() for url in stack.enter_context(foreign_agents(kind, shapes))]
+        yield dict(zip(PARTICIPANTS, urls, strict=True))
+
+
+@pytest.fixture(params=PARTICIPANTS, ids=" ".join)
+def agent(request: pytest.FixtureRequest, addresses: dict[tuple[str, str], str]) -> tuple[str, str]:
+    """The kind and address of an agent."""
+    return request.param[0], addresses[request.param]
 
 
 def picture(turn: int) -> bytes:
@@ -37,15 +44,15 @@ def echoed(turn: int) -> str:
     return f"{turn} What now, {turn}? {hashlib.sha256(picture(turn)).hexdigest()}"
 
 
-async def test_many_turns_with_screenshots_arrive_whole_and_in_one_conversation(agent: tuple[str, str, str]) -> None:
+async def test_many_turns_with_screenshots_arrive_whole_and_in_one_conversation(agent: tuple[str, str]) -> None:
     turns = range(1, TURNS + 1)
-    async with ParticipantClient(agent[2]) as client:
+    async with ParticipantClient(agent[1]) as client:
         said = [await client.send(f"What now, {turn}?", image=picture(turn), context_id="episode") for turn in turns]
     assert said == [echoed(turn) for turn in turns]
 
 
-async def test_two_episodes_on_one_line_are_two_conversations(agent: tuple[str, str, str]) -> None:
-    async with ParticipantClient(agent[2]) as client:
+async def test_two_episodes_on_one_line_are_two_conversations(agent: tuple[str, str]) -> None:
+    async with ParticipantClient(agent[1]) as client:
         said = [
             await client.send(f"What now, {turn}?", image=picture(turn), context_id=episode)
             for turn in (1, 2, 3)
@@ -57,8 +64,8 @@ async def test_two_episodes_on_one_line_are_two_conversations(agent: tuple[str, 
 CARDS = {"v03": ("old agent", "0.3"), "v1": ("new agent", "1.0"), "adk": ("adk_agent", "1.0")}
 
 
-async def test_the_host_that_was_dialled_is_kept_whatever_host_the_card_names(agent: tuple[str, str, str]) -> None:
-    kind, _, url = agent
+async def test_the_host_that_was_dialled_is_kept_whatever_host_the_card_names(agent: tuple[str, str]) -> None:
+    kind, url = agent
     name, protocol = CARDS[kind]
     card = await fetch_card(url, 10)
     assert card == AgentSummary(name=name, url=f"{url}/", protocol=protocol, version=card.version)

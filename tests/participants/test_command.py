@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import participants
 from helpers.participants import observed
 from participants.base import ParticipantOptions
-from participants.command import list_participants, load, register
+from participants.command import list_participants, load, main, register
 from shared.errors import ConfigError
 from shared.models import Action, Page
 
@@ -27,6 +27,7 @@ LOCK = (ROOT / "requirements-purple.lock").read_text()
 IMPORT_ALL = """
 import importlib, sys
 import participants.__main__
+from wabe import Action, Observation, serve
 from participants.command import list_participants
 for name in list_participants():
     importlib.import_module("participants." + name)
@@ -64,7 +65,7 @@ def test_what_participants_import_is_in_their_own_lock() -> None:
     assert needed | {"google-genai"} <= locked
 
 
-def test_participants_load_nothing_of_the_judge_and_its_own_libraries() -> None:
+def test_participants_and_what_they_import_of_wabe_load_nothing_of_the_judge_and_its_own_libraries() -> None:
     loaded = run("-c", IMPORT_ALL).stdout.split()
     assert "participants" in loaded
     assert {"judge", "duckdb", "mcp", "playwright", *OF_THE_JUDGE} & set(loaded) == set()
@@ -82,20 +83,23 @@ def test_it_lists_the_participants() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("nobody",), "unknown participant 'nobody'"),
-        ((), "no participant given"),
-        (("random", "--port", "x"), "'--port'"),
-        (("gemini", "--model", "openai:gpt-5"), "is not a gemini model"),
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], complaint: str) -> None:
-    done = run("-m", "participants", *arguments)
+def test_a_mistake_is_one_line_and_exit_code_2() -> None:
+    done = run("-m", "participants", "nobody")
     assert done.returncode == 2
-    assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("error: unknown participant 'nobody'")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"), [([], "no participant given"), (["random", "--port", "x"], "'--port'")]
+)
+def test_bad_usage_leaves_with_2(capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str) -> None:
+    try:
+        code: object = main(arguments)
+    except SystemExit as left:
+        code = left.code
+    assert code == 2
+    assert complaint in capsys.readouterr().err
 
 
 # --- found by name ----------------------------------------------------------------------------------------------------
@@ -186,9 +190,3 @@ def test_the_command_lists_participants(dropped_in: Path) -> None:
     result = CliRunner().invoke(app, ["--list"])
     assert result.exit_code == 0
     assert "test_waiter  Waits and sees.\n" in result.stdout
-
-
-def test_the_command_without_a_name_is_bad_usage() -> None:
-    app = typer.Typer()
-    register(app)
-    assert isinstance(CliRunner().invoke(app, []).exception, ConfigError)

@@ -12,9 +12,12 @@ from xml.etree import ElementTree
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from helpers.paths import ROOT
 from helpers.runner.commands import BIN, run_command
+from helpers.scenario.copies import on_free_ports
+from judge.commands.app import app
 
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
@@ -54,6 +57,10 @@ class Runner:
     @property
     def summary(self) -> str:
         return (self.folder / "summary").read_text()
+
+    @property
+    def results(self) -> Path:
+        return Path(self.values["steps.run.outputs.folder"])
 
     def run(self, step: dict[str, Any]) -> int:
         script = self.folder / "step.sh"
@@ -101,19 +108,37 @@ def checked_out(folder: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    """A runner for the scenario that `wabe new-agent` writes."""
+    folder = tmp_path_factory.mktemp("action")
+    assert CliRunner().invoke(app, ["new-agent", str(folder / "my agent")]).exit_code == 0
+    scenario = folder / "my agent" / "scenario.toml"
+    scenario.write_text(on_free_ports(scenario.read_text()))
+    return Runner(folder, {"scenario": str(scenario), "args": '--epochs 1 --name "my agent"', "fail-under": "70"})
+
+
 @pytest.mark.e2e
-def test_its_steps_run_a_scenario_and_write_the_summary(tmp_path: Path) -> None:
-    runner = Runner(tmp_path, {"scenario": "demo", "args": '--task red_rugs --name "my agent"', "fail-under": "50"})
+def test_its_steps_run_a_scenario_and_write_the_summary(runner: Runner) -> None:
     install, chromium, run, summary = SCRIPTS
     assert runner.run(install) == 0
     assert runner.run(chromium) == 0
-    assert (tmp_path / "downloads").read_text() == "-m playwright install --with-deps --only-shell chromium\n"
-    # That task's script is wrong on purpose.
+    assert (runner.folder / "downloads").read_text() == "-m playwright install --with-deps --only-shell chromium\n"
+    # Two of three tasks succeed.
     assert runner.run(run) == 1
     assert runner.run(summary) == 0
-    folder = Path(runner.values["steps.run.outputs.folder"])
-    assert folder.parent == runner.temp
-    assert ElementTree.parse(folder / "junit.xml").getroot()[0].get("failures") == "1"
-    assert json.loads((folder / "results.json").read_text())["results"][0]["detail"]["total_tasks"] == 1
-    assert runner.summary.startswith("### WABE: `demo/scenario.toml`\n\nParticipant: `my agent: ")
-    assert "| failure | `red_rugs` |" in runner.summary
+    assert runner.results.parent == runner.temp
+    assert ElementTree.parse(runner.results / "junit.xml").getroot()[0].get("failures") == "1"
+    assert runner.summary.startswith("### WABE: `my agent/scenario.toml`\n\nParticipant: `my agent: ")
+    assert "| failure | `invoice_article` |" in runner.summary
+
+
+@pytest.mark.e2e
+def test_a_new_agent_completes_tasks_of_the_demo_without_a_model(runner: Runner) -> None:
+    detail = json.loads((runner.results / "results.json").read_text())["results"][0]["detail"]
+    assert {task["task_id"]: task["verdict"] for task in detail["tasks"]} == {
+        "deal_of_the_day": "success",
+        "oak_care": "success",
+        # It follows links and types nothing: this one is for the model.
+        "invoice_article": "failure",
+    }

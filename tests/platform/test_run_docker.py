@@ -31,7 +31,7 @@ endpoint = "http://127.0.0.1:9180"
 cmd = "python {scenario_dir}/site.py"
 """
 # Keeps each call in a file. `exec` is the health check, `run --rm` the run itself: both as the test says.
-ENGINE = """#!{python}
+ENGINE = """#!{python} -IS
 import json, os, sys, time
 with open({calls!r}, "a") as stream:
     stream.write(json.dumps(sys.argv[1:]) + "\\n")
@@ -72,7 +72,8 @@ def arrange(tmp_path: Path) -> Callable[..., tuple[list[str], dict[str, str], Pa
         engine.write_text(ENGINE.format(python=sys.executable, calls=str(calls), plan=complete))
         engine.chmod(0o755)
         environ = {"PATH": f"{engine.parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
-        return [sys.executable, str(SCRIPT), str(path), "--output-dir", str(tmp_path / "out")], environ, calls
+        # Without site packages: users run it by whatever Python the machine has.
+        return [sys.executable, "-S", str(SCRIPT), str(path), "--output-dir", str(tmp_path / "out")], environ, calls
 
     return make
 
@@ -238,7 +239,7 @@ def test_a_scenario_that_cannot_be_read_is_one_line(tmp_path: Path, text: str | 
     path = tmp_path / "scenario.toml"
     if text is not None:
         path.write_text(text)
-    command = [sys.executable, str(SCRIPT), str(path), "--dry-run"]
+    command = [sys.executable, "-S", str(SCRIPT), str(path), "--dry-run"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert complaint in done.stderr
@@ -263,7 +264,7 @@ def test_an_output_folder_that_cannot_be_made_is_one_line(play: Play, tmp_path: 
 
 
 def test_a_missing_engine_is_said(tmp_path: Path) -> None:
-    command = [sys.executable, str(SCRIPT), "--engine", "no-such-engine"]
+    command = [sys.executable, "-S", str(SCRIPT), "--engine", "no-such-engine"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "no-such-engine is not installed" in done.stderr) == (2, True)
     assert not (tmp_path / ".output").exists()

@@ -1,6 +1,6 @@
-import os
-import subprocess
+import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,20 +8,22 @@ import pytest
 from judge.scenario.sources import scenario_toml
 from shared.models import Task
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
+Run = Callable[..., tuple[int, str, str]]
 
 
-def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / script), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a script in this process; its exit code, and what it printed and complained about."""
+
+    def run(script: str, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", [script, *arguments])
+        with pytest.raises(SystemExit) as left:
+            runpy.run_path(str(ROOT / "scripts" / script), run_name="__main__")
+        assert isinstance(left.value.code, int)
+        return left.value.code, *capsys.readouterr()
+
+    return run
 
 
 def scenario(tmp_path: Path) -> str:
@@ -31,22 +33,22 @@ def scenario(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_sample_script_prints_toml(tmp_path: Path) -> None:
-    done = run("sample_tasks.py", "--from", scenario(tmp_path), "--seed", "1")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert 'task_id = "t"' in done.stdout
+def test_the_sample_script_prints_toml(run: Run, tmp_path: Path) -> None:
+    code, printed, complaint = run("sample_tasks.py", "--from", scenario(tmp_path), "--seed", "1")
+    assert (code, complaint) == (0, "")
+    assert 'task_id = "t"' in printed
 
 
-def test_the_validate_script_ends_with_2_on_a_bad_file(tmp_path: Path) -> None:
+def test_the_validate_script_ends_with_2_on_a_bad_file(run: Run, tmp_path: Path) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text("[x\n")
-    done = run("validate_scenario.py", scenario(tmp_path), str(bad))
-    assert done.returncode == 2
-    assert "valid, 1 task\n" in done.stdout
-    assert done.stderr.startswith(f"{bad}: line 1, column 3: not TOML")
+    code, printed, complaint = run("validate_scenario.py", scenario(tmp_path), str(bad))
+    assert code == 2
+    assert "valid, 1 task\n" in printed
+    assert complaint.startswith(f"{bad}: line 1, column 3: not TOML")
 
 
-def test_a_mistake_of_the_user_is_one_line_without_a_traceback() -> None:
-    done = run("sample_tasks.py", "--from", "none.json")
-    assert done.returncode == 2
-    assert done.stderr == "error: none.json: No such file or directory (give the path of the dataset's JSON file)\n"
+def test_a_mistake_of_the_user_is_one_line_without_a_traceback(run: Run) -> None:
+    code, _, complaint = run("sample_tasks.py", "--from", "none.json")
+    assert code == 2
+    assert complaint == "error: none.json: No such file or directory (give the path of the dataset's JSON file)\n"

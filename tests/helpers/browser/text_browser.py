@@ -6,24 +6,30 @@ For tests of what happens around the browser. Starting a real one costs more tha
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urljoin
 
 import httpx
+import pytest
 
 from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
+from judge.browser.chromium import BrowserSettings
 from judge.browser.session import Browser, Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
+from judge.server import service
 from judge.sites import NetworkPolicy
 from shared.errors import SiteFault
 from shared.models import Page, ProbeValue, Tab
 
 JPEG = b"\xff\xd8\xff\xe0"
-_ROLES = {"a": "link", "button": "button", "h1": "heading", "p": "paragraph", "input": "textbox"}
+_HEADINGS = {f"h{level}": "heading" for level in range(1, 7)}
+_ROLES = {"a": "link", "button": "button", **_HEADINGS, "p": "paragraph", "input": "textbox"}
+# They are part of the name of the element that they are in.
+_INLINE = {"b", "code", "em", "i", "span", "strong"}
 
 
 class _Elements(HTMLParser):
@@ -37,6 +43,8 @@ class _Elements(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _INLINE:
+            return
         self._open = tag
         if tag in _ROLES:
             known = dict(attrs)
@@ -51,7 +59,8 @@ class _Elements(HTMLParser):
             self.found[-1] = role, (name + data).strip(), href
 
     def handle_endtag(self, tag: str) -> None:
-        self._open = ""
+        if tag not in _INLINE:
+            self._open = ""
 
 
 class TextBrowser(OneTab):
@@ -65,6 +74,7 @@ class TextBrowser(OneTab):
         self._page = _Elements("")
         self._typed: dict[str, str] = {}
         self._hops: list[Hop] = []
+        self._visited: list[str] = []
         self._looks = 0
 
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
@@ -92,6 +102,9 @@ class TextBrowser(OneTab):
             trouble = await self._go(str(params["url"]))
         elif tool == "browser_click" and (href := self._page.found[int(target[1:]) - 1][2]):
             trouble = await self._go(urljoin(self._url, href))
+        elif tool == "browser_navigate_back" and len(self._visited) > 1:
+            trouble = await self._go(self._visited[-2])
+            del self._visited[-2:]
         elif tool == "browser_type":
             self._typed[target] = str(params["text"])
         elif tool == "browser_wait_for":
@@ -120,6 +133,7 @@ class TextBrowser(OneTab):
         passed = [*response.history, response]
         self._hops += [Hop(url=str(hop.url), is_redirect=number > 0) for number, hop in enumerate(passed)]
         self._url, self._page, self._typed = str(response.url), _Elements(response.text), {}
+        self._visited.append(self._url)
         return ""
 
 
@@ -143,3 +157,9 @@ class TextBrowsers:
 
     def browser(self, _policy: NetworkPolicy) -> AbstractAsyncContextManager[Browser]:
         return text_browser()
+
+
+def play_in_text_browsers(patch: pytest.MonkeyPatch) -> None:
+    """Judges of this process play attempts in `TextBrowser`s until the patch is undone."""
+    patch.setattr(BrowserSettings, "from_config", lambda *_: None)
+    patch.setattr(service, "browser_pool", lambda _: nullcontext(TextBrowsers()))

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -61,17 +61,22 @@ def program(*command: str | Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def foreign_agent(kind: str, shape: str = "message", gate: Path | None = None) -> Iterator[str]:
-    """An agent built with somebody else's library; gives its address."""
+def foreign_agents(kind: str, shapes: Sequence[str], gate: Path | None = None) -> Iterator[list[str]]:
+    """Agents built with somebody else's library, one for each shape of replies, in one process; their addresses."""
     name, file = AGENTS[kind]
-    options: list[str | Path] = ["--shape", shape]
-    if gate:
-        options += ["--gate", gate]
-    with program(python_of(name), PROGRAMS / file, *options) as process:
+    options = ("--gate", gate) if gate else ()
+    with program(python_of(name), PROGRAMS / file, *shapes, *options) as process:
         assert process.stdout is not None
-        port = process.stdout.readline().strip()
-        assert port.isdigit(), "the agent did not start"
-        yield f"http://127.0.0.1:{port}"
+        ports = [process.stdout.readline().strip() for _ in shapes]
+        assert all(port.isdigit() for port in ports), "an agent did not start"
+        yield [f"http://127.0.0.1:{port}" for port in ports]
+
+
+@contextmanager
+def foreign_agent(kind: str, shape: str = "message", gate: Path | None = None) -> Iterator[str]:
+    """One of them."""
+    with foreign_agents(kind, [shape], gate) as (url,):
+        yield url
 
 
 class ForeignClient:
@@ -116,11 +121,15 @@ class ForeignClients:
         self._processes = ExitStack()
         self._started: dict[str, ForeignClient] = {}
 
-    def call(self, client: str, url: str, mode: str, **options: Any) -> list[EventRecords]:
-        """Everything a client of `CLIENTS` sees until its call ends; what its card says comes first."""
+    def events(self, client: str, url: str, mode: str, **options: Any) -> Iterator[EventRecords]:
+        """What a client of `CLIENTS` sees until its call ends; what its card says comes first."""
         if client not in self._started:
             self._started[client] = self._processes.enter_context(foreign_client(client))
-        return list(self._started[client].call(url, mode, **options))
+        return self._started[client].call(url, mode, **options)
+
+    def call(self, client: str, url: str, mode: str, **options: Any) -> list[EventRecords]:
+        """All of it."""
+        return list(self.events(client, url, mode, **options))
 
     def close(self) -> None:
         """End them all."""
@@ -157,10 +166,12 @@ def website() -> Iterator[str]:
 class JudgeProcess:
     """`wabe serve`, which can be ended and started again at the same place."""
 
-    def __init__(self, folder: Path, card_url: str | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
+        # Another name for the same place.
+        self.card_url = f"http://localhost:{port}/"
         self._command: list[str | Path] = [
             Path(sys.executable).parent / "wabe",
             "serve",
@@ -168,9 +179,9 @@ class JudgeProcess:
             str(port),
             "--output-dir",
             folder,
+            "--card-url",
+            self.card_url,
         ]
-        if card_url:
-            self._command += ["--card-url", card_url]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -188,9 +199,9 @@ class JudgeProcess:
 
 
 @contextmanager
-def judge_process(folder: Path, card_url: str | None = None) -> Iterator[JudgeProcess]:
+def judge_process(folder: Path) -> Iterator[JudgeProcess]:
     """A judge on a free port."""
-    judge = JudgeProcess(folder, card_url)
+    judge = JudgeProcess(folder)
     try:
         judge.start()
         yield judge

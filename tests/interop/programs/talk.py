@@ -9,17 +9,20 @@ import hashlib
 import re
 import socket
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import uvicorn
 
 # What an agent says of itself that is right only where it runs: nobody else can dial it.
 ADVERTISED = "http://agent-container:8080/"
-_TURNS: Counter[str] = Counter()
 
 
 def options() -> argparse.Namespace:
-    """`--shape`: how replies are packed; `--gate FILE`: play, and wait for that file before every answer."""
+    """How replies are packed, one agent each; `--gate FILE`: play, and wait for that file before every answer."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--shape", default="message")
+    parser.add_argument("shapes", nargs="+")
     parser.add_argument("--gate", type=Path)
     return parser.parse_args()
 
@@ -34,16 +37,26 @@ def listening() -> socket.socket:
     return sock
 
 
+def serve(app_of: Callable[[str], Any], shapes: list[str]) -> None:
+    """Serve an agent for each shape, on a port of its own, until a signal."""
+
+    async def serve_all() -> None:
+        servers = [uvicorn.Server(uvicorn.Config(app_of(shape), log_level="warning")) for shape in shapes]
+        await asyncio.gather(*(server.serve(sockets=[listening()]) for server in servers))
+
+    asyncio.run(serve_all())
+
+
 def echo(turn: int, text: str, images: list[bytes]) -> str:
     """Shows which turn of a conversation this is, from 1, and that text and pictures arrived as they were."""
     return " ".join([str(turn), text, *(hashlib.sha256(image).hexdigest() for image in images)])
 
 
-async def reply(gate: Path | None, context_id: str, text: str, images: list[bytes]) -> str:
-    """What an agent says to one message."""
+async def reply(gate: Path | None, turns: Counter[str], context_id: str, text: str, images: list[bytes]) -> str:
+    """What an agent says to one message. `turns` counts those of each of its conversations."""
     if gate is None:
-        _TURNS[context_id] += 1
-        return echo(_TURNS[context_id], text, images)
+        turns[context_id] += 1
+        return echo(turns[context_id], text, images)
     while not gate.exists():
         await asyncio.sleep(0.05)
     link = re.search(r'link "Goal" \[ref=(\w+)\]', text)

@@ -37,6 +37,7 @@ ENVIRONMENTS = {site: {"urls": [url], "active_url_idx": 0} for site, url in PLAC
 BEST_SELLER = 0
 TODOS = 44
 NOT_FOUND = 22
+COMMENT = 389
 BIOGRAPHY = 399
 SEEN = '{"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": null}'
 DONE = '{"task_type": "MUTATE", "status": "SUCCESS", "retrieved_data": null}'
@@ -81,9 +82,17 @@ def test_the_package_has_its_tasks_and_subsets(package: Package) -> None:
     assert package.tasks[BIOGRAPHY].fields == ("user_biography[biography]",)
 
 
-def biography(text: str, status: int = 302) -> dict[str, Any]:
+def biography(text: str, status: int = 302, method: str = "POST") -> dict[str, Any]:
     path = "/user/MarvelsGrantMan136/edit_biography"
-    return entry(FORUM + path, "POST", status, f"user_biography%5Bbiography%5D={text}")
+    return entry(FORUM + path, method, status, f"user_biography%5Bbiography%5D={text}")
+
+
+def comment(text: str) -> dict[str, Any]:
+    """Sent as JSON."""
+    body = json.dumps({"note": {"noteable_type": "MergeRequest", "note": text}})
+    sent = entry(f"{LAB}/primer/design/notes?target_id=139245&target_type=merge_request", "POST", 200, body)
+    sent["request"]["postData"]["mimeType"] = "application/json"
+    return sent
 
 
 @pytest.mark.parametrize(
@@ -98,7 +107,10 @@ def biography(text: str, status: int = 302) -> dict[str, Any]:
         (BIOGRAPHY, DONE, [biography("I+am+a+robot")], "success"),
         (BIOGRAPHY, DONE, [biography("I+am+a+human")], "failure"),
         (BIOGRAPHY, DONE, [biography("I+am+a+robot", status=422)], "failure"),
+        (BIOGRAPHY, DONE, [biography("I+am+a+robot", method="PUT")], "failure"),
         (BIOGRAPHY, DONE, [entry(FORUM)], "failure"),
+        (COMMENT, DONE, [comment("Thanks, working on reviews")], "success"),
+        (COMMENT, DONE, [comment("Thanks, working on it")], "failure"),
     ],
 )
 def test_answers_and_requests_are_evaluated(
@@ -152,7 +164,7 @@ def test_a_pattern_that_the_evaluator_would_match_is_no_success(
 
 
 def test_a_pattern_that_never_ends_is_the_participants_fault(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webarena, "_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(webarena, "_TIMEOUT_S", 1.0)
     endless = biography("%5E(a|a)*(.*)*(.*)*(.*)*(.*)*(.*)*(.*)*(.*)*!%24")
     made = package.evaluate(BIOGRAPHY, DONE, har(entry(FORUM), endless))
     assert made.result is None
