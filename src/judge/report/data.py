@@ -245,7 +245,8 @@ def read_task(store: TaskStore) -> TaskView:
             differences=differences,
             categories=failure_categories(result, deciding),
             image=next((step.image for step in reversed(seen) if step.image), None),
-            # By the folder's place: a result that names another epoch must not take that one's page.
+            # By the folder's place: a result that names another task or epoch must not take that one's page.
+            task_id=store.name,
             epoch=store.epoch,
         ),
         steps=seen,
