@@ -18,6 +18,7 @@ from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
 from judge.report.build import write_comparison, write_report, write_single_file
 from judge.report.data import read_task
 from judge.report.pages import Renderer
+from judge.results.folders import FolderStore
 from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.models import Task
@@ -329,3 +330,14 @@ def test_tasks_whose_ids_differ_in_case_only_are_summed_up_apart_with_their_epoc
     text = write_report(a_finished_run(tmp_path, *results), tmp_path / "report").read_text()
     links = re.findall('href="tasks/([^"]+).html"', text.partition('<section id="epochs">')[2])
     assert links == ["A", "A.2", "a", "a.2"]
+
+
+def test_labels_of_folders_with_the_same_name_are_kept_apart(tmp_path: Path) -> None:
+    kept = set()
+    for model in ("a", "b"):
+        folder = tmp_path / model / "eval" / "traj"
+        folder.parent.mkdir(parents=True)
+        a_finished_run(tmp_path / model, a_result("t1")).results.rename(folder)
+        page = write_report(FolderStore(folder, tmp_path), tmp_path / f"report-{model}").parent / "tasks" / "t1.html"
+        kept |= set(re.findall('data-labels="([^"]+)"', page.read_text()))
+    assert len(kept) == 2
