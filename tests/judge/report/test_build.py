@@ -303,6 +303,8 @@ def test_each_epoch_of_a_task_has_its_page_and_the_front_page_sums_them_up(tmp_p
     text = index.read_text()
     assert "Every task was played 2 times" in text
     assert "1 of 2" in text
+    # What the table's filter counts.
+    assert 'data-unit="attempts"' in text
     links = {address for address in tags_of(text).addresses if address.startswith("tasks/")}
     assert links == {"tasks/t1.html", "tasks/t1.2.html"}
     assert all((index.parent / link).is_file() for link in links)
