@@ -1,5 +1,6 @@
 """`wabe export`: a run in the layout of another benchmark or as a table, and the check of submission folders."""
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -18,8 +19,9 @@ from judge.results.export import (
     write_tasks,
 )
 from judge.results.folders import resolve_store
+from judge.results.run_record import epochs_of
 from judge.results.summary import markdown
-from judge.results.tables import Unreadable, csv_of, parquet_of, table_of
+from judge.results.tables import AttemptRow, Unreadable, csv_of, parquet_of, table_of
 from judge.results.webarena import export_webarena
 from judge.runner.boundary import EXIT_LOST
 from judge.store import RunStore, TaskStore, output_folder
@@ -61,8 +63,11 @@ def export(
         raise ConfigError(f"unknown --format {one_line(format_)[:40]!r}", remedy=remedy)
     if (run is None) == (validate is None):
         raise ConfigError("give either a RUN to export or --validate DIR", remedy="such as: wabe export latest")
-    if format_ in _TABLES and (validate or dataset):
-        raise ConfigError("--validate and --dataset are for folders of other benchmarks", remedy="leave them out")
+    if format_ in _TABLES and (validate or dataset or epoch > 1):
+        raise ConfigError(
+            "--validate, --dataset and --epoch are for folders of other benchmarks",
+            remedy="leave them out; a table has all epochs",
+        )
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
     settings = Settings.from_environ()
     if validate is not None and format_ == WEBARENA:
@@ -109,11 +114,17 @@ def _export_folder(
 
 def _export_table(store: RunStore, format_: str, target: Path) -> None:
     """Write the attempts as one file, or print them. What could not be read is named, and the exit code says so."""
-    found = list(table_of(store))
-    rows = [each.row for each in found if not isinstance(each, Unreadable)]
+    rows: list[AttemptRow] = []
+    left_out: list[Unreadable] = []
+    for each in table_of(store):
+        if isinstance(each, Unreadable):
+            left_out.append(each)
+        else:
+            # Without its steps: a run has thousands of them.
+            rows.append(each.row)
     if target == _STDOUT and format_ == PARQUET:
         raise ConfigError("--format parquet is not for printing", remedy="give --output a file")
-    data = parquet_of(rows) if format_ == PARQUET else {CSV: csv_of, MARKDOWN: markdown}[format_](rows).encode()
+    data = parquet_of(rows) if format_ == PARQUET else _text_of(store, format_, rows).encode()
     if target == _STDOUT:
         typer.echo(data, nl=False)
     else:
@@ -124,11 +135,19 @@ def _export_table(store: RunStore, format_: str, target: Path) -> None:
                 f"--output {target}: {error.strerror or error}", remedy="choose a file you can write"
             ) from None
         typer.echo(f"{target}: {counted(len(rows), 'attempt')} written")
-    for each in found:
-        if isinstance(each, Unreadable):
-            typer.echo(f"left out {one_line(each.task_id)}: {one_line(each.reason)}", err=True)
-    if len(rows) < len(found) or not rows:
+    for each in left_out:
+        typer.echo(f"left out {one_line(each.task_id)}: {one_line(each.reason)}", err=True)
+    if left_out or not rows:
         raise typer.Exit(EXIT_LOST)
+
+
+def _text_of(store: RunStore, format_: str, rows: list[AttemptRow]) -> str:
+    if format_ == CSV:
+        return csv_of(rows)
+    record = store.read_run() or {}
+    listed = record.get("task_ids")
+    asked = itertools.product(map(str, listed if isinstance(listed, list) else ()), range(1, epochs_of(record) + 1))
+    return markdown(rows, missing=set(asked) - {(row.task_id, row.epoch) for row in rows})
 
 
 def _of_epoch(store: RunStore, epoch: int) -> list[TaskStore]:

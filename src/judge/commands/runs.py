@@ -2,6 +2,8 @@
 
 import json
 import sys
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -74,7 +76,7 @@ def list_runs(context: typer.Context, output_dir: OutputDir = None, as_json: AsJ
         context.obj = output_dir
         return
     folder = output_folder(output_dir, Settings.from_environ())
-    found = [_listed(store) for store in reversed(runs_in(folder))]
+    found = [_listed(store) for store in sorted(runs_in(folder), key=_worked_on, reverse=True)]
     if as_json:
         typer.echo(json.dumps([run._asdict() for run in found], indent=2))
         return
@@ -121,7 +123,7 @@ def prune(
 ) -> None:
     """Delete all runs but the newest. Runs in progress stay."""
     folder = output_folder(output_dir or context.obj, Settings.from_environ())
-    found = runs_in(folder)
+    found = sorted(runs_in(folder), key=_worked_on)
     old = []
     for store in found[: max(0, len(found) - keep)]:
         try:
@@ -153,6 +155,22 @@ def _remove(stores: list[RunStore], *, yes: bool) -> None:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1_000_000:.1f} MB"
+
+
+def _worked_on(store: RunStore) -> float:
+    """When the run was started or resumed last, in seconds since 1970. An id of the user's own does not tell."""
+    times = []
+    for part in (store, *store.shards()):
+        # A newer version's record is not read.
+        with suppress(ConfigError):
+            record = part.read_run() or {}
+            times += [time for key in ("started_at", "resumed_at") if isinstance(time := record.get(key), int | float)]
+    if times:
+        return max(times)
+    with suppress(ValueError):
+        return datetime.strptime(store.run_id[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp()
+    record_file = store.folder / "run.json"
+    return (record_file if record_file.exists() else store.folder).stat().st_mtime
 
 
 def _cells(run: _Run) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from judge.report.evidence import VerdictView, verdict_view
 from judge.report.network import NetworkView, network_view
 from judge.report.snapshots import pack
 from judge.results.categories import Finding, failure_categories
-from judge.results.folders import FoundTask
+from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
 from judge.results.run_record import epochs_of
@@ -188,7 +188,7 @@ class TaskView:
 class RunView:
     """A run's own facts: `run.json` as it is (empty if missing), the participant's role, and the tasks in order.
 
-    Each task is played in every one of the `epochs`.
+    Each task is played in every one of the `epochs`. A person's labels are kept under `label_key`.
     """
 
     run_id: str
@@ -196,6 +196,7 @@ class RunView:
     role: str
     task_ids: tuple[str, ...] = ()
     epochs: int = 1
+    label_key: str = ""
 
     @property
     def player(self) -> str:
@@ -218,7 +219,9 @@ def read_run(store: RunStore) -> RunView:
     participants = record.get("participants")
     role = next(iter(participants), "") if isinstance(participants, dict) else ""
     epochs = max([epochs_of(record), *(task.epoch for task in found)])
-    return RunView(store.run_id, record, str(role), tuple(dict.fromkeys(task_ids)), epochs)
+    # Folders of other tools often have the same name, so theirs has a digest of the path.
+    label_key = store.derived.name if isinstance(store, FolderStore) else store.run_id
+    return RunView(store.run_id, record, str(role), tuple(dict.fromkeys(task_ids)), epochs, label_key)
 
 
 def read_task(store: TaskStore) -> TaskView:
@@ -245,7 +248,8 @@ def read_task(store: TaskStore) -> TaskView:
             differences=differences,
             categories=failure_categories(result, deciding),
             image=next((step.image for step in reversed(seen) if step.image), None),
-            # By the folder's place: a result that names another epoch must not take that one's page.
+            # By the folder's place: a result that names another task or epoch must not take that one's page.
+            task_id=store.name,
             epoch=store.epoch,
         ),
         steps=seen,

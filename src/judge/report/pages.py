@@ -111,7 +111,7 @@ class Renderer:
             before=before,
             after=after,
             home=home,
-            run_id=run.run_id if run else "",
+            label_key=run.label_key if run else "",
             player=run.player if run else "",
         )
 

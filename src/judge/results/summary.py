@@ -1,12 +1,12 @@
 """A run as a page of Markdown, such as a job's summary on a continuous integration service."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from judge.results.identity import player
 from judge.results.submission import counts_of, incomplete_note, rate_text
 from judge.results.tables import AttemptRow
 from shared.models import key_of
-from shared.text import one_line, without_surrogates
+from shared.text import counted, one_line, without_surrogates
 
 _ORDER = ("failure", "aborted", "unscored", "success")
 _MAX_WHY_CHARS = 200
@@ -14,9 +14,13 @@ _MAX_WHY_CHARS = 200
 _MAX_ROWS = 1000
 
 
-def markdown(rows: Sequence[AttemptRow]) -> str:
-    """Who played what, the success rate, and a table of the attempts, those that did not succeed first."""
-    counts = counts_of(row.model_dump(include={"task_id", "epoch", "verdict", "stop_reason"}) for row in rows)
+def markdown(rows: Sequence[AttemptRow], missing: Collection[tuple[str, int]] = ()) -> str:
+    """Who played what, the success rate, and a table of the attempts, those that did not succeed first.
+
+    `missing` are the tasks and epochs of the run without a result: in the rate of all tasks they count as failures.
+    """
+    entries = [row.model_dump(include={"task_id", "epoch", "verdict", "stop_reason"}) for row in rows]
+    counts = counts_of(entries + [{"task_id": task, "epoch": epoch, "verdict": "aborted"} for task, epoch in missing])
     lines = ["### WABE: " + (_code(rows[0].scenario or rows[0].run_id) if rows else "no results"), ""]
     if rows:
         first = rows[0]
@@ -25,6 +29,8 @@ def markdown(rows: Sequence[AttemptRow]) -> str:
     note = incomplete_note(counts)
     of_all = f"of all tasks: {counts['success_rate_of_all']} %"
     lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
+    if missing:
+        lines += [f"{len(missing)} of {counted(counts['attempts'], 'attempt')} without a result: see the run.", ""]
     lines += ["| verdict | task | level | steps | seconds | why |", "|---|---|---|--:|--:|---|"]
     for row in sorted(rows, key=lambda row: _ORDER.index(row.verdict))[:_MAX_ROWS]:
         why = "" if row.verdict == "success" else _code(row.reason or row.stop_reason)

@@ -120,7 +120,7 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore) -> Tabled:
     else:
         result = read_result(task.folder)
         attempt = Attempt.from_json(result, source=str(task.folder / "result.json"))
-        sha256, judge_id = result.get("trajectory_sha256"), judge_id_of(record, task.name)
+        sha256, judge_id = result.get("trajectory_sha256"), judge_id_of(record, task.name, task.epoch)
     checks = tuple(_checks(task, attempt, sha256, judge_id))
     verdict, usage, played = attempt.verdict, attempt.token_usage, attempt.task
     judge: JudgeInfo | None = verdict.judge if verdict else None

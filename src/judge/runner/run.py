@@ -52,6 +52,7 @@ from shared.files import write_json
 from shared.llm.redis import check_server
 from shared.models import Level, Record, Task
 from shared.settings import Settings
+from shared.text import one_line
 from shared.validation import problems_of
 
 DEFAULT_OUTPUT_DIR = Path(".output")
@@ -434,8 +435,12 @@ def conclude(outcome: RunOutcome, plan: Plan, options: RunOptions, console: Cons
         if store is not None and store.has_begun:
             console.out(f"Resume with: {resume_command(options, store)}", highlight=False)
         return EXIT_LOST
-    _write_results(submission, plan, options)
-    code = print_summary(console, submission, store, progress.shown)
+    try:
+        _write_results(submission, plan, options)
+        code = print_summary(console, submission, store, progress.shown)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # It may come from any judge. What was to be kept of it is written by now.
+        raise WabeError(f"the judge's result cannot be read: {type(error).__name__}: {one_line(str(error))}") from error
     page = None
     if store is None:
         run_id = f" as {outcome.run_id}" if outcome.run_id else ""

@@ -3,16 +3,17 @@
 The store has the same layout as the output folder. A shard that starts on another machine fetches what is there first.
 """
 
+import json
 import logging
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from judge.events import Event, RunStarted, Sink, TaskDone
-from judge.store import RunStore, TaskStore
+from judge.store import RUN_ID, RunStore, TaskStore
 from shared.errors import ConfigError, WabeError
 
 _log = logging.getLogger(__name__)
@@ -50,6 +51,16 @@ class ObjectStore:
             # Whole or not at all, so that a fetch that is cut off is begun again.
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)
+
+    def shards(self, run_id: str) -> list[str]:
+        """The names of the run's shards that the store has, in order."""
+        root = f"{self._root}/runs/{run_id}/shards"
+        with self._asked():
+            self._files.invalidate_cache()
+            found = {
+                str(name).rpartition(f"runs/{run_id}/shards/")[2].partition("/")[0] for name in self._files.find(root)
+            }
+        return sorted(name for name in found if RUN_ID.fullmatch(f"{run_id}/shards/{name}"))
 
     def put(self, source: Path, name: str) -> None:
         """Put a file, or a folder in the place of what has its name, `result.json` last."""
@@ -152,5 +163,25 @@ class Uploads:
 
 
 def fetch_shards(url: str, run: RunStore) -> None:
-    """Bring the shards of a run here from the object store at `url`. Raises `ConfigError`."""
-    ObjectStore(url).fetch(f"{run.run_id}/shards", run.folder / "shards")
+    """Bring the shards of a run here from the object store at `url`. Raises `ConfigError`.
+
+    One that is being played here, or of which this machine has the newer record, stays: not everything it has may have
+    reached the store.
+    """
+    objects = ObjectStore(url)
+    for name in objects.shards(run.run_id):
+        shard = RunStore(run.output_dir, f"{run.run_id}/shards/{name}")
+        here = shard.folder / "run.json"
+        stored = objects.read(f"{shard.run_id}/run.json")
+        is_newer = not here.is_file() or _changed_at(stored) > _changed_at(here.read_bytes())
+        if is_newer and not shard.is_in_progress:
+            objects.fetch(shard.run_id, shard.folder)
+
+
+def _changed_at(record: bytes | None) -> float:
+    """When a `run.json` was written last, as it says itself, in seconds since 1970; 0 without a readable one."""
+    with suppress(ValueError, AttributeError):
+        known = json.loads(record or b"").get
+        times = [known(key) for key in ("started_at", "resumed_at", "ended_at")]
+        return max((float(time) for time in times if isinstance(time, int | float)), default=0.0)
+    return 0.0

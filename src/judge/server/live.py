@@ -59,7 +59,9 @@ _SILENCE_S = 15.0
 # A task in an epoch, as `key_of` names it.
 _TASK = re.compile(r"([A-Za-z0-9_-]{1,128})(?:\.([1-9][0-9]{0,2}))?")
 _IMAGE = re.compile(r"(?:step_\d{3,6}|(screenshot))\.(?:jpg|png|webp)")
-_REPORT_FILE = re.compile(r"(?:[A-Za-z0-9_-]{1,128}/){0,2}[A-Za-z0-9_-]{1,160}\.(?:html|csv|json|jpg|jpeg|png|webp)")
+# Folders of images and pages of tasks are named by `key_of` too.
+_KEY = r"[A-Za-z0-9_-]{1,160}(?:\.[1-9][0-9]{0,2})?"
+_REPORT_FILE = re.compile(rf"(?:{_KEY}/){{0,2}}{_KEY}\.(?:html|csv|json|jpg|jpeg|png|webp)")
 # Rendering the page of a long episode takes a while and much memory.
 _RENDERED_AT_ONCE = 2
 # A viewer that stops reading is disconnected.

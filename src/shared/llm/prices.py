@@ -10,7 +10,7 @@ from shared.files import parse_toml
 from shared.models import Record, TokenUsage
 
 # Providers append dates and revisions to a model's name without changing its price.
-_REVISION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{3}|latest)$")
+_REVISION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{2}-\d{4}|\d{2}-\d{2}|\d{3}|latest)$")
 
 
 class Price(Record):

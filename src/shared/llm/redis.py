@@ -250,6 +250,8 @@ class SharedBudget(Budget):
         self._process = f"process:{secrets.token_hex(8)}"
         self._before = _amounts(spending)
         self._is_first = True
+        # Calls that have ended, of which the server could not be told.
+        self._unreleased: set[str] = set()
         self._lease_ms = round((call_timeout_s + _MARGIN_S) * 1000)
         self._script = state.client.register_script(_BUDGET)
         self._calls, self._tokens, self._nano_usd = self._before
@@ -258,6 +260,10 @@ class SharedBudget(Budget):
     async def held(self, tokens: int, cost_usd: float) -> AsyncIterator[None]:
         """As `Budget.held`, beside the calls of all shards. Raises `SharedStateFault` too."""
         name, call = secrets.token_hex(8), ""
+        # Otherwise they would count twice: as what they have cost, and as lost.
+        for over in tuple(self._unreleased):
+            await self._ask(ended=over)
+            self._unreleased.discard(over)
         try:
             while True:
                 # The average so far may be that of other shards.
@@ -275,6 +281,7 @@ class SharedBudget(Budget):
             except SharedStateFault as error:
                 # The reply is paid for and must not be lost; the next call reports what this one has spent, or fails.
                 log.warning("%s", error.message)
+                self._unreleased.add(call)
 
     def _spent(self) -> tuple[int, float]:
         return self._tokens, self._nano_usd / _NANO_USD

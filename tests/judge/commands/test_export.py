@@ -1,12 +1,13 @@
 """`wabe export` as a user runs it."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from helpers.results import a_result
+from helpers.results import a_finished_run, a_result
 from judge.commands.app import app as wabe
 from judge.store import RunStore
 from shared.errors import ConfigError
@@ -130,3 +131,20 @@ def test_tasks_of_other_benchmarks_are_left_out_of_a_webarena_submission(
     result = CliRunner().invoke(app, [*arguments, "--output", str(tmp_path / "made")])
     assert result.exit_code == 1
     assert "left out t1: not a task that was imported from WebArena-Verified" in result.output
+
+
+def test_a_table_has_all_epochs(app: typer.Typer, runs: Path) -> None:
+    arguments = ["export", "run-1", "--output-dir", str(runs), "--format", "csv", "--epoch", "2"]
+    refused = CliRunner().invoke(app, arguments).exception
+    assert isinstance(refused, ConfigError)
+    assert "a table has all epochs" in refused.remedy
+
+
+def test_the_summary_of_an_unfinished_run_counts_what_was_not_played(app: typer.Typer, tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result("t1"), a_result("t2"))
+    shutil.rmtree(store.folder / "results" / "t2")
+    text = CliRunner().invoke(
+        app, ["export", "run-1", "--output-dir", str(tmp_path), "--format", "markdown", "--output", "-"]
+    )
+    assert "of all tasks: 50.0 %" in text.stdout
+    assert "1 of 2 attempts without a result" in text.stdout

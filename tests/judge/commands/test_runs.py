@@ -194,6 +194,16 @@ def test_all_but_the_newest_runs_are_deleted_and_not_one_in_progress(tmp_path: P
     assert deleting(tmp_path, "prune", "--keep", "2", "--yes").stdout == "No runs to delete.\n"
 
 
+def test_of_runs_with_ids_of_any_form_the_one_that_was_worked_on_last_is_kept(tmp_path: Path) -> None:
+    # In name order the oldest is the last.
+    a_run(tmp_path, "slurm-17/shards/000-of-001", started_at=1_700_000_000.0)
+    a_run(tmp_path, "nightly", started_at=1_600_000_000.0, resumed_at=1_800_000_000.0)
+    a_run(tmp_path, "20260101-000000-aa", started_at=1_767_225_600.0)
+    assert list(rows(tmp_path)) == ["nightly", "20260101-000000-aa", "slurm-17"]
+    assert deleting(tmp_path, "prune", "--keep", "1", "--yes").exit_code == 0
+    assert list(rows(tmp_path)) == ["nightly"]
+
+
 def test_an_output_folder_before_the_command_counts_for_it(tmp_path: Path) -> None:
     a_run(tmp_path, "r1")
     arguments = ["--output-dir", str(tmp_path), "rm", "r1", "--yes"]

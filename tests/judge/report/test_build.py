@@ -4,6 +4,7 @@ import base64
 import hashlib
 import posixpath
 import re
+import shutil
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +18,7 @@ from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
 from judge.report.build import write_comparison, write_report, write_single_file
 from judge.report.data import read_task
 from judge.report.pages import Renderer
+from judge.results.folders import FolderStore
 from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.models import Task
@@ -301,6 +303,8 @@ def test_each_epoch_of_a_task_has_its_page_and_the_front_page_sums_them_up(tmp_p
     text = index.read_text()
     assert "Every task was played 2 times" in text
     assert "1 of 2" in text
+    # What the table's filter counts.
+    assert 'data-unit="attempts"' in text
     links = {address for address in tags_of(text).addresses if address.startswith("tasks/")}
     assert links == {"tasks/t1.html", "tasks/t1.2.html"}
     assert all((index.parent / link).is_file() for link in links)
@@ -309,3 +313,33 @@ def test_each_epoch_of_a_task_has_its_page_and_the_front_page_sums_them_up(tmp_p
     assert {address for address in page if address.startswith("../images/")} >= {"../images/t1.2/step_000.jpg"}
     assert "Every task was played" not in (tmp_path / "report" / "a" / "index.html").read_text()
     assert "sign test" in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_a_copied_task_folder_has_a_page_of_its_own_and_is_no_repeat(tmp_path: Path) -> None:
+    store = a_finished_run(tmp_path, a_result("t1"))
+    shutil.copytree(store.results / "t1", store.results / "t2")
+    text = write_report(store, tmp_path / "report").read_text()
+    assert {address for address in tags_of(text).addresses if address.startswith("tasks/")} == {
+        "tasks/t1.html",
+        "tasks/t2.html",
+    }
+    assert "Every task was played" not in text
+
+
+def test_tasks_whose_ids_differ_in_case_only_are_summed_up_apart_with_their_epochs_in_order(tmp_path: Path) -> None:
+    ends = {"a": ("success", "failure"), "A": ("success", "success")}
+    results = [a_result(name, epoch=n, verdict=a_verdict(ends[name][n - 1])) for n in (1, 2) for name in ends]
+    text = write_report(a_finished_run(tmp_path, *results), tmp_path / "report").read_text()
+    links = re.findall('href="tasks/([^"]+).html"', text.partition('<section id="epochs">')[2])
+    assert links == ["A", "A.2", "a", "a.2"]
+
+
+def test_labels_of_folders_with_the_same_name_are_kept_apart(tmp_path: Path) -> None:
+    kept = set()
+    for model in ("a", "b"):
+        folder = tmp_path / model / "eval" / "traj"
+        folder.parent.mkdir(parents=True)
+        a_finished_run(tmp_path / model, a_result("t1")).results.rename(folder)
+        page = write_report(FolderStore(folder, tmp_path), tmp_path / f"report-{model}").parent / "tasks" / "t1.html"
+        kept |= set(re.findall('data-labels="([^"]+)"', page.read_text()))
+    assert len(kept) == 2

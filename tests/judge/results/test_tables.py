@@ -92,6 +92,16 @@ def test_the_checks_that_failed_are_named(tmp_path: Path) -> None:
     ]
 
 
+def test_the_checks_of_an_epoch_are_of_the_judge_that_decided_it(tmp_path: Path) -> None:
+    checked = a_verdict("failure", evidence={"checks": [assertion("the cart", False)]})
+    attempts = [a_result("t1", epoch=epoch, verdict=checked) for epoch in (1, 2)]
+    store = a_finished_run(tmp_path, *attempts, judge_id="checks-1")
+    # As a later verdict on the first epoch alone leaves it.
+    store.write_run({**(store.read_run() or {}), "judge_ids": {"t1": "webarena_verified-1", "t1.2": "checks-1"}})
+    _, second = (each for each in table_of(store) if isinstance(each, Tabled))
+    assert second.row.failed_check == "the cart"
+
+
 def test_checks_of_another_trajectory_are_not_this_ones(tmp_path: Path) -> None:
     verdict = a_verdict("failure", evidence={"checks": [assertion("the cart", False)]}, trajectory_sha256="00")
     store = a_finished_run(tmp_path, a_result("t1"))

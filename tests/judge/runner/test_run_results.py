@@ -15,6 +15,7 @@ from judge.runner.launch import Member
 from judge.runner.run import Plan, RunOptions, conclude
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
+from shared.errors import WabeError
 
 JUDGE = Member(name="green_agent", endpoint="http://127.0.0.1:9009", cmd=None, is_agent=True)
 
@@ -55,3 +56,14 @@ def test_the_junit_file_names_the_scenario(tmp_path: Path) -> None:
     assert 'testsuite name="shop/scenario.toml white_agent" tests="2" failures="1"' in (
         (tmp_path / "junit.xml").read_text()
     )
+
+
+@pytest.mark.parametrize("detail", [{}, {"tasks": [1]}, {"tasks": [{"success": True}]}, {"tasks": [], "judge": "x"}])
+def test_a_result_of_another_form_is_kept_and_refused_in_a_line(tmp_path: Path, detail: dict[str, Any]) -> None:
+    given = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"), output=tmp_path / "kept.json")
+    plan = Plan(load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
+    outcome = RunOutcome(results=({"winner": "w", "detail": detail},), state="completed")
+    console = Console(file=io.StringIO())
+    with pytest.raises(WabeError, match="the judge's result cannot be read"):
+        conclude(outcome, plan, given, console, Progress(console, "plain"))
+    assert json.loads((tmp_path / "kept.json").read_text())["results"][0]["detail"] == detail

@@ -13,7 +13,7 @@ from judge.commands.app import app
 from judge.events import Event, RunStarted, TaskDone
 from judge.results.run_record import sha256_of, task_digests
 from judge.runner.run import RunOptions, make_plan
-from judge.runner.uploads import ObjectStore, Uploads
+from judge.runner.uploads import ObjectStore, Uploads, fetch_shards
 from judge.scenario.models import Shard
 from judge.store import RunStore
 from shared.errors import ConfigError
@@ -118,6 +118,31 @@ def test_a_fetch_that_was_cut_off_is_begun_again(shard: RunStore, url: str, tmp_
     left.mkdir(parents=True)
     ObjectStore(url).fetch(there.run_id, there.folder)
     assert sorted(task.folder.name for task in there.tasks()) == ["t0", "t1"]
+
+
+def test_fetching_all_shards_keeps_what_is_newer_here_and_what_is_being_played(
+    shard: RunStore, url: str, tmp_path: Path
+) -> None:
+    with Uploads(ObjectStore(url), shard).finished():
+        pass
+    whole = RunStore(tmp_path / "here", "r1")
+    record = shard.read_run() or {}
+    kept = shard.folder / "results" / "t1" / "result.json"
+
+    def changed(seconds: float) -> bool:
+        """Whether a change here is lost if the record here is this much newer than that of the store."""
+        kept.write_text("changed")
+        shard.write_run({**record, "ended_at": record["ended_at"] + seconds})
+        fetch_shards(url, whole)
+        return kept.read_text() != "changed"
+
+    assert not changed(0.0)
+    # Played further, while the store could not be reached.
+    assert not changed(60.0)
+    # Played further elsewhere.
+    with shard.held("runner"):
+        assert not changed(-60.0)
+    assert changed(-60.0)
 
 
 def test_a_store_without_the_run_leaves_the_folder_as_it_is(url: str, tmp_path: Path) -> None:

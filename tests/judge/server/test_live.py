@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import shutil
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -363,6 +364,14 @@ async def test_a_finished_run_has_its_report_once_it_is_written(served: ServedPa
     assert "wabe report" in (await get(served, address)).text
     assert (await get(served, f"/live/{RUN}/report/tasks/task_000.html")).status_code == 200
     assert (await get(served, f"/live/{RUN}/report/images/task_000/step_000.png")).status_code == 200
+
+
+async def test_the_report_has_the_pages_and_images_of_every_epoch(served: ServedPage) -> None:
+    shutil.copytree(served.store.results, served.store.folder / "epochs" / "2" / "results")
+    write_report(served.store, served.store.folder / "report")
+    served.sink(RunDone(successes=1, scored=2, total=4))
+    for name in ("tasks/task_000.2.html", "images/task_000.2/step_000.png"):
+        assert (await get(served, f"/live/{RUN}/report/{name}")).status_code == 200
 
 
 async def test_strangers_see_neither_the_report_nor_where_it_is(tmp_path: Path) -> None:

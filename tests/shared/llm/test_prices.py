@@ -17,7 +17,13 @@ def test_a_model_that_is_not_listed_has_no_price() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["openai:gpt-4o-2024-08-06", "gemini:gemini-2.0-flash-001", "openai:o4-mini-2025-04-16"]
+    "name",
+    [
+        "openai:gpt-4o-2024-08-06",
+        "gemini:gemini-2.0-flash-001",
+        "openai:o4-mini-2025-04-16",
+        "anthropic:claude-haiku-5-5-20261001",
+    ],
 )
 def test_a_dated_revision_has_its_models_price(name: str) -> None:
     assert find_price(name) is not None

@@ -202,6 +202,27 @@ async def test_a_call_of_a_killed_process_counts_as_spent(shards: Shards, monkey
     await call.__aexit__(None, None, None)
 
 
+async def test_a_call_that_ended_while_the_server_was_away_counts_once(
+    shards: Shards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_redis, "_MARGIN_S", 0.0)
+    budget = shards.budget(max_tokens=1_000, timeout_s=0.1)
+    away = SharedStateFault("away")
+
+    async def fail(**_: str) -> str:
+        raise away
+
+    async with budget.held(400, 0.0):
+        budget.spending.add(TokenUsage(calls=1, input=400), 0.0)
+        monkeypatch.setattr(budget, "_ask", fail)
+    monkeypatch.undo()
+    # One call after the other, so that the lapse of the first would be seen by the second.
+    for _ in range(2):
+        async with budget.held(1, 0.0):
+            await asyncio.sleep(0.15)
+    assert budget._spent()[0] == 400
+
+
 async def test_what_a_shard_spent_before_counts_once_however_often_it_is_resumed(shards: Shards) -> None:
     for _ in range(2):
         before = Spending(TokenUsage(calls=1, input=90))

@@ -26,8 +26,8 @@
       row.hidden = !(fits && wanted.every((word) => texts.get(row).includes(word)));
       if (!row.hidden) shown += 1;
     }
-    document.getElementById("count").textContent =
-      shown === rows.length ? rows.length + " tasks" : shown + " of " + rows.length + " tasks";
+    const count = document.getElementById("count");
+    count.textContent = (shown === rows.length ? "" : shown + " of ") + rows.length + " " + (count.dataset.unit || "tasks");
     document.getElementById("none").hidden = shown > 0;
   }
 
