@@ -8,7 +8,8 @@ from playwright._impl._driver import compute_driver_executable
 
 from helpers.browser.hostile_site import Handler, hostile_site
 from helpers.browser.sessions import a_browser, ref_of
-from judge.browser.navigations import RECORDER, NavigationLog
+from judge.browser.requests import NAVIGATION_RECORDER as RECORDER
+from judge.browser.requests import NavigationLog
 from judge.browser.session import Hop
 
 LINKS = """<title>Links</title><a href="/go" target="_blank">In a tab</a><iframe src="/inner"></iframe>"""
