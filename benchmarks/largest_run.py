@@ -21,7 +21,7 @@ from helpers.trajectory.largest import LONG, TEXTS, sizes, write_largest  # noqa
 from judge.config import MAX_STEPS  # noqa: E402
 from judge.judges.rescoring import judge_stored  # noqa: E402
 from judge.judges.webjudge import WebJudge  # noqa: E402
-from judge.report.build import write_report  # noqa: E402
+from judge.report.build import make_report  # noqa: E402
 from judge.results.verify import verify_run  # noqa: E402
 from shared.files import MAX_FILE_BYTES  # noqa: E402
 
@@ -45,7 +45,7 @@ def measure(folder: Path, kind: str) -> bool:
     scored = asyncio.run(judge_stored(task, judge))
     task.write_result(result.model_copy(update={"verdict": scored.verdict}).to_json())
     judged_s = lap()
-    write_report(run, folder / "report")
+    make_report([run], folder / "report")
     reported_s = lap()
     # The run's totals are those of another attempt; the task's own files must match.
     wrong = [line for line in verify_run(run).mismatches if line.startswith("results/t1/")]

@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright  # noqa: E402
 
 from helpers.runs import SNAPSHOT, write_synthetic_run  # noqa: E402
 from judge.browser.chromium import find_browser  # noqa: E402
-from judge.report.build import write_report  # noqa: E402
+from judge.report.build import make_report  # noqa: E402
 from judge.store import RunStore  # noqa: E402
 from shared.settings import Settings  # noqa: E402
 
@@ -75,7 +75,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         store = synthetic_run(Path(folder))
         began = time.perf_counter()
-        index = write_report(store, Path(folder) / "report")
+        index = make_report([store], Path(folder) / "report")
         made_s = time.perf_counter() - began
         paint = first_paint_ms(index)
         measures = (

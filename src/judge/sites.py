@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from shared.models import Record
+from shared.models import Record, Task
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
@@ -146,6 +146,12 @@ class Site:
         """Whether an address belongs to the task's site."""
         origin = origin_of(url)
         return origin is not None and (origin in self.home or any(_allows(entry, origin) for entry in self.allowed))
+
+
+def own_site(task: Task, allowed_sites: Iterable[str] = (), *, landed: str = "") -> Site:
+    """The task's own site; `landed` is the address of the first observation."""
+    home = frozenset(origin for url in (task.website, landed) if (origin := origin_of(url)) is not None)
+    return Site(home, (*allowed_sites, *task.allowed_sites))
 
 
 def _allows(entry: str, origin: Origin) -> bool:

@@ -29,7 +29,8 @@ from typing import Any, Literal, TypeVar
 from judge.config import MAX_STEPS
 from judge.trajectory.files import load_trajectory as load_trajectory
 from shared.errors import ConfigError, WabeError
-from shared.files import MAX_FILE_BYTES, read_json, write_json
+from shared.files import MAX_FILE_BYTES, file_errors, read_json, write_json
+from shared.images import SUFFIXES
 from shared.models import TASK_ID, Page, Record, Step, Verdict, key_of
 from shared.settings import Settings
 from shared.snapshot import cut_snapshot
@@ -44,7 +45,6 @@ RUN_SCHEMA = "wabe-run-2"
 # Runs of these versions are read only: they can be shown, scored and verified, and are never resumed or rewritten.
 OLDER_RUN_SCHEMAS = ("wabe-run-1",)
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?")
-_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 # JSON allows these characters inside a string, but many readers of lines end a line at them.
 _LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 _ATTEMPTS = "attempts"
@@ -150,7 +150,7 @@ class TaskStore:
         text = cut_snapshot(page.snapshot, _MAX_SNAPSHOT_CHARS).encode("utf-8", "backslashreplace")
         files = {"snapshot": (f"{snapshot}.yaml", text)}
         if page.screenshot is not None:
-            files["screenshot"] = (f"{screenshot}.{_SUFFIXES.get(page.media_type, 'jpg')}", page.screenshot)
+            files["screenshot"] = (f"{screenshot}.{SUFFIXES.get(page.media_type, 'jpg')}", page.screenshot)
         fields: dict[str, str | None] = {"screenshot": None, "screenshot_sha256": None}
         for kind, (name, data) in files.items():
             (self.folder / name).write_bytes(data)
@@ -220,10 +220,8 @@ class RunStore:
         process holds it, or it cannot be written.
         """
         made = [path for path in (self.output_dir, self.folder.parent, self.folder) if not path.exists()]
-        try:
+        with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._unwritable(error) from None
         try:
             with _locked(self.folder / f".{by}.lock", f"run {self.run_id}"):
                 yield
@@ -248,18 +246,13 @@ class RunStore:
 
     def create(self) -> None:
         """Make the folders and point `<output_dir>/results` at this run, unless it is a shard."""
-        try:
+        with self._writing():
             self.results.mkdir(parents=True, exist_ok=True)
             if "/" not in self.run_id:
                 link_latest(self.output_dir, self.results)
-        except OSError as error:
-            raise self._unwritable(error) from None
 
-    def _unwritable(self, error: OSError) -> ConfigError:
-        return ConfigError(
-            f"cannot write under {self.output_dir}: {error.strerror or error}",
-            remedy="choose another --output-dir or free some space",
-        )
+    def _writing(self) -> contextlib.AbstractContextManager[None]:
+        return file_errors(f"cannot write under {self.output_dir}", "choose another --output-dir or free some space")
 
     def task(self, task_id: str, epoch: int = 1) -> TaskStore:
         """The folder of one task in one epoch; ids are checked again here, since they become paths."""
@@ -314,9 +307,9 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
-def output_folder(option: Path | None, settings: Settings) -> Path:
+def output_folder(option: Path | None, settings: Settings | None = None) -> Path:
     """Where runs are: the command line's `--output-dir`, else `WABE_OUTPUT_DIR`, else `.output`."""
-    return option or Path(settings.output_dir or ".output")
+    return option or Path((settings or Settings.from_environ()).output_dir or ".output")
 
 
 def runs_in(output_dir: Path) -> list[RunStore]:
@@ -474,13 +467,9 @@ def _locked(path: Path, what: str) -> Iterator[None]:
     The kernel releases the lock when the process ends, however it ends. On a file system without locks (some mounted
     volumes) this warns and goes on without.
     """
-    try:
+    with file_errors(f"cannot write {path}", "check who owns the folder, and the disk's space"):
         # Python opens files close-on-exec, so no browser or participant started meanwhile inherits the lock.
         stream = open(path, "a+b", buffering=0, opener=_open_no_link)  # noqa: SIM115
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write {path}: {error.strerror or error}", remedy="check who owns the folder, and the disk's space"
-        ) from None
     with stream:
         try:
             if sys.platform != "win32":

@@ -67,11 +67,6 @@ def load(name: str) -> "Callable[[ParticipantOptions], Decide]":
     return create
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(participant)
-
-
 def participant(
     name: Annotated[str | None, typer.Argument(help="Which participant; --list shows them.", metavar="NAME")] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the participants.")] = False,
@@ -105,7 +100,7 @@ def participant(
 def main(arguments: list[str]) -> int:
     """Run the command alone, as in the participants' images. Returns the exit code: 1 for an error, 2 for bad usage."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    register(app)
+    app.command()(participant)
     try:
         app(arguments, prog_name="participants")
     except WabeError as error:

@@ -13,27 +13,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from participants.base import Observation, ParticipantOptions, Reply, per_attempt
-from participants.model import CALL_TIMEOUT_S, MAX_QUESTIONS, Turns
+from participants.base import Observation, ParticipantOptions
+from participants.model import CALL_TIMEOUT_S, MAX_QUESTIONS, ModelParticipant, Turns
 from shared.errors import ConfigError, ModelMalformed
 from shared.images import image_size
-from shared.llm.computer import (
-    Click,
-    ComputerModel,
-    Drag,
-    Gesture,
-    Go,
-    Look,
-    Move,
-    Press,
-    Scroll,
-    Turn,
-    Type,
-    Unusable,
-    View,
-    Visit,
-    Wait,
-)
+from shared.llm import computer
 from shared.llm.opening import PROVIDERS, open_computer_model, provider_of
 from shared.models import Action, Page, ToolSpec
 from shared.protocol import FINISH, is_result
@@ -69,7 +53,7 @@ _KEYS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def create(options: ParticipantOptions) -> "ComputerParticipant":
+def create(options: ParticipantOptions) -> ModelParticipant:
     """A participant on `options.model`, which names its provider.
 
     Raises `ConfigError` without a model, for one of another provider, and without a key: every task would be scored 0.
@@ -80,29 +64,13 @@ def create(options: ParticipantOptions) -> "ComputerParticipant":
         raise ConfigError(f"participant computer_use: {given}", remedy=f"use one such as {EXAMPLES}")
     provider_of(name, options.settings).require_key("participant computer_use")
     model = open_computer_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
-    return ComputerParticipant(model)
-
-
-class ComputerParticipant:
-    """A `Decide` that uses one model for all attempts."""
-
-    def __init__(self, model: ComputerModel) -> None:
-        self._model = model
-        self._decide = per_attempt(lambda first: ComputerAgent(model, first))
-
-    async def __call__(self, observation: Observation) -> Reply:
-        """The next action of the observation's attempt."""
-        return await self._decide(observation)
-
-    async def aclose(self) -> None:
-        """Close the model's connections."""
-        await self._model.aclose()
+    return ModelParticipant(model, lambda first: ComputerAgent(model, first))
 
 
 class ComputerAgent:
     """One attempt by a model."""
 
-    def __init__(self, model: ComputerModel, first: Observation) -> None:
+    def __init__(self, model: computer.ComputerModel, first: Observation) -> None:
         website = f"\nWebsite: {first.website}" if first.website else ""
         self._conversation = model.converse(SYSTEM, f"Task: {first.instruction}{website}")
         self._name = model.name
@@ -144,7 +112,7 @@ class ComputerAgent:
                 return self._queue.popleft()
         raise ModelMalformed(f"{self._name} gave no action that can be carried out, {MAX_QUESTIONS} times")
 
-    def _plan(self, turn: Turn, offer: "_Offer") -> None:
+    def _plan(self, turn: computer.Turn, offer: "_Offer") -> None:
         """Queue the actions of a reply, up to the first one that cannot be carried out."""
         for gesture in turn.gestures[:_MAX_GESTURES]:
             try:
@@ -178,7 +146,7 @@ class _Offer:
         # It types into the focused element where no element has to be named.
         self._typing = next((name for name, tool in known.items() if _types_into_focus(tool)), None)
 
-    def actions(self, gesture: Gesture) -> Iterator[Action]:
+    def actions(self, gesture: computer.Gesture) -> Iterator[Action]:
         """The tool calls that carry out a gesture. Raises `_Impossible`."""
         for tool, params in self._calls(gesture):
             if tool not in self._known:
@@ -196,14 +164,14 @@ class _Offer:
     def _takes(self, tool: str, name: str) -> bool:
         return tool in self._known and name in self._known[tool].parameters.get("properties", {})
 
-    def _calls(self, gesture: Gesture) -> list[tuple[str, dict[str, object]]]:
+    def _calls(self, gesture: computer.Gesture) -> list[tuple[str, dict[str, object]]]:
         match gesture:
-            case Click(x=x, y=y, button=button, count=count):
+            case computer.Click(x=x, y=y, button=button, count=count):
                 more: dict[str, object] = {} if button == "left" else {"button": button}
                 return [(CLICK, {"x": x, "y": y, **more, **({} if count == 1 else {"clickCount": count})})]
-            case Move(x=x, y=y):
+            case computer.Move(x=x, y=y):
                 return [(MOVE, {"x": x, "y": y})]
-            case Drag():
+            case computer.Drag():
                 ends: dict[str, object] = {
                     "startX": gesture.x,
                     "startY": gesture.y,
@@ -211,32 +179,34 @@ class _Offer:
                     "endY": gesture.to_y,
                 }
                 return [(DRAG, ends)]
-            case Scroll(x=x, y=y):
+            case computer.Scroll(x=x, y=y):
                 turn: dict[str, object] = {"deltaX": gesture.right, "deltaY": gesture.down}
                 if self._takes(WHEEL, "x"):
                     return [(WHEEL, {"x": x, "y": y, **turn})]
                 # The wheel turns where the mouse is.
                 return [(MOVE, {"x": x, "y": y}), (WHEEL, turn)]
-            case Look():
+            case computer.Look():
                 return []
-            case Unusable(why=why):
+            case computer.Unusable(why=why):
                 raise _Impossible(why)
         return [self._call_of_page(gesture)]
 
-    def _call_of_page(self, gesture: Type | Press | Wait | Visit | Go) -> tuple[str, dict[str, object]]:
+    def _call_of_page(
+        self, gesture: computer.Type | computer.Press | computer.Wait | computer.Visit | computer.Go
+    ) -> tuple[str, dict[str, object]]:
         """The call for a gesture that has no place on the page."""
         match gesture:
-            case Type(text=text):
+            case computer.Type(text=text):
                 if self._typing is None:
                     raise _Impossible("there is no way to type into the focused element")
                 return self._typing, {"text": text}
-            case Press(keys=keys):
+            case computer.Press(keys=keys):
                 return PRESS, {"key": key_of(keys)}
-            case Wait(seconds=seconds):
+            case computer.Wait(seconds=seconds):
                 return "browser_wait_for", {"time": min(max(seconds, 0), _MAX_WAIT_S)}
-            case Visit(url=url):
+            case computer.Visit(url=url):
                 return "browser_navigate", {"url": url}
-            case Go(direction="back"):
+            case computer.Go(direction="back"):
                 return "browser_navigate_back", {}
         # There is no tool for it.
         return PRESS, {"key": "Alt+ArrowRight"}
@@ -256,11 +226,11 @@ def _types_into_focus(tool: ToolSpec) -> bool:
     return "type" in tool.name and "text" in tool.parameters.get("properties", {}) and set(required) <= {"text"}
 
 
-def _view(page: Page, notes: Sequence[str]) -> View | None:
+def _view(page: Page, notes: Sequence[str]) -> computer.View | None:
     size = image_size(page.screenshot) if page.screenshot else None
     if page.screenshot is None or size is None:
         return None
-    return View(
+    return computer.View(
         url=page.url,
         screenshot=page.screenshot,
         media_type=page.media_type,

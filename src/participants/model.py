@@ -10,8 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
-from participants.base import Observation, ParticipantOptions, Reply, per_attempt
+from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
 from shared.errors import ConfigError, ModelError, ModelKeyRefused, ModelRequestRefused, ModelUnavailable
+from shared.llm.computer import ComputerModel
 from shared.llm.model import ImagePart, Model, ModelRequest
 from shared.llm.opening import PROVIDERS, open_model, provider_of
 from shared.models import Action
@@ -81,15 +82,16 @@ def model_participant(options: ParticipantOptions, *, provider: str, default: st
     """
     name = f"{provider}:{model_name(options.model, provider=provider, default=default)}"
     provider_of(name, options.settings).require_key(f"participant {provider}")
-    return ModelParticipant(open_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S))
+    model = open_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
+    return ModelParticipant(model, lambda _: ModelAgent(model))
 
 
 class ModelParticipant:
-    """A `Decide` that uses one model for all attempts."""
+    """A `Decide` that uses one model for all attempts; `create` makes the agent of each."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model | ComputerModel, create: Callable[[Observation], Decide]) -> None:
         self._model = model
-        self._decide = per_attempt(lambda _: ModelAgent(model))
+        self._decide = per_attempt(create)
 
     async def __call__(self, observation: Observation) -> Reply:
         """The next action of the observation's attempt."""

@@ -388,10 +388,14 @@ Check = Annotated[
 ]
 
 
+def plain_checks(checks: Sequence[Check]) -> list[PlainCheck]:
+    """The checks, with those inside `any_of` in its place."""
+    return [each for check in checks for each in (check.any_of if isinstance(check, AnyOf) else (check,))]
+
+
 def probes_of(checks: Sequence[Check]) -> tuple[ProbeCheck, ...]:
     """The probes among a task's checks, those inside `any_of` included."""
-    plain = [each for check in checks for each in (check.any_of if isinstance(check, AnyOf) else (check,))]
-    return tuple(each for each in plain if isinstance(each, ProbeCheck))
+    return tuple(each for each in plain_checks(checks) if isinstance(each, ProbeCheck))
 
 
 def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:

@@ -7,7 +7,16 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 _MAX_SHOWN = 60
 # Control characters and lone surrogates.
@@ -60,6 +69,22 @@ def shown(value: object) -> str:
         return f"a {'table' if isinstance(value, Mapping) else 'list'} of {len(value)} entries"
     text = ascii(value)
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+
+
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """A table of a file that may be damaged: anything else counts as empty."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_mappings(value: object) -> list[Mapping[str, Any]]:
+    """The tables in a list of such a file."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def first_mistake(error: ValidationError) -> str:
+    """The first mistake that pydantic found, with its key."""
+    detail = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

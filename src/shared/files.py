@@ -11,11 +11,14 @@ import math
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import tomli
 
+from shared.errors import ConfigError, WabeError
 from shared.text import excerpt
 
 # The largest file of a run that is read; `judge.store` keeps everything that is written below it.
@@ -65,6 +68,16 @@ def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES, head_bytes: int | 
 def read_text(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> str:
     """The text of a UTF-8 file, without a byte order mark."""
     return decode(read_file(path, max_bytes=max_bytes))
+
+
+def read_end(path: Path, max_bytes: int) -> str:
+    """The last bytes of a log as text; empty where it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - max_bytes))
+            return stream.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def read_json(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Any:
@@ -127,6 +140,15 @@ def reason_of(error: OSError | ValueError) -> str:
         return f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}"
     reason = error.strerror if isinstance(error, OSError) else None
     return reason or str(error)[:300] or type(error).__name__
+
+
+@contextmanager
+def file_errors(where: object, remedy: str = "", *, kind: type[WabeError] = ConfigError) -> Iterator[None]:
+    """An `OSError` or `ValueError` in the body becomes an error of that kind: `where`, then the reason."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise kind(f"{where}: {reason_of(error)}", remedy=remedy) from None
 
 
 def write_atomic(path: Path, data: bytes) -> None:

@@ -1,8 +1,10 @@
-"""Faster imports of large packages."""
+"""Imports of large packages, and of optional ones."""
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from shared.errors import ConfigError
 
 
 @contextmanager
@@ -19,3 +21,12 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+@contextmanager
+def optional_package(need: str, extra: str) -> Iterator[None]:
+    """Around the import of a package that `extra` installs: `need` says who needs it, such as `reports need Pillow`."""
+    try:
+        yield
+    except ImportError:
+        raise ConfigError(f"{need}, which is not installed", remedy=f'pip install "wabe[{extra}]"') from None

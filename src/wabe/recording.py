@@ -21,10 +21,9 @@ from judge.store import RUN_SCHEMA, RunStore, TaskStore, bounded, new_run_id, ou
 from judge.trajectory.foreign import MAX_IMAGE_BYTES
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
-from shared.files import read_file, reason_of
+from shared.files import file_errors, read_file
 from shared.images import media_type
 from shared.models import Action, Outcome, Page, Step, StopReason, Task
-from shared.settings import Settings
 from shared.text import one_line
 from shared.validation import validated
 
@@ -37,7 +36,7 @@ def record(agent: str, *, output_dir: Path | str | None = None, run_id: str | No
 
     Raises `ConfigError` when the run exists or cannot be written.
     """
-    folder = output_folder(Path(output_dir) if output_dir else None, Settings.from_environ())
+    folder = output_folder(Path(output_dir) if output_dir else None)
     store = RunStore(folder, run_id or new_run_id())
     if store.has_begun:
         raise ConfigError(f"run {store.run_id} exists", remedy="choose another run_id")
@@ -200,10 +199,8 @@ def _page(screenshot: bytes | Path | str | None, url: str, title: str, snapshot:
     data, name = screenshot, "the screenshot"
     if not isinstance(data, bytes):
         name = str(data)
-        try:
+        with file_errors(name, "give a screenshot's bytes or path"):
             data = read_file(Path(data), max_bytes=MAX_IMAGE_BYTES)
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{name}: {reason_of(error)}", remedy="give a screenshot's bytes or path") from None
     kind = media_type(data)
     if kind is None or len(data) > MAX_IMAGE_BYTES:
         raise ConfigError(

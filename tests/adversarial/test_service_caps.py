@@ -147,7 +147,7 @@ async def test_many_requests_cost_together_no_more_than_the_judges_budget(record
     shared, asked = Budget(max_tokens=1_000), 0
     for _ in range(50):
         inner = ScriptedModel(lambda _: "x")
-        model = MeteredModel(inner, PRICE, max_tokens=1_000_000, others=(shared,))
+        model = MeteredModel(inner, PRICE, own=Budget(max_tokens=1_000_000), others=(shared,))
         answers = await asyncio.gather(*(model.complete(QUESTION) for _ in range(3)), return_exceptions=True)
         asked += len(inner.requests)
     record_property("outcome", f"{asked} calls of 110 tokens were made, then: {answers[-1]}")
@@ -158,7 +158,7 @@ async def test_many_requests_cost_together_no_more_than_the_judges_budget(record
 async def test_many_calls_at_once_exceed_a_budget_by_one_call_at_most(record_property: Told) -> None:
     long = completion("x").model_copy(update={"usage": TokenUsage(calls=1, input=100, output=900)})
     inner = ScriptedModel(lambda _: long)
-    model = MeteredModel(inner, PRICE, max_cost_usd=0.0105)
+    model = MeteredModel(inner, PRICE, own=Budget(max_cost_usd=0.0105))
     await model.complete(QUESTION)
     inner.gate = asyncio.Event()
     calls = [asyncio.create_task(model.complete(QUESTION)) for _ in range(256)]

@@ -20,7 +20,7 @@ from judge.judges.rescoring import score_all
 from judge.results.run_record import end_run, spending_before
 from shared.a2a.client import AssessmentClient
 from shared.errors import ModelBudgetSpent, ModelError, ModelUnavailable
-from shared.llm.limits import MeteredModel, Spending, estimate_tokens
+from shared.llm.limits import Budget, MeteredModel, Spending, estimate_tokens
 from shared.llm.model import ModelRequest
 from shared.llm.openai import OpenAIModel
 from shared.llm.prices import Price
@@ -47,7 +47,7 @@ async def cut_off(metered: MeteredModel, inner: ScriptedModel) -> None:
 
 async def test_a_cancelled_call_counts_by_estimate_and_is_marked(record_property: Record) -> None:
     inner = ScriptedModel(lambda _: "x")
-    metered = MeteredModel(inner, PRICE)
+    metered = MeteredModel(inner, PRICE, own=Budget())
     await cut_off(metered, inner)
     record_property(
         "outcome", f"{metered.spending.usage.model_dump(exclude_defaults=True)}, {metered.spending.cost_usd} USD"
@@ -59,7 +59,7 @@ async def test_a_cancelled_call_counts_by_estimate_and_is_marked(record_property
 @pytest.mark.parametrize("budget", [{"max_tokens": estimate_tokens(ASK)}, {"max_cost_usd": 1e-6}])
 async def test_cancelled_calls_use_up_a_budget(record_property: Record, budget: dict[str, Any]) -> None:
     inner = ScriptedModel(lambda _: "x")
-    metered = MeteredModel(inner, PRICE, **budget)
+    metered = MeteredModel(inner, PRICE, own=Budget(**budget))
     await cut_off(metered, inner)
     with pytest.raises(ModelBudgetSpent) as refused:
         await metered.complete(ASK)
@@ -69,7 +69,7 @@ async def test_cancelled_calls_use_up_a_budget(record_property: Record, budget: 
 
 async def test_a_cancelled_call_without_a_price_counts_its_tokens(record_property: Record) -> None:
     inner = ScriptedModel(lambda _: "x")
-    metered = MeteredModel(inner, None)
+    metered = MeteredModel(inner, None, own=Budget())
     await cut_off(metered, inner)
     record_property("outcome", f"{metered.spending.usage.input} tokens, cost {metered.spending.cost_usd}")
     assert (metered.spending.usage.estimated_calls, metered.spending.cost_usd) == (1, None)
@@ -91,7 +91,7 @@ async def test_a_call_that_was_sent_and_told_no_usage_counts_by_estimate(record_
     plan, counted = ENDS[end]
     async with serving(plan=plan) as server:
         inner = OpenAIModel("m", api_key="k", base_url=server.url, timeout_s=0.5)
-        metered = MeteredModel(inner, PRICE)
+        metered = MeteredModel(inner, PRICE, own=Budget())
         with pytest.raises(ModelError, match="openai:m"):
             await metered.complete(ASK)
         await metered.aclose()
@@ -103,7 +103,9 @@ async def test_a_call_that_was_sent_and_told_no_usage_counts_by_estimate(record_
 
 
 async def test_an_endpoint_that_nobody_listens_at_bills_nothing(record_property: Record) -> None:
-    metered = MeteredModel(OpenAIModel("m", api_key="k", base_url="http://127.0.0.1:9", timeout_s=0.3), PRICE)
+    metered = MeteredModel(
+        OpenAIModel("m", api_key="k", base_url="http://127.0.0.1:9", timeout_s=0.3), PRICE, own=Budget()
+    )
     with pytest.raises(ModelUnavailable):
         await metered.complete(ASK)
     await metered.aclose()
@@ -117,7 +119,7 @@ async def test_what_a_run_spent_before_it_was_interrupted_counts_in_its_budget(
     run = a_finished_run(tmp_path, a_result("t1"))
     end_run(run, "cancelled", (), None, Spending(TokenUsage(calls=1, input=500, estimated_calls=1), 0.5))
     again = spending_before(run)
-    metered = MeteredModel(ScriptedModel(lambda _: "x"), PRICE, max_tokens=500, spending=again)
+    metered = MeteredModel(ScriptedModel(lambda _: "x"), PRICE, own=Budget(max_tokens=500, spending=again))
     record_property("outcome", f"{again.usage.input} tokens and {again.cost_usd} USD before, the budget is 500 tokens")
     with pytest.raises(ModelBudgetSpent):
         await metered.complete(ASK)

@@ -18,7 +18,7 @@ from helpers.episode.live_judge import (
     some_tasks,
     to_the_goal,
 )
-from judge.trajectory.network import load_har
+from judge.trajectory.network import read_har
 
 pytestmark = pytest.mark.e2e
 
@@ -120,5 +120,5 @@ async def test_a_tab_that_crashes_leaves_the_trace_of_what_it_did(judge: LiveJud
     with hostile_site() as site:
         assessed = await judge.play(script, site.url)
     assert assessed.verdict == ("aborted", "environment_fault")
-    (first, *_) = load_har(assessed.folder / "results" / "t0" / "network.har")
+    (first, *_) = read_har(assessed.folder / "results" / "t0" / "network.har").entries
     assert first.url == site.url

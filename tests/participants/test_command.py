@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import participants
 from helpers.participants import observed
 from participants.base import ParticipantOptions
-from participants.command import list_participants, load, main, register
+from participants.command import list_participants, load, main, participant
 from shared.errors import ConfigError
 from shared.models import Action, Page
 
@@ -186,7 +186,7 @@ def test_a_missing_optional_package_is_named_with_the_command_that_installs_it(
 def test_the_command_lists_participants(dropped_in: Path) -> None:
     (dropped_in / "test_waiter.py").write_text(WAITER)
     app = typer.Typer()
-    register(app)
+    app.command()(participant)
     result = CliRunner().invoke(app, ["--list"])
     assert result.exit_code == 0
     assert "test_waiter  Waits and sees.\n" in result.stdout

@@ -101,7 +101,7 @@ async def test_the_judges_feedback_is_not_cut() -> None:
 
 async def test_a_new_task_starts_with_an_empty_memory() -> None:
     model = Answers(GOOD)
-    participant = ModelParticipant(model)
+    participant = ModelParticipant(model, lambda _: ModelAgent(model))
     await participant(first())
     await participant(first(instruction="Another"))
     assert "Task: Another" in model.text()

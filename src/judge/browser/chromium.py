@@ -20,7 +20,7 @@ from typing import Any
 from playwright._impl._driver import compute_driver_executable
 from pydantic import Field
 
-from judge.browser import navigations, requests
+from judge.browser import requests
 from judge.browser.processes import kill_family
 from judge.browser.settle import SETTLER
 from judge.config import RunConfig
@@ -285,7 +285,7 @@ class BrowserSettings(Record):
 
     def _page_scripts(self) -> Iterator[Path]:
         """Scripts that the server runs in its own process for each new page."""
-        yield navigations.RECORDER
+        yield requests.NAVIGATION_RECORDER
         if self.config.record_network:
             yield requests.RECORDER
         yield SETTLER

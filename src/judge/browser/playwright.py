@@ -6,6 +6,7 @@ The only file that imports `mcp`. The server comes with the Python package (`pla
 import asyncio
 import base64
 import binascii
+import json
 import logging
 import os
 import re
@@ -24,12 +25,12 @@ from judge.browser import lost_refs, points, probes, processes, responses
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
-from judge.browser.login import login_code
-from judge.browser.navigations import NavigationLog
-from judge.browser.requests import RequestLog
+from judge.browser.requests import NavigationLog, RequestLog
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import AWAKE_S, WAKE_CODE, SettleMode, begin_code, read_report, settle_code
+from shared.access import StorageState
 from shared.errors import BrowserFault, SiteFault
+from shared.files import read_end
 from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
 
 _START_TIMEOUT_S = 60.0
@@ -57,6 +58,18 @@ _STOP_LOADING = """async page => {
   const session = await page.context().newCDPSession(page);
   await session.send("Page.stopLoading");
   await session.detach();
+}"""
+# Cookies, local storage and HTTP authentication, which end with the context, so with the task. Credentials go to their
+# own origin only, whatever asks for them. The server's own error would show values.
+_LOG_IN = """async page => {
+  const [state, credentials] = %s;
+  try {
+    if (state) await page.context().setStorageState(state);
+    const bound = credentials.map(each => ({ ...each, origin: new URL(each.origin).origin }));
+    if (bound.length) await page.context().setHTTPCredentials(bound);
+  } catch {
+    throw new Error("refused");
+  }
 }"""
 _FRAME_URLS = "async page => page.frames().slice(0, 100).map(frame => frame.url().slice(0, 2000))"
 _log = logging.getLogger(__name__)
@@ -217,7 +230,7 @@ class McpServer:
         return self._fault
 
     def _log_end(self) -> str:
-        text = f"{self._error or ''} {_read_end(self.folder / _LOG)[-2000:]}".strip()
+        text = f"{self._error or ''} {read_end(self.folder / _LOG, _MAX_LOG_BYTES)[-2000:]}".strip()
         return responses.clean_text(text or "its log is empty", hide=[str(self.folder)])[:500]
 
     async def end(self) -> None:
@@ -269,7 +282,14 @@ class PlaywrightBrowser:
 
     async def log_in(self, task: Task) -> None:
         """See `judge.browser.session.Browser`."""
-        if (code := login_code(task)) and not (await self._run(code)).ok:
+        state = task.storage_state.to_json() if isinstance(task.storage_state, StorageState) else None
+        credentials = [
+            {"username": each.username, "password": each.password, "origin": each.origin or task.website}
+            for each in task.http_credentials
+        ]
+        if state is None and not credentials:
+            return
+        if not (await self._run(_LOG_IN % json.dumps([state, credentials]))).ok:
             # No more than that: the browser's own words may repeat what it refused.
             raise self._server.fail("the browser refused the task's storage_state or http_credentials")
 
@@ -408,7 +428,7 @@ class PlaywrightBrowser:
         """
         if not self._server.is_watched:
             raise self._server.fail("the browser was relaunched: its page is gone")
-        if any(_RESET_NOTE in _read_end(log) for log in self.folder.glob("console-*.log")):
+        if any(_RESET_NOTE in read_end(log, _MAX_LOG_BYTES) for log in self.folder.glob("console-*.log")):
             raise self._server.fail("the tab crashed; the server replaced it by an empty one")
 
     async def _dialog_page(self, state: str) -> Page:
@@ -511,13 +531,3 @@ class PlaywrightBrowser:
 
     def _clean(self, text: str) -> str:
         return responses.clean_text(text, hide=self._hidden)
-
-
-def _read_end(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            stream.seek(0, 2)
-            stream.seek(max(0, stream.tell() - _MAX_LOG_BYTES))
-            return stream.read().decode("utf-8", "replace")
-    except OSError:
-        return ""

@@ -1,4 +1,4 @@
-"""Which requests the browser made and how they were answered, as `requests.cjs` records it in the browser's folder."""
+"""What the browser requested, as `navigations.cjs` (pages) and `requests.cjs` (all) record it in its folder."""
 
 import bisect
 import contextlib
@@ -9,11 +9,31 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from judge.browser.session import Traffic
+from judge.browser.session import Hop, Traffic
 
+NAVIGATION_RECORDER = Path(__file__).with_name("navigations.cjs")
 RECORDER = Path(__file__).with_name("requests.cjs")
 # Just above the recorder's own limit.
 _MAX_BYTES = 30_000_000
+
+
+class NavigationLog:
+    """Reads what the recorder has written in `folder` since the last call."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "navigations.jsonl"
+        self._offset = 0
+
+    def take(self) -> tuple[Hop, ...]:
+        """The new hops, oldest first; none when the browser went nowhere, so that there is no file."""
+        data = b""
+        with contextlib.suppress(OSError), self._path.open("rb") as stream:
+            stream.seek(self._offset)
+            data = stream.read()
+        # A last line that is still being written is left for the next call.
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return tuple(Hop.model_validate_json(line) for line in whole.splitlines())
 
 
 class RequestLog:

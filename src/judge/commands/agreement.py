@@ -6,20 +6,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from judge.commands import AsJson, OutputDir
+from judge.commands import AsJson, OutputDir, wide_console
 from judge.results.agreement import Agreement, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
 from judge.results.ground_truth import Difference, GroundTruth, measure
 from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
-from shared.settings import Settings
 from shared.text import one_line
 
-_PIPED_WIDTH = 140
 _COLUMNS = {
     "accuracy": "Accuracy",
     "precision": "Precision",
@@ -80,10 +77,7 @@ def agreement(
     if as_json:
         typer.echo(_as_json(found, truth, differences))
         return
-    console = Console()
-    # Rich assumes 80 columns for a pipe, which would wrap the intervals.
-    if not console.is_terminal:
-        console = Console(width=_PIPED_WIDTH)
+    console = wide_console()
     for judge_id, compared in found.items():
         title = f"Agreement with {truth or 'human labels'}{f': {judge_id}' if judge_id else ''}"
         # First, because they are what a reader can look into.
@@ -101,7 +95,7 @@ def agreement(
 def _results(run: str, output_dir: Path | None) -> Path:
     folder = Path(run)
     if not folder.is_dir():
-        folder = resolve_run(run, output_folder(output_dir, Settings.from_environ())).folder
+        folder = resolve_run(run, output_folder(output_dir)).folder
     return folder / "results" if (folder / "results").is_dir() else folder
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
+from judge.commands import plain_app
 from judge.commands.examples import EXAMPLES
 from judge.runner.boundary import run_command
 from shared.imports import collector_paused
@@ -49,7 +50,7 @@ def command_app(name: str, *, add_completion: bool = False) -> typer.Typer:
     if isinstance(command, typer.Typer):
         command.info.epilog = epilog
         return command
-    single = typer.Typer(add_completion=add_completion, pretty_exceptions_enable=False, rich_markup_mode=None)
+    single = plain_app(add_completion=add_completion)
     single.command(name, epilog=epilog)(command)
     return single
 
@@ -66,13 +67,7 @@ class _LazyGroup(TyperGroup):
         return typer.main.get_command(command_app(cmd_name)) if cmd_name in MODULES else None
 
 
-app = typer.Typer(
-    name="wabe",
-    cls=_LazyGroup,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+app = plain_app(name="wabe", cls=_LazyGroup, no_args_is_help=True, add_completion=True)
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -20,14 +20,12 @@ from judge.results.export import (
 )
 from judge.results.folders import resolve_store
 from judge.results.run_record import epochs_of
-from judge.results.summary import markdown
-from judge.results.tables import AttemptRow, Unreadable, csv_of, parquet_of, table_of
-from judge.results.webarena import export_webarena
+from judge.results.tables import AttemptRow, Unreadable, csv_of, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
 from judge.store import RunStore, TaskStore, output_folder
 from shared.errors import ConfigError
 from shared.fields import closest
-from shared.files import write_atomic
+from shared.files import file_errors, write_atomic
 from shared.settings import Settings
 from shared.text import counted, one_line
 
@@ -89,10 +87,7 @@ def _export_folder(
     chosen: list[TaskStore], format_: str, target: Path, lengths: Mapping[str, int], settings: Settings
 ) -> None:
     """Write the run in another benchmark's layout."""
-    if format_ == WEBARENA:
-        results = list(export_webarena((task.folder for task in chosen), target))
-    else:
-        results = list(export_tasks(chosen, target, lengths, format_=format_))
+    results = list(export_tasks(chosen, target, lengths, format_=format_))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
@@ -128,12 +123,8 @@ def _export_table(store: RunStore, format_: str, target: Path) -> None:
     if target == _STDOUT:
         typer.echo(data, nl=False)
     else:
-        try:
+        with file_errors(f"--output {target}", "choose a file you can write"):
             write_atomic(target, data)
-        except OSError as error:
-            raise ConfigError(
-                f"--output {target}: {error.strerror or error}", remedy="choose a file you can write"
-            ) from None
         typer.echo(f"{target}: {counted(len(rows), 'attempt')} written")
     for each in left_out:
         typer.echo(f"left out {one_line(each.task_id)}: {one_line(each.reason)}", err=True)

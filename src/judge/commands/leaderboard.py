@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from judge.commands import AsJson
+from judge.commands import AsJson, wide_console
 from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as leaderboard_rows
 from shared.text import counted, one_line
@@ -20,7 +19,6 @@ _SETUP = frozenset(
     {"Recorded By", "Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts"}
     | {_TASK_SET}
 )
-_PIPED_WIDTH = 140
 
 
 def leaderboard(
@@ -52,9 +50,7 @@ def leaderboard(
         table.add_column(Text(one_line(column)), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for number, value in enumerate(row) if number not in shared))
-    console = Console()
-    # Rich assumes 80 columns for a pipe, which would cut names.
-    (console if console.is_terminal else Console(width=_PIPED_WIDTH)).print(table)
+    wide_console().print(table)
     sets = {row[columns.index(_TASK_SET)] for row in rows} if _TASK_SET in columns else set()
     if len(sets) > 1:
         typer.echo(f"These are {len(sets)} different task sets: compare rows with the same {_TASK_SET} only.")

@@ -10,6 +10,7 @@ import jinja2
 import typer
 
 from shared.errors import ConfigError
+from shared.files import file_errors
 
 FILES = ("agent.py", "scenario.toml", "Dockerfile", "README.md")
 
@@ -24,12 +25,10 @@ def new_agent(
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "agent"
     templates = resources.files("judge.commands") / "agent_template"
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    try:
+    with file_errors(folder, "choose another folder"):
         folder.mkdir(parents=True, exist_ok=True)
         for file in FILES:
             template = environment.from_string((templates / f"{file}.j2").read_text("utf-8"))
             (folder / file).write_text(template.render(name=name, version=metadata.version("wabe")), "utf-8")
-    except OSError as error:
-        raise ConfigError(f"{folder}: {error.strerror or error}", remedy="choose another folder") from None
     typer.echo(f"{folder}: {', '.join(FILES)}")
     typer.echo(f"next: wabe run {shlex.quote(str(folder / 'scenario.toml'))}")

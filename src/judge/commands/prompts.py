@@ -5,18 +5,14 @@ from typing import Annotated
 
 import typer
 
+from judge.commands import plain_app
 from judge.judges.prompt_set import load_prompts
 from judge.judges.published_source import read_source, write_prompts
 from judge.judges.webjudge import WebJudge
 from shared.errors import ConfigError
+from shared.files import file_errors
 
-prompts = typer.Typer(
-    help="Prompt sets for judge models.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+prompts = plain_app(no_args_is_help=True)
 
 
 @prompts.callback()
@@ -35,9 +31,7 @@ def import_prompts(
         raise ConfigError(f"{output} exists already", remedy="choose another --output")
     bundled = load_prompts(None)
     reminders = {f"reminder_{kind}.txt": bundled.reminder(kind) + "\n" for kind in WebJudge.reminders}
-    try:
+    with file_errors(output, "choose another --output"):
         write_prompts(published, output, reminders)
-    except OSError as error:
-        raise ConfigError(f"{output}: {error.strerror or error}", remedy="choose another --output") from None
     typer.echo(f"{output}: the {published.variant} variant, SHA-256 of its source {published.source_sha256}")
     typer.echo(f'use it with prompts = "{output}"; fidelity = "published" also reads replies as the source does')

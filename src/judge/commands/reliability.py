@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from judge.commands import wide_console
 from judge.results.reliability import JudgePair, SelfAgreement, compare_judges, self_agreement
 from shared.text import one_line
 
-_PIPED_WIDTH = 140
 MAX_FLIPS = 50
 
 
@@ -30,10 +29,7 @@ def reliability(
 
 def show(report: Mapping[str, Any]) -> None:
     """Print the report as tables."""
-    console = Console()
-    # Rich assumes 80 columns for a pipe.
-    if not console.is_terminal:
-        console = Console(width=_PIPED_WIDTH)
+    console = wide_console()
     found = {name: SelfAgreement.model_validate(each["self_agreement"]) for name, each in report["judges"].items()}
     table = Table(title="Judges", title_justify="left")
     for column in ("judge", "successes", "failures", "unscored", "repeats", "self-agreement", "variance", "flips"):

@@ -10,7 +10,6 @@ from judge.report.build import make_report, open_page
 from judge.results.folders import resolve_store
 from judge.store import output_folder
 from shared.errors import ConfigError
-from shared.settings import Settings
 
 
 def report(
@@ -24,7 +23,7 @@ def report(
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
     """Make the HTML report of a run, or of several side by side: one self-contained folder, or a single file."""
-    folder = output_folder(output_dir, Settings.from_environ())
+    folder = output_folder(output_dir)
     stores = [resolve_store(run, folder, tasks) for run in runs]
     if len({store.folder.resolve() for store in stores}) < len(stores):
         raise ConfigError("a run is named twice", remedy="name different runs")

@@ -12,14 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from judge.commands import AsJson, OutputDir
+from judge.commands import AsJson, OutputDir, plain_app
 from judge.results.identity import identity_in, player
 from judge.results.removal import removable, remove, size_of
 from judge.results.run_record import epochs_of
 from judge.store import RunStore, output_folder, runs_in
 from shared.errors import ConfigError
 from shared.files import read_json
-from shared.settings import Settings
 from shared.text import counted, one_line
 
 _COLUMNS = ("Run", "Scenario", "Participant", "State", "Success rate")
@@ -63,7 +62,7 @@ class _Submission(BaseModel):
         return None if self.scored_tasks == 0 else self.success_rate
 
 
-runs = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+runs = plain_app()
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
@@ -75,7 +74,7 @@ def list_runs(context: typer.Context, output_dir: OutputDir = None, as_json: AsJ
         # `wabe runs --output-dir DIR rm ID` must not delete anything elsewhere.
         context.obj = output_dir
         return
-    folder = output_folder(output_dir, Settings.from_environ())
+    folder = output_folder(output_dir)
     found = [_listed(store) for store in sorted(runs_in(folder), key=_worked_on, reverse=True)]
     if as_json:
         typer.echo(json.dumps([run._asdict() for run in found], indent=2))
@@ -110,7 +109,7 @@ def remove_named(
     output_dir: OutputDir = None,
 ) -> None:
     """Delete runs."""
-    folder = output_folder(output_dir or context.obj, Settings.from_environ())
+    folder = output_folder(output_dir or context.obj)
     _remove([removable(folder, run_id) for run_id in dict.fromkeys(run_ids)], yes=yes)
 
 
@@ -122,7 +121,7 @@ def prune(
     output_dir: OutputDir = None,
 ) -> None:
     """Delete all runs but the newest. Runs in progress stay."""
-    folder = output_folder(output_dir or context.obj, Settings.from_environ())
+    folder = output_folder(output_dir or context.obj)
     found = sorted(runs_in(folder), key=_worked_on)
     old = []
     for store in found[: max(0, len(found) - keep)]:

@@ -24,6 +24,7 @@ from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interru
 from judge.scenario.webarena import read_addresses
 from judge.store import RunStore, TaskStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
+from shared.fields import as_mapping
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.settings import Settings
@@ -338,8 +339,7 @@ def _config(run: RunStore | None, changes: dict[str, Any], *, names_judge: bool)
 
     `names_judge` says that a judge is asked for, whatever its name.
     """
-    stored = (run.read_run() or {}).get("config") if run else None
-    before = stored if isinstance(stored, dict) else {}
+    before = as_mapping((run.read_run() or {}).get("config") if run else None)
     is_named = names_judge or bool({"judge_method", "judge_model"} & changes.keys())
     if is_named and changes.get("judge_model", before.get("judge_model")) != OFFLINE:
         # A user who names a method or a model wants its verdict, on tasks with checks too.

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from judge.commands import AsJson, OutputDir
+from judge.commands import AsJson, OutputDir, plain_app
 from judge.report.steps import StepsReport
 from judge.results.steps.asking import Answered, ask_all
 from judge.results.steps.metrics import StepScore, averages
@@ -17,15 +17,10 @@ from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
 from judge.store import new_run_id, output_folder, resolve_run
 from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError
-from shared.settings import Settings
 from shared.text import one_line
 
-steps = typer.Typer(
-    help="Step-level scoring: the next action on recorded pages, with the true history.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+steps = plain_app(
+    help="Step-level scoring: the next action on recorded pages, with the true history.", no_args_is_help=True
 )
 
 
@@ -38,7 +33,7 @@ def make(
     output_dir: OutputDir = None,
 ) -> None:
     """Turn the successful attempts of a run, in its first epoch, into recorded steps: `steps.jsonl` with its images."""
-    store = resolve_run(run, output_folder(output_dir, Settings.from_environ()))
+    store = resolve_run(run, output_folder(output_dir))
     folder = output or store.folder / "steps"
     total = 0
     for task_id, count, why in make_references((task for task in store.tasks() if task.epoch == 1), folder):
@@ -65,7 +60,7 @@ def score(
 ) -> None:
     """Ask a participant for the next action on every recorded page, and score its choices."""
     pages = islice(read_rows(file, read_parquet) if is_mind2web(file) else read_references(file), limit)
-    runs = output_folder(output_dir, Settings.from_environ())
+    runs = output_folder(output_dir)
     scores: list[StepScore] = []
     failed: list[str] = []
     report = StepsReport(output or runs / "steps" / new_run_id())

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from judge.commands import plain_app
 from judge.commands.webarena import SETTINGS as WEBARENA_SETTINGS
 from judge.commands.webarena import SOURCE as WEBARENA
 from judge.commands.webarena import login, webarena_tasks
@@ -26,20 +27,14 @@ from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes,
 from judge.scenario.webarena import unsatisfiable
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
-from shared.files import write_atomic
+from shared.files import file_errors, write_atomic
 from shared.models import Task
 from shared.settings import Settings
 from shared.text import counted, one_line
 
 MINIWOB = "miniwob"
 
-tasks = typer.Typer(
-    help="Sample, validate and import tasks.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=True)
 
 tasks.command()(login)
 
@@ -154,10 +149,8 @@ def import_tasks(
         return
     if output.exists() and not force:
         raise ConfigError(f"{output} exists already", remedy="choose another --output, or add --force")
-    try:
+    with file_errors(output, "choose another --output"):
         write_atomic(output, text.encode())
-    except OSError as error:
-        raise ConfigError(f"{output}: {error.strerror or error}", remedy="choose another --output") from None
     typer.echo(f"{output}: {counted(len(selected), 'task')}")
 
 

@@ -9,7 +9,6 @@ from judge.results.folders import resolve_store
 from judge.results.verify import verify_run
 from judge.runner.boundary import EXIT_LOST
 from judge.store import output_folder
-from shared.settings import Settings
 from shared.text import counted
 
 
@@ -24,7 +23,7 @@ def verify(
     trajectory that it names. They carry no key: they reveal corruption and mixed-up files, but not changes by someone
     who rewrote the whole folder.
     """
-    store = resolve_store(run, output_folder(output_dir, Settings.from_environ()), tasks)
+    store = resolve_store(run, output_folder(output_dir), tasks)
     findings = verify_run(store)
     for mismatch in findings.mismatches:
         typer.echo(f"does not match: {mismatch}")

@@ -2,7 +2,7 @@
 
 A fault of browser or site aborts an attempt and keeps its task out of the rates. A participant that could send the
 browser to a page of its choice could thus get rid of any task it is about to lose. So each navigation is attributed
-(`judge.browser.navigations`), whether or not a page arrived.
+(`judge.browser.requests`), whether or not a page arrived.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

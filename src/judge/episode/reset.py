@@ -14,7 +14,7 @@ import httpx
 
 from judge.browser.guard import guarding
 from judge.config import RunConfig
-from judge.sites import NetworkPolicy, Origin, Site, origin_of
+from judge.sites import NetworkPolicy, Origin, origin_of, own_site
 from shared.errors import SiteFault
 from shared.models import Task
 
@@ -72,8 +72,7 @@ class SiteTurns:
 
     def _declared(self, task: Task) -> dict[str, str]:
         """The sites of the task that can be reset, and how."""
-        home = frozenset(filter(None, (origin_of(task.website),)))
-        area = Site(home, (*task.allowed_sites, *self._config.allowed_sites))
+        area = own_site(task, self._config.allowed_sites)
         return {site: how for site, how in (self._config.site_resets | self._restarts).items() if area.holds(site)}
 
     def _unreset(self, task: Task) -> frozenset[Origin]:

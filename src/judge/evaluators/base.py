@@ -1,8 +1,7 @@
 """What every evaluator returns: assertions with what was expected, what was found, and how it was compared."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from judge.trajectory.record import Trajectory
 from shared.models import Record
 
 MAX_FOUND_CHARS = 500
@@ -32,9 +31,3 @@ class Found(NamedTuple):
     text: str
     normalised: str | None = None
     counts: bool = True
-
-
-class Evaluator(Protocol):
-    """Decides on the evidence of one trajectory. Raises nothing: missing evidence is an undecided assertion."""
-
-    def evaluate(self, trajectory: Trajectory) -> tuple[Assertion, ...]: ...

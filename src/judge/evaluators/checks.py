@@ -50,7 +50,7 @@ class _Decision(NamedTuple):
 
 
 class CheckEvaluator:
-    """Evaluates a task's checks: a `judge.evaluators.base.Evaluator`."""
+    """Evaluates a task's checks. Raises nothing: an assertion is undecided where evidence is missing."""
 
     def __init__(self, allowed_sites: Sequence[str] = ()) -> None:
         self._allowed_sites = tuple(allowed_sites)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from judge.sites import Site, origin_of
+from judge.sites import Site, own_site
 from judge.trajectory.network import Har, read_har
 from judge.trajectory.record import Trajectory
 from shared.checks import expressions_of
 from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
-from shared.models import Step, Task
+from shared.models import Step
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 from shared.text import without_downloads
 
@@ -118,7 +118,7 @@ class Recording:
     def of(cls, trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> "Recording":
         """Most snapshots are read only when a check needs them."""
         landed = next((step.url for step in trajectory.observations), "")
-        site = own_site(trajectory.task, landed, allowed_sites)
+        site = own_site(trajectory.task, allowed_sites, landed=landed)
         looks: list[Look] = []
         typed: frozenset[tuple[str, str]] = frozenset()
         for step in trajectory.observations:
@@ -137,12 +137,6 @@ class Recording:
             outcome = look.step.outcome
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
                 yield look.step.index, without_downloads(outcome.line)
-
-
-def own_site(task: Task, landed: str, allowed_sites: Iterable[str] = ()) -> Site:
-    """The task's own site; `landed` is the address of the first observation."""
-    home = frozenset(origin for url in (task.website, landed) if (origin := origin_of(url)) is not None)
-    return Site(home, (*allowed_sites, *task.allowed_sites))
 
 
 def _types(step: Step) -> bool:

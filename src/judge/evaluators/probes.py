@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from judge.evaluators.addresses import is_at
-from judge.evaluators.evidence import Look, own_site
-from judge.sites import Site
+from judge.evaluators.evidence import Look
+from judge.sites import Site, own_site
 from shared.checks import expressions_of, probes_of
 from shared.models import Page, ProbeValue, Step, Task
 
@@ -30,7 +30,7 @@ class Probes:
         """A value for each expression of the task. Pages of another site are not read."""
         if not self._expressions:
             return ()
-        self._site = self._site or own_site(self._task, page.url, self._allowed_sites)
+        self._site = self._site or own_site(self._task, self._allowed_sites, landed=page.url)
         if not self._site.holds(page.url):
             why = "a page of another site"
         elif page.dialog is not None:

@@ -16,7 +16,7 @@ from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import Body, Entry
-from shared.checks import AnyOf, RequestCheck, as_tuple
+from shared.checks import RequestCheck, as_tuple, plain_checks
 from shared.files import parse_json
 from shared.json_paths import parse_path, values_at
 from shared.models import Task
@@ -31,8 +31,8 @@ _MAX_SHOWN = 3
 
 def named_fields(task: Task) -> frozenset[str]:
     """Names, in lower case, whose values a check or an evaluator of the task compares: they must not be redacted."""
-    checks = [each for check in task.checks for each in (check.any_of if isinstance(check, AnyOf) else (check,))]
-    compared = {name for check in checks if isinstance(check, RequestCheck) for name in check.compared}
+    checks = (check for check in plain_checks(task.checks) if isinstance(check, RequestCheck))
+    compared = {name for check in checks for name in check.compared}
     return frozenset(compared | {name.lower() for name in task.keep_fields})
 
 

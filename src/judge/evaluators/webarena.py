@@ -22,6 +22,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.errors import ConfigError, WabeError
+from shared.fields import first_mistake
 from shared.files import parse_json, read_file, write_json
 from shared.settings import Settings
 from shared.text import bounded_line
@@ -203,8 +204,8 @@ def packaged_tasks(settings: Settings, folder: Path) -> frozenset[int]:
         except subprocess.TimeoutExpired:
             raise EvaluatorError(f"create-submission-pkg did not end within {_PACKAGING_TIMEOUT_S:g} s") from None
         except OSError:
-            words = done.stderr[-4000:].decode("utf-8", "replace").strip().splitlines() or ["no summary.json"]
-            raise EvaluatorError(f"create-submission-pkg: {bounded_line(words[-1], _KEPT_OF_ERRORS)}") from None
+            words = _last_line(done.stderr, otherwise="no summary.json")
+            raise EvaluatorError(f"create-submission-pkg: {words}") from None
     return frozenset(parsed_answer(summary, SubmissionSummary).packaged_tasks.task_ids)
 
 
@@ -321,7 +322,8 @@ class WebArenaPackage:
             raise
         if not line.endswith(b"\n"):
             await self._end()
-            raise EvaluatorError(f"WebArena-Verified ended: {self._last_words()}")
+            log = (Path(self._folder.name) / "log").read_bytes()
+            raise EvaluatorError(f"WebArena-Verified ended: {_last_line(log, otherwise='no error output')}")
         return parsed_answer(line, model)
 
     async def _end(self) -> None:
@@ -331,10 +333,10 @@ class WebArenaPackage:
                 os.killpg(process.pid, signal.SIGKILL) if sys.platform != "win32" else process.kill()
             await process.wait()
 
-    def _last_words(self) -> str:
-        text = (Path(self._folder.name) / "log").read_bytes()[-4000:].decode("utf-8", "replace")
-        lines = text.strip().splitlines() or ["without a word"]
-        return bounded_line(lines[-1], _KEPT_OF_ERRORS)
+
+def _last_line(errors: bytes, *, otherwise: str) -> str:
+    lines = errors[-4000:].decode("utf-8", "replace").strip().splitlines() or [otherwise]
+    return bounded_line(lines[-1], _KEPT_OF_ERRORS)
 
 
 def parsed_answer(line: bytes, model: type[M]) -> M:
@@ -345,8 +347,7 @@ def parsed_answer(line: bytes, model: type[M]) -> M:
             raise EvaluatorError(f"WebArena-Verified: {bounded_line(value['error'], _KEPT_OF_ERRORS)}")
         return model.model_validate(value)
     except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        problem = f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+        problem = first_mistake(error)
     except ValueError as error:
         problem = str(error)
     raise EvaluatorError(f"WebArena-Verified: unexpected answer: {bounded_line(problem, _KEPT_OF_ERRORS)}")

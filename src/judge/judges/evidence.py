@@ -10,7 +10,8 @@ from pathlib import Path
 
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
-from shared.files import read_file, reason_of
+from shared.files import file_errors, read_file
+from shared.images import media_type
 from shared.llm.model import ImagePart
 from shared.models import Record, Task
 from shared.text import bounded_line, split_line
@@ -23,7 +24,6 @@ MAX_THOUGHT_CHARS = 600
 MAX_LINE_CHARS = 600
 MAX_LINES = 200
 MAX_IMAGE_BYTES = 20_000_000
-_MEDIA_TYPES = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG", "image/png"), (b"RIFF", "image/webp"))
 
 
 class Shot(Record):
@@ -122,15 +122,13 @@ def distinct(shots: Sequence[Shot]) -> tuple[Shot, ...]:
 def image_part(path: Path) -> ImagePart:
     """A screenshot as part of a request, byte for byte. Raises `TrajectoryError`."""
     data = read_image(path)
-    media_type = next((name for magic, name in _MEDIA_TYPES if data.startswith(magic)), None)
-    if media_type is None:
+    kind = media_type(data)
+    if kind is None:
         raise TrajectoryError(f"{path}: not a JPEG, PNG or WebP image")
-    return ImagePart(data=data, media_type=media_type, detail="high")
+    return ImagePart(data=data, media_type=kind, detail="high")
 
 
 def read_image(path: Path) -> bytes:
     """The bytes of an image. Raises `TrajectoryError`."""
-    try:
+    with file_errors(path, kind=TrajectoryError):
         return read_file(path, max_bytes=MAX_IMAGE_BYTES)
-    except (OSError, ValueError) as error:
-        raise TrajectoryError(f"{path}: {reason_of(error)}") from None

@@ -94,21 +94,13 @@ def open_judge(
         )
     prompts = load_prompts(config.prompts)
     per_minute = (config.judge_requests_per_minute, config.judge_tokens_per_minute)
+    most = (config.max_judge_cost_usd, config.max_judge_tokens)
     if state is None:
         rates = RateLimits(*per_minute, shards=shards)
-        own = Budget(
-            max_cost_usd=config.max_judge_cost_usd, max_tokens=config.max_judge_tokens, spending=spending, shards=shards
-        )
+        own = Budget(*most, spending=spending, shards=shards)
     else:
         rates = RateLimits(*per_minute, limiter=state.limiter)
-        own = SharedBudget(
-            state,
-            shard,
-            max_cost_usd=config.max_judge_cost_usd,
-            max_tokens=config.max_judge_tokens,
-            spending=spending or Spending(),
-            call_timeout_s=config.judge_timeout_s,
-        )
+        own = SharedBudget(state, shard, *most, spending=spending, call_timeout_s=config.judge_timeout_s)
     model = open_model(
         config.judge_model,
         settings,

@@ -1,4 +1,4 @@
-"""Reads the score out of a screenshot-scoring reply. Pure; linear in the reply's length.
+"""Reads the score and the reason out of a screenshot-scoring reply. Pure; linear in the reply's length.
 
 Only what is *labelled* as the score counts, and of several labels the last. A label is on a line of its own, or opens a
 sentence ("Actually … Revised score: 3"); within a sentence it counts where nothing better is found. A range ("1-5"),
@@ -8,7 +8,7 @@ another scale ("7/10"), an echoed template and quoted text are not scores. There
 import re
 
 from judge.parsing.labels import FOREIGN, HEDGE, LINE, NOTE, PROSE_CHARS, QUALIFIER, SPAN, last_clause, last_line_start
-from judge.parsing.plain_text import plain_text
+from judge.parsing.plain_text import plain_text, without_thinking
 
 _WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
 _QUOTE = "\"'“”‘’`«»"
@@ -58,6 +58,8 @@ _NOT_A_SCORE = re.compile(
     r"|(?:→|[-=]{1,2}>)[^\n]{0,16}?[1-5])|[*]{0,3}\s?%",
     re.IGNORECASE,
 )
+_SCORE_LINE = re.compile(r"[^\w\n]{0,16}(?:\d[.)][^\w\n]{0,8})?(?:(?:final|relevance)[ _])?scores?\b", re.IGNORECASE)
+_REASON_LABEL = re.compile(r"[^\w\n]{0,16}(?:\d[.)][^\w\n]{0,8})?reason(?:ing)?[*_]{0,3}\s?:[*_\s]{0,6}", re.IGNORECASE)
 
 
 def parse_score(text: str) -> int | None:
@@ -113,3 +115,9 @@ def _is_list(text: str, start: int, end: int, number: int) -> bool:
 def _is_hedged(text: str, found: re.Match[str]) -> bool:
     """Whether a prose statement is denied or hypothetical ("I cannot give it a 5", "if …, I would rate it 5")."""
     return HEDGE.search(last_clause(text, found.start(), found.start()) + found.group()) is not None
+
+
+def parse_reason(text: str) -> str:
+    """What a screenshot-scoring reply says beside its score, in one line; empty when it says nothing."""
+    lines = [line for line in without_thinking(text).splitlines() if not _SCORE_LINE.match(line)]
+    return " ".join(_REASON_LABEL.sub("", "\n".join(lines), count=1).split())

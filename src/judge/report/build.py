@@ -22,31 +22,28 @@ MAX_RUNS = 12
 _GENERATOR = '<meta name="generator" content="wabe report">'
 
 
-def write_report(store: RunStore, target: Path) -> Path:
-    """Write the report of one run; returns its `index.html`. An earlier report there is replaced.
+def make_report(stores: list[RunStore], output: Path | None = None, *, single_file: bool = False) -> Path:
+    """The report of one run, or the comparison of several, at `output` or beside the runs; returns its page.
 
-    Raises `ConfigError` if the folder holds something else, or cannot be written.
+    An earlier report there is replaced. Raises `ConfigError` if there is something else, or it cannot be written.
     """
-    with report_folder(target):
-        _write_run(store, Folder(target), Renderer())
-    return target / "index.html"
-
-
-def write_comparison(stores: list[RunStore], target: Path) -> Path:
-    """Write a comparison with the report of each run beside it; returns its `index.html`. Raises `ConfigError`."""
-    _refuse_number(stores)
-    with report_folder(target):
-        _write_comparison(stores, Folder(target), Renderer())
-    return target / "index.html"
-
-
-def write_single_file(stores: list[RunStore], target: Path) -> Path:
-    """Write a report, or a comparison of several, as one HTML file; returns it. An earlier one there is replaced.
-
-    Raises `ConfigError`.
-    """
+    if len(stores) > MAX_RUNS:
+        raise ConfigError(f"{len(stores)} runs to compare", remedy=f"give 2 to {MAX_RUNS} runs")
+    beside = stores[0].derived / "report"
     if len(stores) > 1:
-        _refuse_number(stores)
+        names = "--".join(store.run_id.replace("/", "-") for store in stores)
+        beside = stores[0].output_dir / "comparisons" / names[:180]
+    if single_file:
+        target = output or beside.with_name(f"{beside.name}.html")
+        _write_single_file(stores, target)
+        return target
+    target = output or beside
+    with report_folder(target):
+        _write(stores, Folder(target), Renderer())
+    return target / "index.html"
+
+
+def _write_single_file(stores: list[RunStore], target: Path) -> None:
     require_pillow("reports in a single file", "report")
     renderer = Renderer(bundled=True)
     with _refused_as_config_error(target):
@@ -57,29 +54,11 @@ def write_single_file(stores: list[RunStore], target: Path) -> Path:
         try:
             with part.open("wb") as stream:
                 stream.write(renderer.begin_bundle(" and ".join(store.run_id for store in stores)).encode())
-                if len(stores) == 1:
-                    _write_run(stores[0], SingleFile(stream), renderer)
-                else:
-                    _write_comparison(stores, SingleFile(stream), renderer)
+                _write(stores, SingleFile(stream), renderer)
                 stream.write(renderer.end_bundle().encode())
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
-    return target
-
-
-def make_report(stores: list[RunStore], output: Path | None = None, *, single_file: bool = False) -> Path:
-    """The report of one run, or the comparison of several, at `output` or beside the runs; returns its page.
-
-    Raises `ConfigError`.
-    """
-    beside = stores[0].derived / "report"
-    if len(stores) > 1:
-        names = "--".join(store.run_id.replace("/", "-") for store in stores)
-        beside = stores[0].output_dir / "comparisons" / names[:180]
-    if single_file:
-        return write_single_file(stores, output or beside.with_name(f"{beside.name}.html"))
-    return write_report(stores[0], output or beside) if len(stores) == 1 else write_comparison(stores, output or beside)
 
 
 def open_page(page: Path) -> bool:
@@ -181,8 +160,11 @@ def _neighbours(ids: Sequence[str]) -> dict[str, tuple[str, str]]:
     return {name: (before, after) for name, before, after in zip(ids, ["", *ids], [*ids[1:], ""], strict=False)}
 
 
-def _write_run(store: RunStore, out: Output, renderer: Renderer) -> None:
-    run = _Run(store, out, renderer)
+def _write(stores: list[RunStore], out: Output, renderer: Renderer) -> None:
+    if len(stores) > 1:
+        _write_comparison(stores, out, renderer)
+        return
+    run = _Run(stores[0], out, renderer)
     for key in run.keys:
         run.write_task(key)
     run.write_index()
@@ -200,8 +182,3 @@ def _write_comparison(stores: list[RunStore], out: Output, renderer: Renderer) -
     comparisons = [compare(runs[0].rows, run.rows) for run in runs[1:]]
     views = [(run.view, each) for run, each in zip(runs, totals, strict=True)]
     out.page("index.html", renderer.comparison(views, comparisons, matrix_of([run.rows for run in runs]), names))
-
-
-def _refuse_number(stores: list[RunStore]) -> None:
-    if not 2 <= len(stores) <= MAX_RUNS:
-        raise ConfigError(f"{len(stores)} runs to compare", remedy=f"give 2 to {MAX_RUNS} runs")

@@ -5,7 +5,6 @@ listed as unfinished, with the cause. All texts are still unescaped.
 """
 
 import contextlib
-import io
 import json
 import re
 from collections.abc import Iterator
@@ -13,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
-
-import imagesize  # type: ignore[import-untyped]
 
 from judge.report.evidence import VerdictView, verdict_view
 from judge.report.network import NetworkView, network_view
@@ -30,6 +27,7 @@ from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
 from judge.trajectory.record import JUDGED_ENDS, Attempt
 from shared.errors import TrajectoryError
 from shared.files import read_file, read_json
+from shared.images import image_size
 from shared.models import TASK_ID, ImageScore, Step, TokenUsage, Verdict, key_of
 from shared.snapshot import REF, parse_snapshot
 from shared.text import one_line
@@ -40,10 +38,8 @@ OUTCOMES: tuple[RowOutcome, ...] = ("success", "failure", "unscored", "aborted",
 LEVELS = ("easy", "medium", "hard", "unknown")
 # Other tools put their images into the folder itself, or into one of any name.
 _IMAGE = re.compile(r"(?:[A-Za-z0-9_-]{1,64}/)?([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
-_IMAGE_STARTS = (b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF")
 # The size stands at the beginning, except behind a camera's or an editor's notes.
 _IMAGE_HEADS_BYTES = (4_096, 65_536)
-_MAX_IMAGE_SIDE = 65_535
 _MAX_SNAPSHOT_BYTES = 16_000_000
 _SNAPSHOT_FOLDERS = ("snapshots/", "final/")
 
@@ -261,18 +257,6 @@ def read_task(store: TaskStore) -> TaskView:
         earlier_attempts=earlier_attempts,
         network=network_view(store.folder, result),
     )
-
-
-def image_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height in pixels of a JPEG, PNG or WebP from its first bytes; `None` if they do not tell."""
-    if not data.startswith(_IMAGE_STARTS):
-        return None
-    try:
-        width, height = imagesize.get(io.BytesIO(data))
-    except Exception:  # noqa: BLE001
-        # The library fails in many ways on damaged files; a page without the outline is all that is lost.
-        return None
-    return (width, height) if 0 < width <= _MAX_IMAGE_SIDE and 0 < height <= _MAX_IMAGE_SIDE else None
 
 
 def host_of(url: str) -> str:

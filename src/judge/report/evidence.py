@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.fields import as_mapping, as_mappings
 from shared.models import ImageScore, TokenUsage, Verdict
 
 _MAX_PIECES = 500
@@ -62,8 +63,8 @@ class VerdictView:
 def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool) -> VerdictView:
     """Everything a verdict file holds."""
     judge = verdict.judge
-    rubric = _mapping(verdict.evidence.get("rubric"))
-    action = _mapping(rubric.get("first_failure")).get("action")
+    rubric = as_mapping(verdict.evidence.get("rubric"))
+    action = as_mapping(rubric.get("first_failure")).get("action")
     return VerdictView(
         judge_id=judge_id,
         outcome=verdict.outcome,
@@ -113,25 +114,25 @@ def pieces_of(evidence: Mapping[str, Any]) -> tuple[EvidenceView, ...]:
 
 def _judged_points(evidence: Mapping[str, Any]) -> Iterator[PointView]:
     """The results of single key points: of WebJudge's, of checks, of a rubric's criteria."""
-    for item in _mappings(evidence.get("key_points")):
+    for item in as_mappings(evidence.get("key_points")):
         yield PointView(str(item.get("key_point")), _is_met(item.get("status")), str(item.get("reason") or ""))
-    for item in _mappings(evidence.get("checks")):
+    for item in as_mappings(evidence.get("checks")):
         found, expected = str(item.get("found") or ""), item.get("expected")
         if expected and item.get("passed") is False:
             found = f"Expected: {expected}\nFound: {found}"
         yield PointView(str(item.get("description")), _is_met(item.get("passed")), found)
-    rubric = _mapping(evidence.get("rubric"))
-    texts = {str(item.get("id")): str(item.get("requirement")) for item in _mappings(rubric.get("criteria"))}
-    for mark in _mappings(rubric.get("marks")):
+    rubric = as_mapping(evidence.get("rubric"))
+    texts = {str(item.get("id")): str(item.get("requirement")) for item in as_mappings(rubric.get("criteria"))}
+    for mark in as_mappings(rubric.get("marks")):
         if (text := texts.get(str(mark.get("criterion")))) is not None:
             yield PointView(text, _is_met(mark.get("verdict")), str(mark.get("reason") or ""))
 
 
 def _notes(rubric: Mapping[str, Any]) -> Iterator[str]:
-    failure = _mapping(rubric.get("first_failure"))
+    failure = as_mapping(rubric.get("first_failure"))
     if failure.get("why"):
         yield f"Where it went wrong: {failure['why']}"
-    for blocker in _mappings(rubric.get("blockers")):
+    for blocker in as_mappings(rubric.get("blockers")):
         way = "avoidable" if blocker.get("avoidable") else "not avoidable"
         yield f"Obstacle ({way}): {blocker.get('kind') or 'unknown'}. {blocker.get('seen') or ''}".strip()
 
@@ -139,14 +140,6 @@ def _notes(rubric: Mapping[str, Any]) -> Iterator[str]:
 def _is_met(mark: object) -> bool | None:
     # Anything unknown is neither met nor failed.
     return _MARKS.get(str(mark))
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _flatten(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
@@ -168,5 +161,5 @@ def _label(key: object) -> str:
 
 
 def _title(item: object) -> str:
-    title = next((value for key in _TITLES if (value := _mapping(item).get(key)) is not None), None)
+    title = next((value for key in _TITLES if (value := as_mapping(item).get(key)) is not None), None)
     return "" if title is None else f" · {str(title)[:100]}"

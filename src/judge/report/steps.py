@@ -10,12 +10,11 @@ from judge.results.steps.asking import Answered
 from judge.results.steps.metrics import StepScore
 from judge.results.steps.reference import Operation
 from shared.files import write_json
-from shared.images import image_size, media_type
+from shared.images import SUFFIXES, image_size, media_type
 from shared.snapshot import parse_snapshot
 
 # More would be too much for a browser; all of them are in `steps.json`.
 MAX_SHOWN = 1_000
-_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 
 Box = tuple[float, float, float, float]
 
@@ -71,7 +70,7 @@ class StepsReport:
         if image is None or kind is None:
             return None
         reference = answered.reference
-        name = f"{reference.task_id}_{reference.index:03d}.{_SUFFIXES[kind]}"
+        name = f"{reference.task_id}_{reference.index:03d}.{SUFFIXES[kind]}"
         (self.folder / "images" / name).write_bytes(image)
         return name
 

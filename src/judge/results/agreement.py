@@ -23,7 +23,7 @@ from judge.sites import site_of
 from judge.trajectory.files import foreign_verdicts, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import shown
-from shared.files import read_json, read_text, reason_of
+from shared.files import file_errors, read_json, read_text
 from shared.models import Record, Verdict
 
 MAX_GROUP_VALUES = 200
@@ -283,10 +283,8 @@ def _others(row: Row, taken: tuple[str, ...]) -> dict[str, str]:
 
 def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
     """Line numbers and rows of a CSV, all cells present."""
-    try:
+    with file_errors(path, "give a CSV file in UTF-8"):
         text = read_text(path, max_bytes=_MAX_FILE_BYTES)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {reason_of(error)}", remedy="give a CSV file in UTF-8") from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -314,12 +312,12 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
 
 
 def _json_rows(path: Path, column: str) -> Iterable[tuple[int, Row]]:
-    try:
-        value = read_json(path, max_bytes=_MAX_FILE_BYTES)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}: line {error.lineno}: not JSON: {error.msg}", remedy="correct that line") from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {reason_of(error)}", remedy="give a file of labels") from None
+    with file_errors(path, "give a file of labels"):
+        try:
+            value = read_json(path, max_bytes=_MAX_FILE_BYTES)
+        except json.JSONDecodeError as error:
+            why = f"line {error.lineno}: not JSON: {error.msg}"
+            raise ConfigError(f"{path}: {why}", remedy="correct that line") from None
     items = [{"task_id": key, column: label} for key, label in value.items()] if isinstance(value, dict) else value
     if not isinstance(items, list) or not items:
         raise ConfigError(f"{path}: no labels", remedy="write {task_id: 1} or [{task_id, human}]")
@@ -339,12 +337,12 @@ def _word(cell: Any) -> str:
 
 def read_verdict(path: Path) -> Verdict:
     """A verdict's file. Raises `ConfigError`."""
-    try:
-        return Verdict.model_validate(read_json(path))
-    except ValidationError:
-        raise ConfigError(f"{path}: not a verdict", remedy="remove it and run wabe score again") from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {reason_of(error)}", remedy="remove it and run wabe score again") from None
+    remedy = "remove it and run wabe score again"
+    with file_errors(path, remedy):
+        try:
+            return Verdict.model_validate(read_json(path))
+        except ValidationError:
+            raise ConfigError(f"{path}: not a verdict", remedy=remedy) from None
 
 
 def facts_of(folder: Path) -> dict[str, str]:

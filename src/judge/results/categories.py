@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from judge.evaluators.addresses import is_address
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED, origin_of
 from judge.trajectory.record import Attempt
-from shared.checks import AnyOf, Check, ElementCheck, PageCheck, RequestCheck, TextCheck, as_tuple
+from shared.checks import Check, ElementCheck, PageCheck, RequestCheck, TextCheck, as_tuple, plain_checks
 from shared.models import Step, Verdict
 from shared.protocol import ENDING_TOOLS
 from shared.text import one_line
@@ -103,7 +103,7 @@ def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[
         return
     for check, entry in zip(attempt.task.checks, entries, strict=True):
         if isinstance(entry, Mapping) and entry.get("passed") is False:
-            for each in check.any_of if isinstance(check, AnyOf) else (check,):
+            for each in plain_checks([check]):
                 yield each, str(entry.get("found") or "")
 
 

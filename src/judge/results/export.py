@@ -1,7 +1,7 @@
-"""Folders for other benchmarks' evaluators: in the Online-Mind2Web schema v2, and its validation; or in webeval's.
+"""Folders for other benchmarks' evaluators: the Online-Mind2Web schema v2, and its validation; or others' layouts.
 
-Layouts, one folder a task: `<task_id>/result.json` and `<task_id>/trajectory/0000.jpg …`, or webeval's with the tasks'
-texts in `tasks.json` beside them.
+One folder a task: `<task_id>/result.json` and `<task_id>/trajectory/0000.jpg …`; webeval's with the tasks' texts in
+`tasks.json` beside them; WebArena-Verified's `<task number>/agent_response.json` and `<task number>/network.har`.
 """
 
 import contextlib
@@ -11,14 +11,17 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from judge.evaluators.webarena import evaluator_trace
+from judge.judges.webarena import read_trace
 from judge.results.folders import verdicts_beside
-from judge.scenario.sources import dataset_records
+from judge.scenario.sources import read_records
+from judge.scenario.webarena import task_number
 from judge.store import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.formats import webeval
 from judge.trajectory.formats.online_mind2web import Problem, check_document, submission
 from shared.errors import ConfigError, TrajectoryError
-from shared.files import read_file, read_json, reason_of, write_atomic, write_json
+from shared.files import file_errors, read_file, read_json, reason_of, write_atomic, write_json
 from shared.models import Record, Task
 
 WEBARENA = "webarena-verified"
@@ -50,14 +53,12 @@ def export_tasks(
         if Path(os.path.realpath(source.folder)).is_relative_to(os.path.realpath(output)):
             raise ConfigError(f"--output {output} holds the run itself", remedy="choose another folder")
         try:
-            texts, images = _made(source, format_, lengths.get(source.name))
-            yield Exported(task_id=source.name, folder=_write(source.folder, output / source.name, texts, images))
+            name, texts, images = _made(source, format_, lengths.get(source.name))
+            with file_errors(output, "choose another --output or free some space"):
+                folder = _write(source.folder, output / name, texts, images)
+            yield Exported(task_id=source.name, folder=folder)
         except TrajectoryError as error:
             yield Exported(task_id=source.name, reason=str(error))
-        except OSError as error:
-            raise ConfigError(
-                f"{output}: {error.strerror or error}", remedy="choose another --output or free some space"
-            ) from None
 
 
 def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = None) -> dict[str, list[Problem]]:
@@ -75,11 +76,7 @@ def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = 
 def read_reference_lengths(path: Path) -> dict[str, int]:
     """`{task_id: human reference length}` from an Online-Mind2Web dataset file (JSON). Raises `ConfigError`."""
     remedy = "give the dataset's file"
-    try:
-        content = read_file(path)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--dataset {path}: {reason_of(error)}", remedy=remedy) from None
-    rows = dataset_records(content, f"--dataset {path}")
+    rows = read_records(path, "--dataset", remedy)
     if not rows:
         raise ConfigError(f"--dataset {path}: no tasks in it", remedy=remedy)
     lengths: dict[str, object] = {}
@@ -104,17 +101,38 @@ def _row(task: Task, name: str) -> dict[str, object]:
     return {**row, "reference_length": task.reference_length}
 
 
-def _made(store: TaskStore, format_: str, length: int | None) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """The texts of a task's folder by file name, and which recorded image becomes which file."""
+def _made(store: TaskStore, format_: str, length: int | None) -> tuple[str, dict[str, str], list[tuple[str, str]]]:
+    """The name of a task's folder, its texts by file name, and which recorded image becomes which file."""
+    if format_ == WEBARENA:
+        return *_webarena(store), []
     trajectory = load_trajectory(store.folder)
     if format_ == WEBEVAL:
         task = trajectory.task.model_copy(update={"task_id": store.name})
         named = trajectory.model_copy(update={"task": task})
         made = webeval.export(named, verdicts_beside(store))
-        return made.texts, list(made.screenshots)
+        return store.name, made.texts, list(made.screenshots)
     document = submission(trajectory, length)
-    texts = {"result.json": json.dumps(document.document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"}
-    return texts, [(recorded, f"trajectory/{name}") for recorded, name in document.screenshots]
+    images = [(recorded, f"trajectory/{name}") for recorded, name in document.screenshots]
+    return store.name, {"result.json": _json_text(document.document)}, images
+
+
+def _webarena(store: TaskStore) -> tuple[str, dict[str, str]]:
+    """The task's number and files. The answer is as it was given: whether it can be read is the benchmark's to say."""
+    number = task_number(store.name)
+    if number is None:
+        raise TrajectoryError("not a task that was imported from WebArena-Verified")
+    trajectory = load_trajectory(store.folder)
+    if trajectory.is_aborted:
+        raise TrajectoryError(f"aborted: {trajectory.error or trajectory.stop_reason}")
+    har, dropped = read_trace(trajectory)
+    if dropped:
+        raise TrajectoryError(f"the network trace is incomplete: {dropped} requests were not recorded")
+    answer = (trajectory.final_answer or "").encode("utf-8", "replace").decode()
+    return str(number), {"agent_response.json": answer, "network.har": _json_text(evaluator_trace(har))}
+
+
+def _json_text(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _write(source: Path, target: Path, texts: Mapping[str, str], images: Iterable[tuple[str, str]]) -> Path:

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from judge.judges.rescoring import find_trajectories, verdict_on_file
-from judge.scenario.sources import dataset_records
+from judge.scenario.sources import read_records
 from judge.store import RUN_ID, RunStore, TaskStore, resolve_run
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from judge.trajectory.foreign import TASK_FILE, usable_id
 from judge.trajectory.formats.webeval import task_id_of
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError, TrajectoryError
-from shared.files import read_file, reason_of, write_json
+from shared.files import write_json
 from shared.models import Verdict
 
 # How data sets name the parts of a task, the most telling first.
@@ -167,11 +167,7 @@ def give_tasks(folders: Sequence[Path], path: Path) -> None:
     A trajectory is known by its folder's name, or by the id in its answer file's name. Those of which the file says
     nothing are left alone. Raises `ConfigError`.
     """
-    try:
-        content = read_file(path)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--tasks {path}: {reason_of(error)}", remedy="give the data set's file") from None
-    rows = dataset_records(content, f"--tasks {path}")
+    rows = read_records(path, "--tasks", "give the data set's file")
     tasks = {row["task_id"]: row for row in map(_task_row, rows) if isinstance(row.get("task_id"), str)}
     folders = [folder for folder in folders if not (folder / "result.json").exists()]
     known = [(folder, tasks.get(folder.resolve().name) or tasks.get(task_id_of(folder))) for folder in folders]

@@ -13,6 +13,7 @@ from judge.judges.rescoring import WHY_ZERO
 from judge.results.agreement import Pair, facts_of, pair_of, read_verdict
 from judge.trajectory.files import read_result
 from shared.errors import ConfigError, TrajectoryError
+from shared.fields import as_mappings
 from shared.models import Record, Verdict, VerdictOutcome
 from shared.text import clip
 
@@ -130,18 +131,14 @@ def newest(verdicts: Mapping[str, Verdict], method: str) -> str | None:
 
 
 def _failed(verdict: Verdict) -> Iterator[FailedCheck]:
-    checks = verdict.evidence.get("checks")
-    for item in checks if isinstance(checks, list) else ():
-        if isinstance(item, Mapping) and item.get("passed") is False:
+    for item in as_mappings(verdict.evidence.get("checks")):
+        if item.get("passed") is False:
             texts = {key: clip(str(item.get(key) or ""), _MAX_TEXT_CHARS) for key in FailedCheck.model_fields}
             yield FailedCheck(**texts)
 
 
 def _has_probe(result: Mapping[str, Any]) -> bool:
-    checks = result.get("checks")
-    return isinstance(checks, list) and any(
-        isinstance(each, Mapping) and each.get("kind") == "probe" for each in checks
-    )
+    return any(each.get("kind") == "probe" for each in as_mappings(result.get("checks")))
 
 
 def _tasks(results: Path) -> Iterator[tuple[Path, Mapping[str, Any], dict[str, Verdict]]]:

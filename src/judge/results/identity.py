@@ -5,6 +5,7 @@ from typing import Any
 
 from judge.scenario.models import Launch
 from judge.store import RunStore
+from shared.fields import as_mapping
 from shared.text import clip, one_line
 
 _MAX_CHARS = 200
@@ -39,19 +40,15 @@ def record_card(store: RunStore, name: str, version: str) -> None:
     record = store.read_run()
     if record is not None:
         card = {"card_name": clip(name, _MAX_CHARS), "card_version": clip(version, _MAX_CHARS)}
-        store.write_run({**record, "identity": {**_mapping(record.get("identity")), **card}})
+        store.write_run({**record, "identity": {**as_mapping(record.get("identity")), **card}})
 
 
 def identity_in(record: Mapping[str, Any]) -> dict[str, Any]:
     """The identity in a `run.json`, with its scenario: texts in one line, `None` for what is not known."""
-    known, scenario = (_mapping(record.get(key)) for key in ("identity", "scenario"))
+    known, scenario = (as_mapping(record.get(key)) for key in ("identity", "scenario"))
     found = {key: known.get(key) for key in _KEYS}
     found |= {"scenario": scenario.get("name"), "scenario_sha256": scenario.get("sha256")}
     return {key: one_line(value, _MAX_CHARS) if isinstance(value, str) else None for key, value in found.items()}
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def player(identity: Mapping[str, Any], role: str) -> str:

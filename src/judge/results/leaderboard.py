@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from judge.results.submission import read_submissions
 from shared.errors import ConfigError
 from shared.fields import closest
-from shared.files import read_text, reason_of
+from shared.files import file_errors, read_text
+from shared.imports import optional_package
 from shared.models import Level
 
 if TYPE_CHECKING:
@@ -66,13 +67,9 @@ def rows(files: Sequence[Path], query: str | None = None) -> Rows:
     The files are the table `results`, one row a submission. Raises `ConfigError` naming the file or the query, or the
     package that is not installed.
     """
-    try:
-        # Late: an optional package, and slow to import.
+    with optional_package("wabe leaderboard needs DuckDB", "leaderboard"):
+        # Late, because it is slow.
         import duckdb
-    except ImportError:
-        raise ConfigError(
-            "wabe leaderboard needs DuckDB, which is not installed", remedy='pip install "wabe[leaderboard]"'
-        ) from None
     name = query or "overall"
     sql = _read_query(name)
     documents = [(path, submission) for path in files for submission in read_submissions(path)]
@@ -91,13 +88,9 @@ def rows(files: Sequence[Path], query: str | None = None) -> Rows:
 def _read_query(name: str) -> str:
     if name in query_names():
         return (_QUERIES / f"{name}.sql").read_text(encoding="utf-8")
-    try:
+    where = f"--query {name[:100]!a} is neither a bundled query nor a readable file"
+    with file_errors(where, f"{closest(name, query_names())}known: {', '.join(query_names())}"):
         return read_text(Path(name))
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"--query {name[:100]!a} is neither a bundled query nor a readable file: {reason_of(error)}",
-            remedy=f"{closest(name, query_names())}known: {', '.join(query_names())}",
-        ) from None
 
 
 def _load(connection: "duckdb.DuckDBPyConnection", documents: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:

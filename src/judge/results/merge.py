@@ -5,6 +5,7 @@ from typing import Any
 
 from judge.results.submission import Submission, counts_of, detail_of, entry_key, total_cost
 from shared.errors import ConfigError
+from shared.fields import as_mapping
 
 # Rates are rounded to one decimal here, and not rounded in older files.
 _RATE_TOLERANCE = 0.06
@@ -69,14 +70,14 @@ def _parts(submission: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]
         raise ConfigError(f"{name}: key 'results' is not a list of results", remedy=remedy)
     for number, result in enumerate(results, 1):
         where = name if len(results) == 1 else f"{name} #{number}"
-        result, detail = _mapping(result), _mapping(_mapping(result).get("detail"))
+        result, detail = as_mapping(result), as_mapping(as_mapping(result).get("detail"))
         tasks, rate, cost = detail.get("tasks"), detail.get("success_rate"), detail.get("cost_usd")
         if not isinstance(tasks, list):
             raise ConfigError(
                 f"{where}: key 'detail.tasks' is missing", remedy="the counts are computed from the tasks"
             )
         for place, entry in enumerate(tasks, 1):
-            if not isinstance(_mapping(entry).get("task_id"), str):
+            if not isinstance(as_mapping(entry).get("task_id"), str):
                 raise ConfigError(f"{where}: tasks #{place} has no task_id", remedy=remedy)
             if type(entry.get("epoch", 1)) is not int:
                 raise ConfigError(f"{where}: tasks #{place}: its epoch is not a number", remedy=remedy)
@@ -88,10 +89,10 @@ def _parts(submission: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]
             )
         yield {
             "name": where,
-            "participants": _mapping(submission.get("participants")),
+            "participants": as_mapping(submission.get("participants")),
             "winner": result.get("winner"),
-            "judge": _mapping(detail.get("judge")),
-            "provenance": _mapping(detail.get("provenance")),
+            "judge": as_mapping(detail.get("judge")),
+            "provenance": as_mapping(detail.get("provenance")),
             "cost_usd": float(cost) if isinstance(cost, int | float) else None,
             "tasks": tasks,
             "number of epochs": max((entry.get("epoch", 1) for entry in tasks), default=1),
@@ -112,7 +113,3 @@ def _differs_by_truth(part: Mapping[str, Any], judging: Mapping[str, Any]) -> bo
     """Whether a shard's tasks were all decided by checks, by the same code, and the other's also by a judge model."""
     is_same_code = part["judge"].get("code_checksum") == judging["judge"].get("code_checksum")
     return _is_of_checks(part) and not _is_of_checks(judging) and is_same_code
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

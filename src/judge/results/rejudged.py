@@ -14,6 +14,7 @@ from judge.judges.rescoring import verdict_on_file
 from judge.results.run_record import (
     environment_of,
     epochs_of,
+    judge_checksums,
     judge_id_of,
     judge_of,
     outcomes_of,
@@ -25,6 +26,7 @@ from judge.store import OLDER_RUN_SCHEMAS, RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from judge.trajectory.record import SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
+from shared.fields import as_mapping
 from shared.files import read_json
 from shared.models import JudgeInfo, Verdict
 
@@ -80,7 +82,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
             is_growing = record.get(SELF_RECORDED)
             made_with = _provenance(record, summaries, judge) if is_growing else result["detail"]["provenance"]
             if judge:
-                made_with |= {"judge_code_checksum": judge.code_checksum, "prompt_checksum": judge.prompt_checksum}
+                made_with |= judge_checksums(judge)
             made = build_submission(
                 role=result["winner"],
                 participant_ids=before["participants"],
@@ -121,8 +123,7 @@ def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> b
 def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
     """The id of the judge whose verdict counts: WebArena-Verified's newest where `truth` puts it first."""
     own = judge_id_of(record, task.name, task.epoch)
-    config = record.get("config")
-    truth = config.get("truth", "checks") if isinstance(config, Mapping) else "checks"
+    truth = as_mapping(record.get("config")).get("truth", "checks")
     has_checks = own.startswith("checks-") and bool(read_attempt(task.folder).task.checks)
     if truth == "judge" or (truth == "checks" and has_checks):
         return own

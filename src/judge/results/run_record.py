@@ -20,6 +20,8 @@ from judge.scenario.models import Launch, Shard
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
 from judge.trajectory.files import read_attempt
 from shared.errors import ConfigError, TrajectoryError
+from shared.fields import as_mapping
+from shared.files import file_errors
 from shared.llm.limits import Spending
 from shared.models import JudgeInfo, Task, TaskOutcome, TokenUsage, key_of
 from shared.text import one_line
@@ -209,12 +211,8 @@ def begin_run(
         "judge_usage": before.get("judge_usage"),
         "packages": package_versions(),
     }
-    try:
+    with file_errors(f"cannot write {store.folder}", "free some space or choose another folder"):
         store.write_run(record)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write {store.folder}: {error.strerror or error}", remedy="free some space or choose another folder"
-        ) from None
     # Last: the link to the newest run must not lead to one that never started.
     store.create()
 
@@ -230,8 +228,7 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
         # A run that a newer version recorded is not ours to resume.
         with contextlib.suppress(ConfigError):
             record = store.read_run() or {}
-            scenario = record.get("scenario")
-            known = scenario if isinstance(scenario, dict) else {}
+            known = as_mapping(record.get("scenario"))
             is_same = known.get("sha256") == launch.scenario_sha256
             if (is_same or known.get("path") == launch.scenario_path) and not _is_finished(record):
                 worked_on = float(record.get("resumed_at") or record.get("started_at") or 0)
@@ -249,8 +246,7 @@ def judge_id_of(record: Mapping[str, Any], task_id: str, epoch: int = 1) -> str:
 
     The same judge decides a task in every epoch, unless later verdicts of one epoch count.
     """
-    known = record.get("judge_ids")
-    own = known if isinstance(known, Mapping) else {}
+    own = as_mapping(record.get("judge_ids"))
     return str(own.get(key_of(task_id, epoch)) or own.get(task_id) or record.get("judge_id"))
 
 
@@ -283,22 +279,19 @@ def withdraw_unplayed(store: RunStore, cause: str) -> None:
     These are the tasks that ended in a participant's error before any action, since the run was last started.
     Call it when the judge has ended: raises `ConfigError` when it has not, or the folder cannot be written.
     """
-    with store.held("judge"):
+    with store.held("judge"), file_errors(f"cannot write {store.folder}"):
         record = store.read_run() or {}
         since = record.get("resumed_at") or record.get("started_at") or 0.0
-        try:
-            for task in store.tasks():
-                with contextlib.suppress(TrajectoryError):
-                    attempt = read_attempt(task.folder)
-                    is_unplayed = attempt.stop_reason == "participant_error" and not attempt.action_history
-                    if is_unplayed and attempt.started_at >= since:
-                        # Without a result the task is unsettled; the attempt's record stays.
-                        (task.folder / "result.json").rename(task.folder / "withdrawn.json")
-                        shutil.rmtree(task.folder / "verdicts", ignore_errors=True)
-            (store.folder / "results.json").unlink(missing_ok=True)
-            store.write_run({**record, "state": "stopped", "error": cause, "outcomes": None})
-        except OSError as error:
-            raise ConfigError(f"cannot write {store.folder}: {error.strerror or error}") from None
+        for task in store.tasks():
+            with contextlib.suppress(TrajectoryError):
+                attempt = read_attempt(task.folder)
+                is_unplayed = attempt.stop_reason == "participant_error" and not attempt.action_history
+                if is_unplayed and attempt.started_at >= since:
+                    # Without a result the task is unsettled; the attempt's record stays.
+                    (task.folder / "result.json").rename(task.folder / "withdrawn.json")
+                    shutil.rmtree(task.folder / "verdicts", ignore_errors=True)
+        (store.folder / "results.json").unlink(missing_ok=True)
+        store.write_run({**record, "state": "stopped", "error": cause, "outcomes": None})
 
 
 def spending_before(store: RunStore) -> Spending:
@@ -342,8 +335,7 @@ def task_set_checksum(tasks: Sequence[Task]) -> str:
 
 def epochs_of(record: Mapping[str, Any]) -> int:
     """How often a run plays every task, according to its `run.json`."""
-    config = record.get("config")
-    epochs = config.get("epochs", 1) if isinstance(config, Mapping) else 1
+    epochs = as_mapping(record.get("config")).get("epochs", 1)
     return epochs if type(epochs) is int and 1 <= epochs <= MAX_EPOCHS else 1
 
 
@@ -368,6 +360,14 @@ def package_versions() -> dict[str, str]:
     return versions
 
 
+def judge_checksums(judge: JudgeInfo | None) -> dict[str, str | None]:
+    """What a submission's provenance says of the judge."""
+    return {
+        "judge_code_checksum": judge.code_checksum if judge else None,
+        "prompt_checksum": judge.prompt_checksum if judge else None,
+    }
+
+
 def provenance(
     *,
     config: RunConfig,
@@ -390,7 +390,6 @@ def provenance(
         "actions": config.actions,
         "task_set_checksum": task_set_checksum(tasks),
         "config_checksum": settings_checksum(config.recorded()),
-        "judge_code_checksum": judge.code_checksum if judge else None,
-        "prompt_checksum": judge.prompt_checksum if judge else None,
+        **judge_checksums(judge),
         "shard": {"index": part.index, "of": part.of},
     }

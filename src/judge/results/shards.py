@@ -12,6 +12,7 @@ from judge.results.identity import identity_in, resumed
 from judge.results.run_record import (
     environment_of,
     epochs_of,
+    judge_checksums,
     judge_id_of,
     judge_of,
     outcomes_of,
@@ -189,8 +190,7 @@ def _submission(
             "environment": environment_of(summaries),
             "config_checksum": record["config_checksum"],
             "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
-            "judge_code_checksum": judge.code_checksum if judge else None,
-            "prompt_checksum": judge.prompt_checksum if judge else None,
+            **judge_checksums(judge),
             "shard": {"index": 0, "of": 1},
             "shards": list(provenances),
         },

@@ -1,27 +1,34 @@
-"""A run as a table of attempts, for CSV, Parquet and Python; docs/export.md describes its columns."""
+"""A run as a table of attempts, for CSV, Parquet, Markdown and Python; docs/export.md describes its columns."""
 
 import csv
 import io
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from judge.results.folders import FoundTask
-from judge.results.identity import identity_in
+from judge.results.identity import identity_in, player
 from judge.results.run_record import judge_id_of
-from judge.results.submission import decided_by
+from judge.results.submission import counts_of, decided_by, incomplete_note, rate_text
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
-from shared.errors import ConfigError, TrajectoryError
-from shared.models import JudgeInfo, Record
-from shared.text import show_hidden, without_surrogates
+from shared.errors import TrajectoryError
+from shared.imports import optional_package
+from shared.models import JudgeInfo, Record, key_of
+from shared.text import counted, one_line, show_hidden, without_surrogates
 
 # A spreadsheet takes a cell that begins with one of these for a formula. An apostrophe before it is the usual defence.
 _FORMULA_STARTS = tuple("=+-@＝＋－＠")
 _SQL_TYPES: Mapping[type, str] = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
+
+# The order of the summary.
+_ORDER = ("failure", "aborted", "unscored", "success")
+_MAX_WHY_CHARS = 200
+# A continuous integration service refuses a job's summary of more than a megabyte.
+_MAX_ROWS = 1000
 
 
 class AttemptRow(Record):
@@ -224,13 +231,9 @@ def not_a_formula(text: str) -> str:
 
 def parquet_of(rows: Iterable[AttemptRow]) -> bytes:
     """The rows as a Parquet file. Raises `ConfigError` when DuckDB is not installed."""
-    try:
-        # Late: an optional package, and slow to import.
+    with optional_package("--format parquet needs DuckDB", "leaderboard"):
+        # Late, because it is slow.
         import duckdb
-    except ImportError:
-        raise ConfigError(
-            "--format parquet needs DuckDB, which is not installed", remedy='pip install "wabe[leaderboard]"'
-        ) from None
     columns = ", ".join(f"{name} {_sql_type(field.annotation)}" for name, field in AttemptRow.model_fields.items())
     marks = ", ".join("?" * len(AttemptRow.model_fields))
     values = [[without_surrogates(value) if isinstance(value, str) else value for _, value in row] for row in rows]
@@ -245,3 +248,43 @@ def parquet_of(rows: Iterable[AttemptRow]) -> bytes:
 
 def _sql_type(annotation: Any) -> str:
     return _SQL_TYPES[(get_args(annotation) or (annotation,))[0]]
+
+
+def markdown(rows: Sequence[AttemptRow], missing: Collection[tuple[str, int]] = ()) -> str:
+    """Who played what, the success rate, and a table of the attempts, those that did not succeed first.
+
+    `missing` are the tasks and epochs of the run without a result: in the rate of all tasks they count as failures.
+    """
+    entries = [row.model_dump(include={"task_id", "epoch", "verdict", "stop_reason"}) for row in rows]
+    counts = counts_of(entries + [{"task_id": task, "epoch": epoch, "verdict": "aborted"} for task, epoch in missing])
+    lines = ["### WABE: " + (_code(rows[0].scenario or rows[0].run_id) if rows else "no results"), ""]
+    if rows:
+        first = rows[0]
+        known = {"name": first.name, "card_name": first.agent, "card_version": first.agent_version}
+        lines += [f"Participant: {_code(player({**known, 'model': first.model}, first.participant))}", ""]
+    note = incomplete_note(counts)
+    of_all = f"of all tasks: {counts['success_rate_of_all']} %"
+    lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
+    if missing:
+        lines += [f"{len(missing)} of {counted(counts['attempts'], 'attempt')} without a result: see the run.", ""]
+    lines += ["| verdict | task | level | steps | seconds | why |", "|---|---|---|--:|--:|---|"]
+    for row in sorted(rows, key=lambda row: _ORDER.index(row.verdict))[:_MAX_ROWS]:
+        why = "" if row.verdict == "success" else _code(row.reason or row.stop_reason)
+        cells = (
+            row.verdict,
+            _code(key_of(row.task_id, row.epoch)),
+            row.level or "",
+            row.steps,
+            f"{row.duration_s:.1f}",
+            why,
+        )
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    lines += [f"\n… {len(rows) - _MAX_ROWS} more"] if len(rows) > _MAX_ROWS else []
+    return "\n".join(lines) + "\n"
+
+
+def _code(text: str) -> str:
+    """The text as a code span: no link, image, mention or HTML of a participant or a page takes effect."""
+    # An escaped bar would not do: behind a backslash of the text it ends the cell.
+    shown = one_line(without_surrogates(text), _MAX_WHY_CHARS).replace("`", "'").replace("|", "¦")
+    return f"`{shown}`" if shown else ""

@@ -19,6 +19,7 @@ from judge.results.identity import identity_in
 from judge.results.run_record import (
     environment_of,
     epochs_of,
+    judge_checksums,
     judge_id_of,
     judge_of,
     package_versions,
@@ -32,6 +33,7 @@ from judge.trajectory.files import evidence_problems, read_result, read_steps, r
 from judge.trajectory.network import NETWORK_FILE
 from judge.trajectory.record import RESULT_SCHEMA, Attempt
 from shared.errors import ConfigError, TrajectoryError
+from shared.fields import as_mapping
 from shared.files import read_json
 from shared.models import Record, Verdict
 from shared.text import excerpt
@@ -80,14 +82,14 @@ def verify_run(store: RunStore) -> Findings:
     try:
         submission = read_json(store.folder / "results.json")
         result = submission["results"][0]
-        detail = _mapping(result["detail"])
+        detail = as_mapping(result["detail"])
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         result, detail = {}, {}
     mismatches += _checksums(run, summaries, detail)
     code = list(_code(run, summaries))
     (notes if is_older else mismatches).extend(code)
     if detail:
-        mismatches += _credit(run, _mapping(submission.get("participants")), str(result.get("winner")))
+        mismatches += _credit(run, as_mapping(submission.get("participants")), str(result.get("winner")))
         mismatches += _detail(detail, summaries, is_older=is_older)
     else:
         mismatches.append("results.json: missing or not a submission: the run is not finished")
@@ -98,10 +100,6 @@ def _folder(store: FolderStore) -> Findings:
     tasks = tuple(store.tasks())
     note = "not recorded by WABE: its trajectories are read, and verdicts compared with them"
     return Findings(tasks=len(tasks), mismatches=tuple(chain(*map(problems_of, tasks))), notes=(note,))
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _differs(what: str, stored: object, made: object) -> Iterator[str]:
@@ -198,7 +196,7 @@ def _attempts(folder: Path) -> Iterator[str]:
 
 def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail: Mapping[str, Any]) -> Iterator[str]:
     tasks, judge = task_set_checksum([summary.task for summary in summaries]), judge_of(summaries)
-    settings = settings_checksum(_mapping(run.get("config")))
+    settings = settings_checksum(as_mapping(run.get("config")))
     made: dict[str, Any] = {"task_set_checksum": tasks, "config_checksum": settings}
     if run.get("decided_by"):
         made["decided_by"] = decided(summary.entry for summary in summaries)
@@ -213,8 +211,7 @@ def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail:
             "config_checksum": settings,
             "run_id": run.get("run_id"),
             "environment": environment_of(summaries),
-            "judge_code_checksum": judge.code_checksum if judge else None,
-            "prompt_checksum": judge.prompt_checksum if judge else None,
+            **judge_checksums(judge),
         }
         if "identity" in run:
             expected["identity"] = identity_in(run)
@@ -232,7 +229,7 @@ def _code(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[
         yield from _differs("prompt set", found, code)
     if of_models := sorted({judge.prompt_checksum for judge in judges if judge.model != OFFLINE}):
         try:
-            prompts = load_prompts(_mapping(run.get("config")).get("prompts")).checksum
+            prompts = load_prompts(as_mapping(run.get("config")).get("prompts")).checksum
         except ConfigError as error:
             yield f"prompt set: {error.message}"
         else:
@@ -242,10 +239,10 @@ def _code(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[
 
 def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) -> Iterator[str]:
     """Who took part and who is credited, according to `run.json`."""
-    if winner not in _mapping(run.get("participants")):
+    if winner not in as_mapping(run.get("participants")):
         yield f"results.json: winner: {excerpt(winner)} is not a participant of run.json"
     # An id that the run did not know may have been filled in since.
-    if expected := _mapping(_mapping(run.get("config")).get("participant_ids")).get(winner):
+    if expected := as_mapping(as_mapping(run.get("config")).get("participant_ids")).get(winner):
         yield from _differs("results.json: participants", credited.get(winner), expected)
 
 
@@ -295,7 +292,7 @@ def _key(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _versions(run: Mapping[str, Any]) -> Iterator[str]:
-    recorded, installed = _mapping(run.get("packages")), package_versions()
+    recorded, installed = as_mapping(run.get("packages")), package_versions()
     for name in sorted({*recorded, *installed}) if recorded else ():
         if recorded.get(name) != installed.get(name):
             yield f"{name}: made with {recorded.get(name)}, {installed.get(name)} is installed"

@@ -22,7 +22,7 @@ from judge.runner.boundary import EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import child_environ, end_with_parent, launched, log_tail
 from judge.runner.run import Plan, RunOptions, conclude, make_plan, require_shardable, resume_command
-from judge.runner.shards import MAX_SHARDS
+from judge.runner.shards import LOOPBACK, MAX_SHARDS
 from judge.runner.terminal import Progress, event_name
 from judge.runner.uploads import fetch_shards
 from judge.scenario.models import Scenario, Shard
@@ -35,7 +35,6 @@ from shared.settings import Settings
 _STOP_S = 90
 _MAX_LINE_BYTES = 1_000_000
 _SHOWN_LINES = 12
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _EVENTS = {event_name(kind): kind for kind in get_args(Event)}
 
 
@@ -239,7 +238,7 @@ def _needs_this_machine(scenario: Scenario) -> bool:
     """Whether something that is not started with each shard can only be reached from here."""
     endpoints = [site.endpoint for site in scenario.sites]
     endpoints += [agent.endpoint or "" for agent in scenario.participants if agent.cmd is None]
-    return any(urlsplit(endpoint).hostname in _LOOPBACK for endpoint in endpoints)
+    return any(urlsplit(endpoint).hostname in LOOPBACK for endpoint in endpoints)
 
 
 async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path) -> dict[int, str]:

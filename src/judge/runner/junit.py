@@ -6,8 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from judge.results.submission import counts_of, entry_key, entry_outcome, lost_attempts
-from shared.errors import ConfigError
-from shared.files import write_atomic
+from shared.files import file_errors, write_atomic
 from shared.text import one_line, show_hidden
 
 _MAX_TEXT_CHARS = 2000
@@ -47,10 +46,8 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str) -> None:
                 problem.set("message", one_line(why))
                 problem.text = why
     ElementTree.indent(root)
-    try:
+    with file_errors(f"--junit {path}", "choose a file you can write"):
         write_atomic(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
-    except OSError as error:
-        raise ConfigError(f"--junit {path}: {error.strerror or error}", remedy="choose a file you can write") from None
 
 
 def _seconds(value: object) -> float:

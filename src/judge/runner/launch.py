@@ -25,6 +25,7 @@ from rich.text import Text
 from judge.scenario.models import Scenario
 from shared.a2a.client import fetch_card
 from shared.errors import ConfigError, WabeError
+from shared.files import file_errors, read_end
 from shared.models import Record
 from shared.settings import Settings
 
@@ -156,7 +157,8 @@ async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path,
 async def _spawn(name: str, argv: Sequence[str], env: Mapping[str, str], log: Path) -> asyncio.subprocess.Process:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as stream:
-        try:
+        what = f"{name}: cannot start {argv[0][:200]!r}"
+        with file_errors(what, "check the cmd in the scenario and that the program is installed"):
             return await asyncio.create_subprocess_exec(
                 *argv,
                 env=dict(env),
@@ -166,11 +168,6 @@ async def _spawn(name: str, argv: Sequence[str], env: Mapping[str, str], log: Pa
                 start_new_session=True,
                 preexec_fn=end_with_parent,
             )
-        except OSError as error:
-            raise ConfigError(
-                f"{name}: cannot start {argv[0][:200]!r}: {error.strerror or error}",
-                remedy="check the cmd in the scenario and that the program is installed",
-            ) from None
 
 
 @asynccontextmanager
@@ -294,13 +291,7 @@ def log_path(logs: Path, name: str) -> Path:
 
 def log_tail(log: Path, lines: int = 12) -> str:
     """The last lines of a log, taken from its last 16 kB."""
-    try:
-        with log.open("rb") as stream:
-            stream.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
-            text = stream.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
-    return "\n".join(text.splitlines()[-lines:])
+    return "\n".join(read_end(log, _LOG_TAIL_BYTES).splitlines()[-lines:])
 
 
 @asynccontextmanager

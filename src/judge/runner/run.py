@@ -5,6 +5,7 @@ import hashlib
 import json
 import shlex
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -35,20 +36,18 @@ from judge.runner.junit import write_junit
 from judge.runner.launch import Member, child_environ, launched, log_path, log_tail, members_of, shown_logs
 from judge.runner.live_page import live_page_of
 from judge.runner.restarts import restarts_of
-from judge.runner.revision import git_revision
-from judge.runner.shards import on_free_ports, run_id_of, shard_of
+from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display, Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
 from judge.scenario.logins import with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
-from judge.scenario.shards import balanced_shards
 from judge.scenario.toml import load_scenario, select
 from judge.scenario.toml import shard as slice_of
 from judge.server.limits import settings_of_the_host
 from judge.store import RunStore, find_run, new_run_id, resolve_run
 from shared.errors import ConfigError, WabeError
-from shared.files import write_json
+from shared.files import file_errors, write_json
 from shared.llm.redis import check_server
 from shared.models import Level, Record, Task
 from shared.settings import Settings
@@ -57,6 +56,7 @@ from shared.validation import problems_of
 
 DEFAULT_OUTPUT_DIR = Path(".output")
 _JUDGE_ENDS_S = 60
+_GIT_TIMEOUT_S = 10
 
 
 class RunOptions(Record):
@@ -276,6 +276,17 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
     )
 
 
+def git_revision(folder: Path) -> str | None:
+    """The commit that is checked out there, with `-dirty` if files were changed since; `None` outside a repository."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        # Git is not installed, or the folder is on a slow network.
+        return None
+    return done.stdout.strip()[:100] or None if done.returncode == 0 else None
+
+
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -466,12 +477,8 @@ def _write_results(submission: dict[str, Any], plan: Plan, options: RunOptions) 
         # The judge keeps its folders elsewhere, such as in a container.
         plan.store.write_submission(submission)
     if options.output is not None:
-        try:
+        with file_errors(f"--output {options.output}", "choose a file you can write"):
             write_json(options.output, submission)
-        except OSError as error:
-            raise ConfigError(
-                f"--output {options.output}: {error.strerror or error}", remedy="choose a file you can write"
-            ) from None
     if options.junit is not None:
         path = plan.scenario.path.resolve()
         write_junit(options.junit, submission, f"{path.parent.name}/{path.name}")

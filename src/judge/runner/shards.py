@@ -1,26 +1,31 @@
-"""Which part of a run this process plays, and what it needs to share a machine with the others.
+"""How a run's tasks are divided, which part this process plays, and what it needs to share a machine with the others.
 
 Engines that run one program many times tell each copy its number: Kubernetes' Indexed Jobs, Slurm's job arrays, and
 whatever sets `WABE_SHARD` and `WABE_SHARDS`.
 """
 
+import heapq
 import random
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from types import MappingProxyType
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from judge.scenario.models import AgentEntry, Scenario, Shard
 from shared.errors import ConfigError
+from shared.models import Level, Task
 
 MAX_SHARDS = 9999
 _SLURM = "SLURM_ARRAY_TASK_ID"
 # Ours first, because whoever sets it means it.
 _INDEXES = ("WABE_SHARD", "JOB_COMPLETION_INDEX", _SLURM)
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _PORTS = range(16_000, 32_000)
+# Of Online-Mind2Web, where easy tasks take people up to 5 steps, medium ones up to 10, and hard ones more.
+_STEPS: Mapping[Level | None, int] = MappingProxyType({"easy": 4, "medium": 8, "hard": 13, None: 8})
 
 A = TypeVar("A", bound=AgentEntry)
 
@@ -105,7 +110,7 @@ def _free_port(held: ExitStack) -> int:
 
 def _moved(agent: A, held: ExitStack) -> A:
     parts = urlsplit(agent.endpoint or "")
-    if agent.cmd is None or parts.hostname not in _LOOPBACK:
+    if agent.cmd is None or parts.hostname not in LOOPBACK:
         return agent
     # Held until all agents have a port, so that no two get the same.
     port = _free_port(held)
@@ -114,3 +119,28 @@ def _moved(agent: A, held: ExitStack) -> A:
         return agent
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return agent.model_copy(update={"cmd": cmd, "endpoint": parts._replace(netloc=f"{host}:{port}").geturl()})
+
+
+def expected_steps(task: Task, max_steps: int) -> int:
+    """About how many steps the task takes: those of the human reference, else what is usual for its level."""
+    return min(task.reference_length or _STEPS[task.level], max_steps)
+
+
+def balanced_shards(tasks: Sequence[Task], count: int, *, max_steps: int) -> list[tuple[Task, ...]]:
+    """The tasks in `count` shards with about as many expected steps each, in their given order within a shard.
+
+    Which task lands where depends on the set of tasks, not on their order. With more shards than tasks, the last ones
+    are empty.
+    """
+    # The longest first, each into the shard that has least.
+    longest = sorted(tasks, key=lambda task: (-expected_steps(task, max_steps), task.task_id))
+    loads = [(0, index) for index in range(count)]
+    places: dict[str, int] = {}
+    for task in longest:
+        load, index = heapq.heappop(loads)
+        places[task.task_id] = index
+        heapq.heappush(loads, (load + expected_steps(task, max_steps), index))
+    shards: list[list[Task]] = [[] for _ in range(count)]
+    for task in tasks:
+        shards[places[task.task_id]].append(task)
+    return [tuple(shard) for shard in shards]

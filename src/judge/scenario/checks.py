@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from judge.config import RunConfig
 from judge.evaluators.addresses import is_reachable
 from judge.evaluators.checks import describe
-from judge.sites import Site, origin_of
+from judge.sites import own_site
 from shared.checks import (
     ActionCheck,
     AnswerCheck,
@@ -19,6 +19,7 @@ from shared.checks import (
     RequestCheck,
     TextCheck,
     as_tuple,
+    plain_checks,
 )
 from shared.models import Task
 
@@ -42,7 +43,7 @@ def warnings_of(task: Task, allowed_sites: Sequence[str] = ()) -> list[str]:
     return [
         f"check {number}: {warning}"
         for number, check in enumerate(task.checks, 1)
-        for each in (check.any_of if isinstance(check, AnyOf) else (check,))
+        for each in plain_checks([check])
         for warning in _warnings(each, task, allowed_sites)
     ]
 
@@ -51,7 +52,7 @@ def unrecorded(task: Task, config: RunConfig) -> list[str]:
     """The task's checks that cannot be decided, or never pass, with what the settings leave of a recording."""
     lines = []
     for number, check in enumerate(task.checks, 1):
-        requests = [each for each in (check.any_of if isinstance(check, AnyOf) else (check,)) if each.kind == "request"]
+        requests = [each for each in plain_checks([check]) if each.kind == "request"]
         if requests and not config.record_network:
             lines.append(f"check {number}: requests are not recorded: remove record_network = false")
         text = json.dumps([each.model_dump(mode="json") for each in requests], ensure_ascii=False)
@@ -71,8 +72,7 @@ def contradictions_of(task: Task) -> list[str]:
 
 def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> Iterator[str]:
     if isinstance(check, PageCheck | RequestCheck):
-        home = frozenset(origin for origin in (origin_of(task.website),) if origin)
-        site = Site(home, (*allowed_sites, *task.allowed_sites))
+        site = own_site(task, allowed_sites)
         for url in as_tuple(check.url):
             if not is_reachable(url, site):
                 yield f"{url} is not on the task's site: add it to allowed_sites if it belongs there"

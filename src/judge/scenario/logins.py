@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from judge.scenario.models import Scenario, SiteEntry, resolved
-from judge.sites import Site, is_off_site, origin_of, site_of
+from judge.sites import Site, is_off_site, origin_of, own_site, site_of
 from shared.access import HttpCredentials, StorageState, read_storage_state
 from shared.fields import Invalid, shown
 from shared.files import read_json, reason_of
@@ -99,8 +99,7 @@ def _site(
 
 
 def _with_sites(task: Task, sites: Sequence[SiteEntry], allowed: Iterable[str]) -> Task:
-    home = frozenset(filter(None, (origin_of(task.website),)))
-    area = Site(home, (*task.allowed_sites, *allowed))
+    area = own_site(task, allowed)
     used = [site for site in sites if area.holds(site.endpoint)]
     states = [site.storage_state for site in used if isinstance(site.storage_state, StorageState)]
     state = task.storage_state

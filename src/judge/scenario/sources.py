@@ -7,6 +7,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ import httpx
 from judge.scenario.models import EXAMPLES, TASKS, VARIABLE, SiteEntry
 from shared.errors import ConfigError
 from shared.fields import shown
-from shared.files import decode, parse_json, reason_of
+from shared.files import decode, file_errors, parse_json, read_file, reason_of
 from shared.models import Level, Task
 from shared.validation import mistake, validated
 
@@ -65,6 +66,13 @@ def read_dataset(content: bytes, source: str) -> tuple[Task, ...]:
     Each has `task_id`, `confirmed_task`, `website`, `level` and `reference_length`.
     """
     return _dataset_tasks(dataset_records(content, source), source)
+
+
+def read_records(path: Path, option: str, remedy: str) -> list[object]:
+    """The records of the dataset file that an option names, see `dataset_records`. Raises `ConfigError`."""
+    with file_errors(f"{option} {path}", remedy):
+        content = read_file(path)
+    return dataset_records(content, f"{option} {path}")
 
 
 def dataset_records(content: bytes, source: str) -> list[object]:

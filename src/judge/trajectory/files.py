@@ -15,9 +15,10 @@ from pydantic import BaseModel, ValidationError
 
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA, from_document, inside, validated
 from judge.trajectory.formats import browser_use, webeval
-from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory, evidence_sha256, first_mistake
+from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory, evidence_sha256
 from shared.errors import TrajectoryError
-from shared.files import read_file, read_json, reason_of, sha256_file
+from shared.fields import first_mistake
+from shared.files import file_errors, read_file, read_json, sha256_file
 from shared.models import Step, Verdict
 
 
@@ -93,12 +94,11 @@ def _layout(folder: Path) -> "_Layout | None":
 def read_result(folder: Path, *, source: str = "") -> dict[str, Any]:
     """The object in a task folder's `result.json`. Raises `TrajectoryError`, which names `source` or else the path."""
     source = source or str(folder / "result.json")
-    try:
-        result = read_json(folder / "result.json")
-    except FileNotFoundError:
-        raise TrajectoryError(f"{source}: no such file", remedy="give a folder with a result.json in it") from None
-    except (OSError, ValueError) as error:
-        raise TrajectoryError(f"{source}: {reason_of(error)}") from None
+    with file_errors(source, kind=TrajectoryError):
+        try:
+            result = read_json(folder / "result.json")
+        except FileNotFoundError:
+            raise TrajectoryError(f"{source}: no such file", remedy="give a folder with a result.json in it") from None
     if not isinstance(result, dict):
         raise TrajectoryError(f"{source}: expected a JSON object, found {type(result).__name__}")
     return result
@@ -114,12 +114,8 @@ def read_steps(path: Path) -> tuple[Step, ...]:
 
     Raises `TrajectoryError` for other damage, naming the file without its folder.
     """
-    try:
-        lines = read_file(path).split(b"\n")
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError) as error:
-        raise TrajectoryError(f"{path.name}: {reason_of(error)}") from None
+    with file_errors(path.name, kind=TrajectoryError):
+        lines = read_file(path).split(b"\n") if path.exists() else []
     steps = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -155,10 +151,8 @@ def _with_digests(folder: Path, page: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(path: Path) -> str | None:
-    try:
+    with file_errors(path, kind=TrajectoryError):
         return sha256_file(path) if path.is_file() else None
-    except OSError as error:
-        raise TrajectoryError(f"{path}: {error.strerror or error}") from None
 
 
 def recorded_pages(result: Mapping[str, Any]) -> list[dict[str, Any]]:

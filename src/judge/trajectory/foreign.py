@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from judge.trajectory.record import Attempt, Trajectory, first_mistake
+from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
-from shared.files import MAX_FILE_BYTES, read_json, reason_of, sha256_file, sha256_json
+from shared.fields import first_mistake
+from shared.files import MAX_FILE_BYTES, file_errors, read_json, sha256_file, sha256_json
 from shared.models import Action, Outcome, Step, Task, TokenUsage
 from shared.text import one_line
 
@@ -37,7 +38,7 @@ def inside(folder: Path, relative: str, *, source: Path | None = None, max_bytes
     """
     source, target = source or folder / "result.json", folder / relative
     is_outside = Path(relative).is_absolute() or ".." in Path(relative).parts
-    try:
+    with file_errors(f"{source}: {relative[:100]!r}", kind=TrajectoryError):
         if not is_outside and not target.is_file():
             raise TrajectoryError(f"{folder / relative[:200]}: no such file")
         # A link inside the folder may lead out of it.
@@ -45,8 +46,6 @@ def inside(folder: Path, relative: str, *, source: Path | None = None, max_bytes
             raise TrajectoryError(f"{source}: {relative[:100]!r} points outside its folder")
         if target.stat().st_size > max_bytes:
             raise TrajectoryError(f"{target}: larger than {max_bytes} bytes")
-    except OSError as error:
-        raise TrajectoryError(f"{source}: {relative[:100]!r}: {error.strerror or error}") from None
     return target
 
 
@@ -66,10 +65,8 @@ def validated(model: type[M], folder: Path, value: Any, *, name: str = "result.j
 def read_object(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> dict[str, Any]:
     """The object in a JSON file of the folder. Raises `TrajectoryError`."""
     path = inside(folder, name, source=folder / name, max_bytes=max_bytes)
-    try:
+    with file_errors(path, kind=TrajectoryError):
         value = read_json(path, max_bytes=max_bytes)
-    except (OSError, ValueError) as error:
-        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
     if not isinstance(value, dict):
         raise TrajectoryError(f"{path}: expected a JSON object, found {type(value).__name__}")
     return value

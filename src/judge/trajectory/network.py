@@ -13,9 +13,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from judge.trajectory.record import NetworkTrace, first_mistake
+from judge.trajectory.record import NetworkTrace
 from shared.errors import TrajectoryError
-from shared.files import MAX_FILE_BYTES, read_json, reason_of, write_atomic
+from shared.fields import first_mistake
+from shared.files import MAX_FILE_BYTES, file_errors, read_json, write_atomic
 from shared.models import Record
 
 NETWORK_FILE = "network.har"
@@ -182,17 +183,11 @@ class _Har(_Read):
 
 def read_har(path: Path) -> Har:
     """A HAR file of this or another program. Raises `TrajectoryError`, which names it and what is wrong with it."""
-    try:
-        found = _Har.model_validate(read_json(path))
-    except FileNotFoundError:
-        raise TrajectoryError(f"{path}: no such file") from None
-    except ValidationError as error:
-        raise TrajectoryError(f"{path}: not a HAR file: {first_mistake(error)}") from None
-    except (OSError, ValueError) as error:
-        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
+    with file_errors(path, kind=TrajectoryError):
+        try:
+            found = _Har.model_validate(read_json(path))
+        except FileNotFoundError:
+            raise TrajectoryError(f"{path}: no such file") from None
+        except ValidationError as error:
+            raise TrajectoryError(f"{path}: not a HAR file: {first_mistake(error)}") from None
     return Har(entries=tuple(entry.read() for entry in found.log.entries), dropped=found.log.dropped)
-
-
-def load_har(path: Path) -> tuple[Entry, ...]:
-    """The requests of a HAR file, oldest first. Raises `TrajectoryError`."""
-    return read_har(path).entries

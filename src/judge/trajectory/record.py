@@ -9,6 +9,7 @@ from typing import Any, Self
 from pydantic import Field, ValidationError
 
 from shared.errors import TrajectoryError
+from shared.fields import first_mistake
 from shared.files import sha256_json
 from shared.models import Navigation, Record, Step, StopReason, Task, TaskOutcome, Timings, TokenUsage, Verdict
 
@@ -275,9 +276,3 @@ def evidence_sha256(result: Mapping[str, Any]) -> str:
     evidence = {key: result.get(key) for key in _EVIDENCE}
     evidence |= {key: result[key] for key in _EVIDENCE_IF_THERE if result.get(key) is not None}
     return sha256_json(evidence)
-
-
-def first_mistake(error: ValidationError) -> str:
-    """The first mistake that pydantic found, with its key."""
-    detail = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"

@@ -11,23 +11,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from shared.llm import computer
 from shared.llm.anthropic import Answer, AnthropicModel, Block, image_block, text_block
-from shared.llm.computer import (
-    Button,
-    Click,
-    Drag,
-    Gesture,
-    Look,
-    Move,
-    Press,
-    Scroll,
-    Turn,
-    Type,
-    Unusable,
-    View,
-    Wait,
-)
-from shared.text import clip, without_surrogates
+from shared.text import without_surrogates
 
 # What one notch of a wheel scrolls in most browsers.
 _NOTCH_PX = 100
@@ -84,7 +70,7 @@ class _Conversation:
         self._messages: list[dict[str, Any]] = []
         self._calls: list[Block] = []
 
-    async def ask(self, view: View) -> Turn:
+    async def ask(self, view: computer.View) -> computer.Turn:
         """See `shared.llm.computer.Conversation`."""
         messages = [*self._messages, {"role": "user", "content": self._content(view)}]
         body = {
@@ -102,13 +88,13 @@ class _Conversation:
             self._messages = [*messages, {"role": "assistant", "content": answer.as_sent}]
             self._calls = calls
         thoughts = "\n".join(block.thinking for block in answer.content if block.thinking)
-        return Turn(
+        return computer.Turn(
             gestures=tuple(gesture for call in calls for gesture in _gestures(call, view)),
             # Without a call, the text is the answer to the task, and a thought is none.
             text=without_surrogates(answer.text or (thoughts if calls else "")),
         )
 
-    def _content(self, view: View) -> list[dict[str, Any]]:
+    def _content(self, view: computer.View) -> list[dict[str, Any]]:
         picture = image_block(view.screenshot, view.media_type)
         # All calls led to the same page: one picture is enough. What failed is said in the note.
         content: list[dict[str, Any]] = [
@@ -126,51 +112,42 @@ class _Conversation:
         return content
 
 
-def _gestures(call: Block, view: View) -> tuple[Gesture, ...]:
+def _gestures(call: Block, view: computer.View) -> computer.Gestures:
     """What one tool call means."""
-    shown = clip(call.name, 40)
-    make = _GESTURES.get(call.name)
-    if make is None:
-        return (Unusable(why=f"there is no action {shown!r}"),)
-    try:
-        return make(_Input.model_validate(call.input), view)
-    except ValueError as error:
-        # Pydantic's message has a line for each mistake.
-        return (Unusable(why=f"the action {shown!r} is malformed: {clip(' '.join(str(error).split()), 200)}"),)
+    return computer.meaning_of(call.name, _GESTURES, lambda make: make(_Input.model_validate(call.input), view))
 
 
-def _click(button: Button = "left", count: int = 1) -> "_Make":
-    def make(given: _Input, _: View) -> tuple[Gesture, ...]:
+def _click(button: computer.Button = "left", count: int = 1) -> "_Make":
+    def make(given: _Input, _: computer.View) -> computer.Gestures:
         x, y = given.without_keys().need("coordinate")
-        return (Click(x=x, y=y, button=button, count=count),)
+        return (computer.Click(x=x, y=y, button=button, count=count),)
 
     return make
 
 
-def _move(given: _Input, _: View) -> tuple[Gesture, ...]:
+def _move(given: _Input, _: computer.View) -> computer.Gestures:
     x, y = given.need("coordinate")
-    return (Move(x=x, y=y),)
+    return (computer.Move(x=x, y=y),)
 
 
-def _drag(given: _Input, _: View) -> tuple[Gesture, ...]:
+def _drag(given: _Input, _: computer.View) -> computer.Gestures:
     (x, y), (to_x, to_y) = given.without_keys().need("start_coordinate"), given.need("coordinate")
-    return (Drag(x=x, y=y, to_x=to_x, to_y=to_y),)
+    return (computer.Drag(x=x, y=y, to_x=to_x, to_y=to_y),)
 
 
-def _scroll(given: _Input, view: View) -> tuple[Gesture, ...]:
+def _scroll(given: _Input, view: computer.View) -> computer.Gestures:
     x, y = given.without_keys().coordinate or (view.width // 2, view.height // 2)
-    right, down = _DIRECTIONS[given.need("scroll_direction")]
+    right, down = computer.DIRECTIONS[given.need("scroll_direction")]
     pixels = given.scroll_amount * _NOTCH_PX
-    return (Scroll(x=x, y=y, right=right * pixels, down=down * pixels),)
+    return (computer.Scroll(x=x, y=y, right=right * pixels, down=down * pixels),)
 
 
-def _press(given: _Input, _: View) -> tuple[Gesture, ...]:
+def _press(given: _Input, _: computer.View) -> computer.Gestures:
     keys = given.need("text")
-    return (Press(keys=tuple(keys.split("+") if len(keys) > 1 else keys)),) * given.repeat
+    return (computer.Press(keys=tuple(keys.split("+") if len(keys) > 1 else keys)),) * given.repeat
 
 
-_DIRECTIONS = MappingProxyType({"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)})
-_Make = Callable[[_Input, View], tuple[Gesture, ...]]
+_Make = Callable[[_Input, computer.View], computer.Gestures]
 _GESTURES: Mapping[str, _Make] = MappingProxyType(
     {
         "left_click": _click(),
@@ -181,9 +158,9 @@ _GESTURES: Mapping[str, _Make] = MappingProxyType(
         "left_click_drag": _drag,
         "mouse_move": _move,
         "scroll": _scroll,
-        "type": lambda given, _: (Type(text=given.need("text")),),
+        "type": lambda given, _: (computer.Type(text=given.need("text")),),
         "key": _press,
-        "wait": lambda given, _: (Wait(seconds=given.duration),),
-        "screenshot": lambda _, __: (Look(),),
+        "wait": lambda given, _: (computer.Wait(seconds=given.duration),),
+        "screenshot": lambda _, __: (computer.Look(),),
     }
 )

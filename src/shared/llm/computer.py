@@ -4,10 +4,18 @@ The providers' own names and units are translated to gestures in pixels of the s
 know them.
 """
 
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal, Protocol, TypeVar
 
 from shared.models import Record
+from shared.text import clip
 
+M = TypeVar("M")
+# To the right and down.
+DIRECTIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+)
 Button = Literal["left", "right", "middle"]
 
 
@@ -86,6 +94,22 @@ class Unusable(Record):
 
 
 Gesture = Click | Move | Drag | Scroll | Type | Press | Wait | Visit | Go | Look | Unusable
+Gestures = tuple[Gesture, ...]
+
+
+def meaning_of(action: str, known: Mapping[str, M], carry_out: Callable[[M], Gestures]) -> Gestures:
+    """What an action of a model means: `carry_out` gets what is `known` under its name.
+
+    It raises `ValueError` for an action that is malformed.
+    """
+    shown = repr(clip(action, 40))
+    if action not in known:
+        return (Unusable(why=f"there is no action {shown}"),)
+    try:
+        return carry_out(known[action])
+    except ValueError as error:
+        # Pydantic's message has a line for each mistake.
+        return (Unusable(why=f"the action {shown} is malformed: {clip(' '.join(str(error).split()), 200)}"),)
 
 
 class View(Record):

@@ -11,25 +11,9 @@ from typing import Any, Literal
 from google.genai import types
 from pydantic import BaseModel
 
-from shared.llm.computer import (
-    Button,
-    Click,
-    Drag,
-    Gesture,
-    Go,
-    Look,
-    Move,
-    Press,
-    Scroll,
-    Turn,
-    Type,
-    Unusable,
-    View,
-    Visit,
-    Wait,
-)
+from shared.llm import computer
 from shared.llm.gemini import GeminiModel
-from shared.text import clip, without_surrogates
+from shared.text import without_surrogates
 
 _GRID = 1000
 _KEPT_SCREENSHOTS = 3
@@ -110,7 +94,7 @@ class _Conversation:
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
         )
 
-    async def ask(self, view: View) -> Turn:
+    async def ask(self, view: computer.View) -> computer.Turn:
         """See `shared.llm.computer.Conversation`."""
         contents = [*self._contents, types.Content(role="user", parts=self._parts(view))]
         _drop_old_screenshots(contents)
@@ -123,13 +107,13 @@ class _Conversation:
             self._calls = calls
         reasons = [reason for call in calls if (reason := _confirmation(call)) is not None]
         text = "\n".join(part.text for part in parts if part.text and not part.thought)
-        return Turn(
+        return computer.Turn(
             gestures=tuple(each for call in calls for each in _gestures(call, view)),
             text=without_surrogates(text or _intent(calls)),
             confirmation="; ".join(reasons) if reasons else None,
         )
 
-    def _parts(self, view: View) -> list[types.Part]:
+    def _parts(self, view: computer.View) -> list[types.Part]:
         parts = []
         for call in self._calls:
             blob = types.FunctionResponseBlob(mime_type=view.media_type, data=view.screenshot)
@@ -183,84 +167,79 @@ def _intent(calls: list[types.FunctionCall]) -> str:
     return "; ".join(str(intent) for call in calls if (intent := (call.args or {}).get("intent")))
 
 
-def _gestures(call: types.FunctionCall, view: View) -> tuple[Gesture, ...]:
+def _gestures(call: types.FunctionCall, view: computer.View) -> computer.Gestures:
     """What one function call means."""
-    shown = clip(str(call.name), 40)
-    make = _GESTURES.get(call.name or "")
-    if make is None:
-        return (Unusable(why=f"there is no action {shown!r}"),)
-    try:
+
+    def carry_out(make: _Make) -> computer.Gestures:
         return make(_Call(args=_Args.model_validate(call.args or {}), width=view.width, height=view.height))
-    except ValueError as error:
-        # Pydantic's message has a line for each mistake.
-        return (Unusable(why=f"the action {shown!r} is malformed: {clip(' '.join(str(error).split()), 200)}"),)
+
+    return computer.meaning_of(str(call.name), _GESTURES, carry_out)
 
 
-def _click(button: Button = "left", count: int = 1) -> "_Make":
-    def make(call: _Call) -> tuple[Gesture, ...]:
+def _click(button: computer.Button = "left", count: int = 1) -> "_Make":
+    def make(call: _Call) -> computer.Gestures:
         x, y = call.point()
-        return (Click(x=x, y=y, button=button, count=count),)
+        return (computer.Click(x=x, y=y, button=button, count=count),)
 
     return make
 
 
-def _move(call: _Call) -> tuple[Gesture, ...]:
+def _move(call: _Call) -> computer.Gestures:
     x, y = call.point()
-    return (Move(x=x, y=y),)
+    return (computer.Move(x=x, y=y),)
 
 
-def _drag(call: _Call) -> tuple[Gesture, ...]:
+def _drag(call: _Call) -> computer.Gestures:
     is_older = call.args.start_x is None
     x, y = call.point() if is_older else call.point("start_x", "start_y")
     to_x, to_y = call.point("destination_x", "destination_y") if is_older else call.point("end_x", "end_y")
-    return (Drag(x=x, y=y, to_x=to_x, to_y=to_y),)
+    return (computer.Drag(x=x, y=y, to_x=to_x, to_y=to_y),)
 
 
-def _type(call: _Call) -> tuple[Gesture, ...]:
-    enter = (Press(keys=("Enter",)),) if call.args.press_enter else ()
-    return (Type(text=call.need("text")), *enter)
+def _type(call: _Call) -> computer.Gestures:
+    enter = (computer.Press(keys=("Enter",)),) if call.args.press_enter else ()
+    return (computer.Type(text=call.need("text")), *enter)
 
 
-def _type_at(call: _Call) -> tuple[Gesture, ...]:
+def _type_at(call: _Call) -> computer.Gestures:
     """The older action: a click, by default replacing what the field holds, and Enter after the text."""
-    select = (Press(keys=("Control", "a")),) if call.args.clear_before_typing else ()
-    enter = (Press(keys=("Enter",)),) if call.args.press_enter is not False else ()
+    select = (computer.Press(keys=("Control", "a")),) if call.args.clear_before_typing else ()
+    enter = (computer.Press(keys=("Enter",)),) if call.args.press_enter is not False else ()
     text = call.need("text")
-    typed = Type(text=text) if text else Press(keys=("Delete",))
+    typed = computer.Type(text=text) if text else computer.Press(keys=("Delete",))
     return (*_click()(call), *select, typed, *enter)
 
 
-def _press(call: _Call) -> tuple[Gesture, ...]:
+def _press(call: _Call) -> computer.Gestures:
     keys = call.args.key or call.need("keys")
-    return (Press(keys=tuple(keys.split("+") if isinstance(keys, str) and len(keys) > 1 else keys)),)
+    return (computer.Press(keys=tuple(keys.split("+") if isinstance(keys, str) and len(keys) > 1 else keys)),)
 
 
-def _scroll_at(call: _Call) -> tuple[Gesture, ...]:
+def _scroll_at(call: _Call) -> computer.Gestures:
     """The older action, whose magnitude is in thousandths too."""
     side = call.height if call.args.direction in ("up", "down") else call.width
     return (_scrolled(call, call.point(), round(call.args.magnitude * side / _GRID)),)
 
 
-def _scroll_document(call: _Call) -> tuple[Gesture, ...]:
+def _scroll_document(call: _Call) -> computer.Gestures:
     middle = (call.width // 2, call.height // 2)
     side = call.height if call.args.direction in ("up", "down") else call.width
     return (_scrolled(call, middle, round(side * 0.8)),)
 
 
-def _scrolled(call: _Call, point: tuple[int, int], pixels: int) -> Gesture:
-    right, down = _DIRECTIONS[call.need("direction")]
-    return Scroll(x=point[0], y=point[1], right=right * pixels, down=down * pixels)
+def _scrolled(call: _Call, point: tuple[int, int], pixels: int) -> computer.Gesture:
+    right, down = computer.DIRECTIONS[call.need("direction")]
+    return computer.Scroll(x=point[0], y=point[1], right=right * pixels, down=down * pixels)
 
 
-_DIRECTIONS = MappingProxyType({"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)})
-_Make = Callable[[_Call], tuple[Gesture, ...]]
+_Make = Callable[[_Call], computer.Gestures]
 _GESTURES: Mapping[str, _Make] = MappingProxyType(
     {
         # Both
         "drag_and_drop": _drag,
-        "navigate": lambda call: (Visit(url=call.need("url")),),
-        "go_back": lambda _: (Go(direction="back"),),
-        "go_forward": lambda _: (Go(direction="forward"),),
+        "navigate": lambda call: (computer.Visit(url=call.need("url")),),
+        "go_back": lambda _: (computer.Go(direction="back"),),
+        "go_forward": lambda _: (computer.Go(direction="forward"),),
         # 2.5 and 3
         "click_at": _click(),
         "hover_at": _move,
@@ -268,8 +247,8 @@ _GESTURES: Mapping[str, _Make] = MappingProxyType(
         "key_combination": _press,
         "scroll_at": _scroll_at,
         "scroll_document": _scroll_document,
-        "wait_5_seconds": lambda _: (Wait(seconds=5),),
-        "open_web_browser": lambda _: (Look(),),
+        "wait_5_seconds": lambda _: (computer.Wait(seconds=5),),
+        "open_web_browser": lambda _: (computer.Look(),),
         # Later ones
         "click": _click(),
         "double_click": _click(count=2),
@@ -281,7 +260,7 @@ _GESTURES: Mapping[str, _Make] = MappingProxyType(
         "press_key": _press,
         "hotkey": _press,
         "scroll": lambda call: (_scrolled(call, call.point(), round(call.args.magnitude_in_pixels)),),
-        "wait": lambda call: (Wait(seconds=call.args.seconds),),
-        "take_screenshot": lambda _: (Look(),),
+        "wait": lambda call: (computer.Wait(seconds=call.args.seconds),),
+        "take_screenshot": lambda _: (computer.Look(),),
     }
 )

@@ -139,9 +139,9 @@ class Budget:
 
     def __init__(
         self,
-        *,
         max_cost_usd: float | None = None,
         max_tokens: int | None = None,
+        *,
         spending: Spending | None = None,
         remedies: tuple[str, str] = (
             "raise max_judge_cost_usd and score again",
@@ -207,8 +207,8 @@ class Budget:
 class MeteredModel:
     """Keeps limits and budgets, counts tokens and dollars, and puts the price on each completion.
 
-    It has a budget of its own, counted in `spending`, of which one of several `shards` uses its share, or `own`, which
-    they share; it may share `others`. At most `concurrency` calls run at once.
+    It spends from a budget of its `own`, counted in `spending`, and from `others` that several models share. At most
+    `concurrency` calls run at once.
     A call whose usage is unknown is counted by estimate and its cost stays unknown: where the endpoint does not report
     it, or the call was cut off after it was sent, which the provider bills all the same.
     """
@@ -218,19 +218,14 @@ class MeteredModel:
         model: Model,
         price: Price | None,
         *,
-        max_cost_usd: float | None = None,
-        max_tokens: int | None = None,
-        spending: Spending | None = None,
+        own: Budget,
         others: Sequence[Budget] = (),
         rates: RateLimits | None = None,
         concurrency: int = 1_000,
-        shards: int = 1,
-        own: Budget | None = None,
     ) -> None:
         self.name = model.name
         self._model = model
         self._price = price
-        own = own or Budget(max_cost_usd=max_cost_usd, max_tokens=max_tokens, spending=spending, shards=shards)
         self.spending = own.spending
         if price is None:
             self.spending.cost_usd = None

@@ -12,27 +12,12 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from shared.errors import ModelBlocked, ModelUnavailable
-from shared.llm.computer import (
-    Button,
-    Click,
-    Drag,
-    Gesture,
-    Go,
-    Look,
-    Move,
-    Press,
-    Scroll,
-    Turn,
-    Type,
-    Unusable,
-    View,
-    Wait,
-)
+from shared.llm import computer
 from shared.llm.openai import OpenAIModel
-from shared.text import clip, without_surrogates
+from shared.text import without_surrogates
 
 _PREVIEW = "computer-use-preview"
-_BUTTONS: Mapping[str, Button] = MappingProxyType({"left": "left", "right": "right", "wheel": "middle"})
+_BUTTONS: Mapping[str, computer.Button] = MappingProxyType({"left": "left", "right": "right", "wheel": "middle"})
 _WAIT_S = 2
 
 
@@ -135,7 +120,7 @@ class _Conversation:
         self._previous: str | None = None
         self._calls: list[str] = []
 
-    async def ask(self, view: View) -> Turn:
+    async def ask(self, view: computer.View) -> computer.Turn:
         """See `shared.llm.computer.Conversation`."""
         body: dict[str, Any] = {
             "instructions": self._system,
@@ -149,19 +134,19 @@ class _Conversation:
         self._calls = [item.call_id for item in calls if item.call_id]
         checks = [check for item in calls for check in item.pending_safety_checks or ()]
         said = [check.message or check.code or "no reason given" for check in checks]
-        return Turn(
-            gestures=tuple(_gesture(action) for item in calls for action in _actions(item)),
+        return computer.Turn(
+            gestures=tuple(each for item in calls for action in _actions(item) for each in _gestures(action)),
             text=without_surrogates(_text(response.output, "message") or _text(response.output, "reasoning")),
             confirmation="; ".join(said) if checks else None,
         )
 
-    def _tool(self, view: View) -> dict[str, Any]:
+    def _tool(self, view: computer.View) -> dict[str, Any]:
         if not self._model.is_preview:
             return {"type": "computer"}
         size = {"display_width": view.width, "display_height": view.height}
         return {"type": "computer_use_preview", **size, "environment": "browser"}
 
-    def _input(self, view: View) -> list[dict[str, Any]]:
+    def _input(self, view: computer.View) -> list[dict[str, Any]]:
         data = base64.b64encode(view.screenshot).decode("ascii")
         url = f"data:{view.media_type};base64,{data}"
         items: list[dict[str, Any]] = [
@@ -191,61 +176,59 @@ def _text(items: list[_Item], kind: str) -> str:
     return "\n".join(piece.text for piece in pieces if piece.text)
 
 
-def _gesture(written: dict[str, Any]) -> Gesture:
+def _gestures(written: dict[str, Any]) -> computer.Gestures:
     """What one action means."""
-    shown = clip(str(written.get("type")), 40)
-    try:
+
+    def carry_out(make: Callable[[_Action], computer.Gesture]) -> computer.Gestures:
         action = _Action.model_validate(written)
-        make = _GESTURES.get(action.type)
-        if make is None:
-            return Unusable(why=f"there is no action {shown!r}")
         if action.keys and action.type != "keypress":
-            return Unusable(why=f"{shown!r} is not possible with keys held")
-        return make(action)
-    except ValueError as error:
-        # Pydantic's message has a line for each mistake.
-        return Unusable(why=f"the action {shown!r} is malformed: {clip(' '.join(str(error).split()), 200)}")
+            return (computer.Unusable(why=f"{action.type!r} is not possible with keys held"),)
+        return (make(action),)
+
+    return computer.meaning_of(str(written.get("type")), _GESTURES, carry_out)
 
 
-def _click(action: _Action) -> Gesture:
+def _click(action: _Action) -> computer.Gesture:
     if action.button == "back":
-        return Go(direction="back")
+        return computer.Go(direction="back")
     if action.button == "forward":
-        return Go(direction="forward")
+        return computer.Go(direction="forward")
     if action.button not in _BUTTONS:
         raise ValueError(f"unknown button {action.button[:40]!r}")
-    return Click(**action.point, button=_BUTTONS[action.button])
+    return computer.Click(**action.point, button=_BUTTONS[action.button])
 
 
-def _drag(action: _Action) -> Gesture:
+def _drag(action: _Action) -> computer.Gesture:
     if len(action.path) < 2:
         raise ValueError("the path has fewer than two points")
     start, end = action.path[0], action.path[-1]
-    return Drag(x=round(start.x), y=round(start.y), to_x=round(end.x), to_y=round(end.y))
+    return computer.Drag(x=round(start.x), y=round(start.y), to_x=round(end.x), to_y=round(end.y))
 
 
-def _type(action: _Action) -> Gesture:
+def _type(action: _Action) -> computer.Gesture:
     if action.text is None:
         raise ValueError("text is missing")
-    return Type(text=action.text)
+    return computer.Type(text=action.text)
 
 
-def _press(action: _Action) -> Gesture:
+def _press(action: _Action) -> computer.Gesture:
     if not action.keys:
         raise ValueError("keys are missing")
-    return Press(keys=tuple(action.keys))
+    return computer.Press(keys=tuple(action.keys))
 
 
-_GESTURES: Mapping[str, Callable[[_Action], Gesture]] = MappingProxyType(
+_GESTURES: Mapping[str, Callable[[_Action], computer.Gesture]] = MappingProxyType(
     {
         "click": _click,
-        "double_click": lambda action: Click(**action.point, count=2),
-        "move": lambda action: Move(**action.point),
+        "double_click": lambda action: computer.Click(**action.point, count=2),
+        "move": lambda action: computer.Move(**action.point),
         "drag": _drag,
-        "scroll": lambda action: Scroll(**action.point, right=round(action.scroll_x), down=round(action.scroll_y)),
+        "scroll": lambda action: computer.Scroll(
+            **action.point, right=round(action.scroll_x), down=round(action.scroll_y)
+        ),
         "type": _type,
         "keypress": _press,
-        "wait": lambda _: Wait(seconds=_WAIT_S),
-        "screenshot": lambda _: Look(),
+        "wait": lambda _: computer.Wait(seconds=_WAIT_S),
+        "screenshot": lambda _: computer.Look(),
     }
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr, ValidationError
 
 from shared.errors import ConfigError, SharedStateFault
+from shared.imports import optional_package
 from shared.llm.limits import Budget, Spending
 from shared.llm.model import Completion
 
@@ -128,15 +129,13 @@ class SharedState:
     """
 
     def __init__(self, url: SecretStr, run_id: str) -> None:
-        try:
+        with optional_package("WABE_REDIS_URL needs redis", "redis"):
             from redis import asyncio as aioredis
             from redis.asyncio.retry import Retry
             from redis.backoff import ExponentialBackoff
             from redis.exceptions import ConnectionError as Unreachable
             from redis.exceptions import RedisError
             from redis.exceptions import TimeoutError as Unanswered
-        except ImportError:
-            raise ConfigError("WABE_REDIS_URL needs redis", remedy="pip install 'wabe[redis]'") from None
         self._error = RedisError
         self._prefix = f"wabe:{run_id}"
         try:
@@ -236,19 +235,18 @@ class SharedBudget(Budget):
         self,
         state: SharedState,
         shard: str,
-        *,
         max_cost_usd: float | None,
         max_tokens: int | None,
-        spending: Spending,
+        *,
+        spending: Spending | None,
         call_timeout_s: float,
     ) -> None:
         # As exact as it is counted.
-        max_cost_usd = None if max_cost_usd is None else round(max_cost_usd, 9)
-        super().__init__(max_cost_usd=max_cost_usd, max_tokens=max_tokens, spending=spending)
+        super().__init__(None if max_cost_usd is None else round(max_cost_usd, 9), max_tokens, spending=spending)
         self._state = state
         self._shard = shard
         self._process = f"process:{secrets.token_hex(8)}"
-        self._before = _amounts(spending)
+        self._before = _amounts(self.spending)
         self._is_first = True
         # Calls that have ended, of which the server could not be told.
         self._unreleased: set[str] = set()

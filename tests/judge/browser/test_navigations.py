@@ -5,7 +5,8 @@ from pathlib import Path
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser.navigations import RECORDER, NavigationLog
+from judge.browser.requests import NAVIGATION_RECORDER as RECORDER
+from judge.browser.requests import NavigationLog
 from judge.browser.session import Hop
 
 

@@ -9,7 +9,7 @@ from helpers.episode.scripted import FINISH, HOME, ScriptedBrowser, play_episode
 from helpers.trajectory.recordings import RecordedRequest
 from judge.browser.session import Traffic
 from judge.episode.episode import EpisodeEnd
-from judge.trajectory.network import load_har
+from judge.trajectory.network import read_har
 from shared.errors import BrowserFault
 from shared.models import Action, Page
 
@@ -42,7 +42,7 @@ def test_the_requests_are_written_beside_the_steps(tmp_path: Path) -> None:
     end = play(tmp_path, AskingBrowser(), FINISH)
     assert end.network is not None
     assert (end.network.entries, end.network_missing) == (1, None)
-    assert len(load_har(tmp_path / end.network.file)) == 1
+    assert len(read_har(tmp_path / end.network.file).entries) == 1
 
 
 def test_each_action_begins_a_step_of_its_own(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from helpers.browser.pages import open_browser, serious_violations, watched_page
 from helpers.live_page import ServedPage, live_page
 from helpers.runs import a_png, write_synthetic_run
 from judge.events import RunDone
-from judge.report.build import write_comparison, write_report
+from judge.report.build import make_report
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 
@@ -37,8 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_synthetic_run(folder / name, tasks=6, steps=3, image=a_png(1280, 720), seed=seed)
         for name, seed in (("a", 0), ("b", 2))
     ]
-    write_report(runs[0], folder / "report")
-    write_comparison(runs, folder / "comparison")
+    make_report([runs[0]], folder / "report")
+    make_report(runs, folder / "comparison")
     return folder
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from helpers.runs import a_png, say_everywhere, write_synthetic_run, write_task
-from judge.report.build import write_comparison, write_report, write_single_file
+from judge.report.build import make_report
 from judge.report.data import read_task
 from judge.report.pages import Renderer
 from judge.results.folders import FolderStore
@@ -54,7 +54,7 @@ def run(tmp_path: Path) -> RunStore:
 
 
 def test_a_report_has_a_page_per_task_and_every_screenshot(run: RunStore, tmp_path: Path) -> None:
-    index = write_report(run, tmp_path / "report")
+    index = make_report([run], tmp_path / "report")
     assert index == tmp_path / "report" / "index.html"
     assert len(list((tmp_path / "report" / "tasks").iterdir())) == 6
     assert len(list((tmp_path / "report" / "images").glob("*/step_*.png"))) == 18
@@ -65,7 +65,7 @@ def test_the_final_page_is_shown_apart_from_the_steps(tmp_path: Path) -> None:
     store.create()
     write_task(store, TASK, image=a_png(), steps=2, has_final_look=True)
     task = read_task(store.task("t1"))
-    write_report(store, tmp_path / "report")
+    make_report([store], tmp_path / "report")
     html = (tmp_path / "report" / "tasks" / "t1.html").read_text()
     assert (len(task.steps), html.count('<article class="step"'), '<section id="final"' in html) == (2, 2, True)
     assert "../images/t1/screenshot.png" in tags_of(html).addresses
@@ -73,7 +73,7 @@ def test_the_final_page_is_shown_apart_from_the_steps(tmp_path: Path) -> None:
 
 
 def test_every_address_in_a_report_lies_in_its_folder_or_is_a_link_to_the_web(run: RunStore, tmp_path: Path) -> None:
-    index = write_report(run, tmp_path / "report")
+    index = make_report([run], tmp_path / "report")
     for page in [index, *(tmp_path / "report" / "tasks").iterdir()]:
         for address in tags_of(page.read_text()).addresses:
             if not address.startswith(("#", "data:image/svg+xml,", "https://")):
@@ -84,26 +84,26 @@ def test_every_address_in_a_report_lies_in_its_folder_or_is_a_link_to_the_web(ru
 
 def test_aborted_unscored_and_unfinished_tasks_are_named_on_the_front_page(run: RunStore, tmp_path: Path) -> None:
     (run.task("task_000").folder / "result.json").unlink()
-    html = write_report(run, tmp_path / "report").read_text()
+    html = make_report([run], tmp_path / "report").read_text()
     assert re.search(r"\d of 6 tasks are not in the rate", html)
     assert {"1 unscored", "1 aborted", "1 unfinished"} <= set(re.findall(r"1 (?:unscored|aborted|unfinished)", html))
 
 
 def test_an_incomplete_run_is_marked_beside_its_rate_of_all_tasks(run: RunStore, tmp_path: Path) -> None:
-    html = write_report(run, tmp_path / "report").read_text()
+    html = make_report([run], tmp_path / "report").read_text()
     assert "Incomplete: 3 of 6 tasks are not in the rate" in html
     assert re.search(r"Of all 6 tasks: <b>[\d.]+\xa0%</b>", html)
 
 
 def test_a_comparison_marks_the_run_that_is_incomplete(run: RunStore, tmp_path: Path) -> None:
-    html = write_comparison([run, run], tmp_path / "both").read_text()
+    html = make_report([run, run], tmp_path / "both").read_text()
     assert html.count("incomplete: 3 of 6 not scored") == 2
 
 
 def test_an_earlier_report_is_replaced(run: RunStore, tmp_path: Path) -> None:
-    write_report(run, tmp_path / "report")
+    make_report([run], tmp_path / "report")
     (tmp_path / "report" / "tasks" / "stale.html").write_text("old")
-    write_report(run, tmp_path / "report")
+    make_report([run], tmp_path / "report")
     assert not (tmp_path / "report" / "tasks" / "stale.html").exists()
 
 
@@ -111,34 +111,34 @@ def test_a_folder_with_something_else_in_it_is_left_alone(run: RunStore, tmp_pat
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("my own page")
     with pytest.raises(ConfigError, match="not a report"):
-        write_report(run, tmp_path / "mine")
+        make_report([run], tmp_path / "mine")
     assert (tmp_path / "mine" / "index.html").read_text() == "my own page"
 
 
 def test_a_folder_that_cannot_be_created_is_a_users_error(run: RunStore, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="cannot write the report"):
-        write_report(run, tmp_path / "file" / "report")
+        make_report([run], tmp_path / "file" / "report")
     with pytest.raises(ConfigError, match="cannot write the report"):
-        write_single_file([run], tmp_path / "file" / "report.html")
+        make_report([run], tmp_path / "file" / "report.html", single_file=True)
 
 
 def test_a_report_can_be_made_of_a_run_that_is_still_empty(tmp_path: Path) -> None:
     store = RunStore(tmp_path, "20260101-000000-none")
     store.create()
-    assert "No task was scored." in write_report(store, tmp_path / "report").read_text()
+    assert "No task was scored." in make_report([store], tmp_path / "report").read_text()
 
 
 def test_making_a_report_changes_nothing_of_the_run(run: RunStore, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
-    write_report(run, tmp_path / "report")
+    make_report([run], tmp_path / "report")
     assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
 
 
 def test_a_comparison_holds_the_report_of_each_run(tmp_path: Path) -> None:
     first = write_synthetic_run(tmp_path / "out", "20260101-000000-a", tasks=5)
     later = write_synthetic_run(tmp_path / "out", "20260102-000000-b", tasks=5, seed=3)
-    index = write_comparison([first, later], tmp_path / "both")
+    index = make_report([first, later], tmp_path / "both")
     for address in tags_of(index.read_text()).addresses:
         if not address.startswith(("#", "data:")):
             assert (tmp_path / "both" / address).is_file(), address
@@ -148,7 +148,7 @@ def test_a_comparison_holds_the_report_of_each_run(tmp_path: Path) -> None:
 def test_a_comparison_lists_every_task_with_those_that_differ_first(tmp_path: Path) -> None:
     first = write_synthetic_run(tmp_path / "out", "20260101-000000-a", tasks=5)
     later = write_synthetic_run(tmp_path / "out", "20260102-000000-b", tasks=6, seed=3)
-    html = write_comparison([first, later], tmp_path / "both").read_text()
+    html = make_report([first, later], tmp_path / "both").read_text()
     mixed = re.findall(r'<tr data-mixed="(\w+)"', html)
     assert mixed == sorted(mixed)
     assert len(mixed) == 6
@@ -160,16 +160,16 @@ def test_the_steps_of_a_task_stand_side_by_side_from_where_they_differ(tmp_path:
     for store, steps in zip(stores, (2, 3), strict=True):
         store.create()
         write_task(store, TASK, steps=steps, image=a_png(), seed=5)
-    write_comparison(stores, tmp_path / "both")
+    make_report(stores, tmp_path / "both")
     html = (tmp_path / "both" / "tasks" / "t1.html").read_text()
     # The shorter attempt ends where the other one clicks.
     assert 'First difference at <a href="#step-2">' in html
     assert {"../a/images/t1/step_001.png", "../b/images/t1/step_002.png"} <= set(tags_of(html).addresses)
 
 
-def test_a_comparison_needs_two_runs(run: RunStore, tmp_path: Path) -> None:
+def test_a_comparison_has_at_most_twelve_runs(run: RunStore, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="2 to 12"):
-        write_comparison([run], tmp_path / "both")
+        make_report([run] * 13, tmp_path / "both")
 
 
 def test_no_text_of_a_run_becomes_markup(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_no_text_of_a_run_becomes_markup(tmp_path: Path) -> None:
     for text in ("calm words", HOSTILE):
         store = write_synthetic_run(tmp_path / text[:4].strip("</"), tasks=4, steps=2, says=text, role=text)
         say_everywhere(store, text)
-        pages.append(write_report(store, store.output_dir / "report").parent)
+        pages.append(make_report([store], store.output_dir / "report").parent)
     for name in ("index.html", "tasks/task_000.html", "tasks/task_001.html", "tasks/task_003.html"):
         expected, found = (tags_of((folder / name).read_text()) for folder in pages)
         assert "alert(1)" in (pages[1] / name).read_text()
@@ -194,14 +194,14 @@ def test_no_text_of_a_run_becomes_markup_in_a_comparison_in_one_file(tmp_path: P
         ]
         for store in stores:
             say_everywhere(store, text)
-        pages.append(write_single_file(stores, folder / "both.html").read_text())
+        pages.append(make_report(stores, folder / "both.html", single_file=True).read_text())
     expected, found = map(tags_of, pages)
     assert "alert(1)" in pages[1]
     assert (found.tags, found.attributes) == (expected.tags, expected.attributes)
 
 
 def test_a_single_file_refers_to_its_own_pages_and_files_only(run: RunStore, tmp_path: Path) -> None:
-    html = write_single_file([run], tmp_path / "run.html").read_text()
+    html = make_report([run], tmp_path / "run.html", single_file=True).read_text()
     known = set(re.findall(r' id="(?:page|file):([^"]*)"', html))
     for page, content in re.findall(r'<template id="page:([^"]*)">(.*?)</template>', html, re.DOTALL):
         for address in tags_of(content).addresses:
@@ -211,7 +211,7 @@ def test_a_single_file_refers_to_its_own_pages_and_files_only(run: RunStore, tmp
 
 
 def test_a_single_file_allows_only_its_own_scripts_and_style(run: RunStore, tmp_path: Path) -> None:
-    html = write_single_file([run], tmp_path / "run.html").read_text()
+    html = make_report([run], tmp_path / "run.html", single_file=True).read_text()
     policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1])  # type: ignore[index]
     assert policy.startswith("default-src 'none'; img-src data:; ")
     assert "unsafe" not in policy
@@ -223,11 +223,11 @@ def test_a_single_file_allows_only_its_own_scripts_and_style(run: RunStore, tmp_
 
 
 def test_an_earlier_file_is_replaced_and_any_other_is_left_alone(run: RunStore, tmp_path: Path) -> None:
-    page = write_single_file([run], tmp_path / "run.html")
-    assert write_single_file([run], page).read_bytes().endswith(b"</html>\n")
+    page = make_report([run], tmp_path / "run.html", single_file=True)
+    assert make_report([run], page, single_file=True).read_bytes().endswith(b"</html>\n")
     page.write_text("my own page")
     with pytest.raises(ConfigError, match="is not a report"):
-        write_single_file([run], page)
+        make_report([run], page, single_file=True)
     assert [path.name for path in tmp_path.glob("run*")] == ["run.html"]
     assert page.read_text() == "my own page"
 
@@ -250,7 +250,7 @@ def test_no_text_adds_a_tag_or_an_attribute_to_a_task_page(tmp_path_factory: pyt
 
 
 def test_each_page_allows_only_its_own_script_and_style(run: RunStore, tmp_path: Path) -> None:
-    html = write_report(run, tmp_path / "report").read_text()
+    html = make_report([run], tmp_path / "report").read_text()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
     assert policy is not None
     assert policy[1].startswith("default-src &#39;none&#39;")
@@ -275,7 +275,7 @@ def mixed(tmp_path: Path, request: pytest.FixtureRequest) -> RunStore:
 
 
 def test_a_disagreement_with_ground_truth_is_linked_and_shown_side_by_side(mixed: RunStore, tmp_path: Path) -> None:
-    index = write_report(mixed, tmp_path / "report").read_text()
+    index = make_report([mixed], tmp_path / "report").read_text()
     assert "tasks/t1.html#disagreements" in tags_of(index).addresses
     assert "tasks/t2.html#disagreements" not in tags_of(index).addresses
     page = (tmp_path / "report" / "tasks" / "t1.html").read_text()
@@ -286,20 +286,20 @@ def test_a_disagreement_with_ground_truth_is_linked_and_shown_side_by_side(mixed
 
 
 def test_a_mixed_run_has_a_rate_for_each_kind_of_verdict(mixed: RunStore, run: RunStore, tmp_path: Path) -> None:
-    section = write_report(mixed, tmp_path / "report").read_text().partition('<section id="truths">')[2]
+    section = make_report([mixed], tmp_path / "report").read_text().partition('<section id="truths">')[2]
     assert section.index("Checks") < section.index("Judge model")
-    assert 'id="truths"' not in write_report(run, tmp_path / "other").read_text()
+    assert 'id="truths"' not in make_report([run], tmp_path / "other").read_text()
 
 
 def test_a_shared_state_is_flagged(mixed: RunStore, tmp_path: Path) -> None:
-    assert "1 task was flagged: the site was not brought back" in write_report(mixed, tmp_path / "report").read_text()
+    assert "1 task was flagged: the site was not brought back" in make_report([mixed], tmp_path / "report").read_text()
 
 
 def test_each_epoch_of_a_task_has_its_page_and_the_front_page_sums_them_up(tmp_path: Path) -> None:
     both = [a_result("t1", epoch=n, verdict=a_verdict(each)) for n, each in enumerate(("success", "failure"), 1)]
     once = a_finished_run(tmp_path, both[0], run_id="run-0")
     store = a_finished_run(tmp_path, *both)
-    index = write_comparison([once, store], tmp_path / "report").parent / "b" / "index.html"
+    index = make_report([once, store], tmp_path / "report").parent / "b" / "index.html"
     text = index.read_text()
     assert "Every task was played 2 times" in text
     assert "1 of 2" in text
@@ -318,7 +318,7 @@ def test_each_epoch_of_a_task_has_its_page_and_the_front_page_sums_them_up(tmp_p
 def test_a_copied_task_folder_has_a_page_of_its_own_and_is_no_repeat(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result("t1"))
     shutil.copytree(store.results / "t1", store.results / "t2")
-    text = write_report(store, tmp_path / "report").read_text()
+    text = make_report([store], tmp_path / "report").read_text()
     assert {address for address in tags_of(text).addresses if address.startswith("tasks/")} == {
         "tasks/t1.html",
         "tasks/t2.html",
@@ -329,7 +329,7 @@ def test_a_copied_task_folder_has_a_page_of_its_own_and_is_no_repeat(tmp_path: P
 def test_tasks_whose_ids_differ_in_case_only_are_summed_up_apart_with_their_epochs_in_order(tmp_path: Path) -> None:
     ends = {"a": ("success", "failure"), "A": ("success", "success")}
     results = [a_result(name, epoch=n, verdict=a_verdict(ends[name][n - 1])) for n in (1, 2) for name in ends]
-    text = write_report(a_finished_run(tmp_path, *results), tmp_path / "report").read_text()
+    text = make_report([a_finished_run(tmp_path, *results)], tmp_path / "report").read_text()
     links = re.findall('href="tasks/([^"]+).html"', text.partition('<section id="epochs">')[2])
     assert links == ["A", "A.2", "a", "a.2"]
 
@@ -340,6 +340,6 @@ def test_labels_of_folders_with_the_same_name_are_kept_apart(tmp_path: Path) -> 
         folder = tmp_path / model / "eval" / "traj"
         folder.parent.mkdir(parents=True)
         a_finished_run(tmp_path / model, a_result("t1")).results.rename(folder)
-        page = write_report(FolderStore(folder, tmp_path), tmp_path / f"report-{model}").parent / "tasks" / "t1.html"
+        page = make_report([FolderStore(folder, tmp_path)], tmp_path / f"report-{model}").parent / "tasks" / "t1.html"
         kept |= set(re.findall('data-labels="([^"]+)"', page.read_text()))
     assert len(kept) == 2

@@ -1,16 +1,13 @@
 """Reading a run for its report."""
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from helpers.runs import JUDGE_ID, a_png, write_synthetic_run, write_task
-from judge.report.data import TaskView, host_of, image_size, read_run, read_task
+from helpers.runs import JUDGE_ID, write_synthetic_run, write_task
+from judge.report.data import TaskView, host_of, read_run, read_task
 from judge.store import RunStore
 from shared.models import Task, Verdict
 
@@ -174,37 +171,6 @@ def test_the_step_that_went_wrong_is_found_by_its_action(store: RunStore, action
     task = read_task(place)
     assert all(each.line for each in task.steps)
     assert task.wrong_step == step
-
-
-JPEG = (
-    b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
-    b"\xff\xc4\x00\x04\x00\x00\xff\xff\xc2\x00\x0b\x08\x02\xd0\x05\x00\x01\x01\x11\x00"
-)
-
-
-def webp(kind: bytes, body: bytes) -> bytes:
-    return b"RIFF" + struct.pack("<I", 4 + 8 + len(body)) + b"WEBP" + kind + struct.pack("<I", len(body)) + body
-
-
-@pytest.mark.parametrize(
-    ("data", "size"),
-    [
-        (a_png(64, 36), (64, 36)),
-        (JPEG, (1280, 720)),
-        (webp(b"VP8X", b"\0\0\0\0" + (1279).to_bytes(3, "little") + (719).to_bytes(3, "little")), (1280, 720)),
-        (webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 1280, 720)), (1280, 720)),
-        (webp(b"VP8L", b"\x2f" + struct.pack("<I", 1279 | 719 << 14)), (1280, 720)),
-    ],
-    ids=["png", "jpeg", "webp extended", "webp lossy", "webp lossless"],
-)
-def test_an_images_size_is_read_from_its_first_bytes(data: bytes, size: tuple[int, int]) -> None:
-    assert image_size(data) == size
-
-
-@given(st.binary(max_size=80), st.sampled_from([b"", b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"RIFF1234WEBP", JPEG[:30]]))
-def test_no_bytes_make_reading_the_size_raise_or_loop(data: bytes, head: bytes) -> None:
-    size = image_size(head + data)
-    assert size is None or min(size) > 0
 
 
 @pytest.mark.parametrize(

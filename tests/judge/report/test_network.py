@@ -7,7 +7,7 @@ import pytest
 
 from helpers.results import A_TRACE, a_finished_run, a_result, a_step
 from helpers.trajectory.recordings import SHOP, RecordedRequest
-from judge.report.build import write_report
+from judge.report.build import make_report
 from judge.store import RunStore
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
@@ -26,7 +26,7 @@ def report(folder: Path, *entries: tuple[int, RecordedRequest], dropped: int = 0
 
 
 def written(store: RunStore, folder: Path) -> tuple[Path, str]:
-    root = write_report(store, folder / "report").parent
+    root = make_report([store], folder / "report").parent
     return root, (root / "tasks" / "t1.html").read_text()
 
 

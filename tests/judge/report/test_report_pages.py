@@ -9,7 +9,7 @@ from playwright.async_api import Browser
 
 from helpers.browser.pages import WatchedPage, open_browser, watched_page
 from helpers.runs import a_png, say_everywhere, write_synthetic_run
-from judge.report.build import make_report, write_report
+from judge.report.build import make_report
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 
@@ -20,7 +20,7 @@ HOSTILE = "</script><img src='http://127.0.0.1:1/x' onerror=\"document.title='ow
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     store = write_synthetic_run(folder / "out", tasks=9, steps=4, image=a_png(1280, 720), says=HOSTILE)
-    return write_report(store, folder / "report").parent
+    return make_report([store], folder / "report").parent
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     store = write_synthetic_run(folder / "out", tasks=4, steps=3, says=HOSTILE)
     say_everywhere(store, HOSTILE)
-    return write_report(store, folder / "report").parent
+    return make_report([store], folder / "report").parent
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

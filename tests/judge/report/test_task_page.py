@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from helpers.browser.pages import WatchedPage, open_browser, watched_page
 from helpers.runs import SNAPSHOT, a_png, write_synthetic_run
 from judge.commands.app import command_app
-from judge.report.build import write_report
+from judge.report.build import make_report
 from judge.store import RunStore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
@@ -33,7 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 @pytest.fixture(scope="module")
 def report(run: RunStore) -> Path:
-    return write_report(run, run.output_dir.parent / "report").parent / "tasks"
+    return make_report([run], run.output_dir.parent / "report").parent / "tasks"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import a_finished_run, a_result, a_row, a_verdict
-from judge.results.summary import markdown
-from judge.results.tables import AttemptRow, Tabled, table_of
+from judge.results.tables import AttemptRow, Tabled, markdown, table_of
 
 
 def rows_of(folder: Path, reason: str = "because") -> list[AttemptRow]:

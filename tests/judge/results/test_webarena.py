@@ -8,7 +8,7 @@ import pytest
 
 from helpers.results import a_result, write_attempt
 from helpers.webarena import entry, har
-from judge.results.webarena import export_webarena
+from judge.results.export import WEBARENA, Exported, export_tasks
 from judge.store import TaskStore
 from judge.trajectory.record import NetworkTrace
 from shared.errors import ConfigError
@@ -17,7 +17,11 @@ from shared.files import sha256_file
 ANSWER = '```json\n{"task_type": "NAVIGATE", "status": "SUCCESS"}\n```'
 
 
-def recorded(folder: Path, task_id: str, **changes: Any) -> Path:
+def exported_from(stores: list[TaskStore], output: Path) -> list[Exported]:
+    return list(export_tasks(stores, output, format_=WEBARENA))
+
+
+def recorded(folder: Path, task_id: str, **changes: Any) -> TaskStore:
     """A task's folder with a network trace."""
     store = TaskStore(folder / task_id)
     made = write_attempt(store, a_result(task_id, final_answer=ANSWER, **changes))
@@ -25,11 +29,11 @@ def recorded(folder: Path, task_id: str, **changes: Any) -> Path:
     path.write_text(json.dumps(har(entry("http://lab.test/"), entry("http://lab.test/ad", _frame=True))))
     trace = NetworkTrace(file="network.har", sha256=sha256_file(path), entries=2)
     store.write_result(made.model_copy(update={"network": trace}).to_json())
-    return store.folder
+    return store
 
 
 def test_the_answer_is_written_unchanged_and_the_trace_as_it_is_evaluated(tmp_path: Path) -> None:
-    (exported,) = export_webarena([recorded(tmp_path, "webarena-44")], tmp_path / "out")
+    (exported,) = exported_from([recorded(tmp_path, "webarena-44")], tmp_path / "out")
     assert exported.reason is None
     assert (tmp_path / "out" / "44" / "agent_response.json").read_text() == ANSWER
     page, frame = json.loads((tmp_path / "out" / "44" / "network.har").read_text())["log"]["entries"]
@@ -38,13 +42,13 @@ def test_the_answer_is_written_unchanged_and_the_trace_as_it_is_evaluated(tmp_pa
 
 
 def test_what_cannot_be_submitted_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    folders = [
+    stores = [
         recorded(tmp_path, "t1"),
         recorded(tmp_path, "webarena-1", stop_reason="environment_fault", error="the browser died"),
         recorded(tmp_path, "webarena-2"),
     ]
-    (folders[2] / "network.har").write_text("{}")
-    reasons = [exported.reason or "" for exported in export_webarena(folders, tmp_path / "out")]
+    (stores[2].folder / "network.har").write_text("{}")
+    reasons = [exported.reason or "" for exported in exported_from(stores, tmp_path / "out")]
     assert "not a task that was imported" in reasons[0]
     assert reasons[1] == "aborted: the browser died"
     assert "network.har" in reasons[2]
@@ -54,4 +58,4 @@ def test_what_cannot_be_submitted_is_left_out_with_the_reason(tmp_path: Path) ->
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     with pytest.raises(ConfigError, match="choose another --output"):
-        list(export_webarena([recorded(tmp_path, "webarena-44")], tmp_path / "out"))
+        exported_from([recorded(tmp_path, "webarena-44")], tmp_path / "out")

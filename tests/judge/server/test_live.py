@@ -28,7 +28,7 @@ from judge.events import (
     TaskRetried,
     TaskStarted,
 )
-from judge.report.build import write_report
+from judge.report.build import make_report
 from judge.server.app import watching
 from judge.server.live import MAX_VIEWERS, LiveHub, live_routes
 from judge.server.live_records import Audience, LiveRecords
@@ -356,7 +356,7 @@ async def test_steps_after_no_number_are_not_found(served: ServedPage, after: st
 
 async def test_a_finished_run_has_its_report_once_it_is_written(served: ServedPage) -> None:
     address = f"/live/{RUN}/report/index.html"
-    write_report(served.store, served.store.folder / "report")
+    make_report([served.store], served.store.folder / "report")
     assert (await get(served, address)).status_code == 404
     served.sink(RunDone(successes=1, scored=2, total=4))
     (run,) = served.hub.since(-1)["runs"]
@@ -368,7 +368,7 @@ async def test_a_finished_run_has_its_report_once_it_is_written(served: ServedPa
 
 async def test_the_report_has_the_pages_and_images_of_every_epoch(served: ServedPage) -> None:
     shutil.copytree(served.store.results, served.store.folder / "epochs" / "2" / "results")
-    write_report(served.store, served.store.folder / "report")
+    make_report([served.store], served.store.folder / "report")
     served.sink(RunDone(successes=1, scored=2, total=4))
     for name in ("tasks/task_000.2.html", "images/task_000.2/step_000.png"):
         assert (await get(served, f"/live/{RUN}/report/{name}")).status_code == 200
@@ -376,7 +376,7 @@ async def test_the_report_has_the_pages_and_images_of_every_epoch(served: Served
 
 async def test_strangers_see_neither_the_report_nor_where_it_is(tmp_path: Path) -> None:
     store = write_synthetic_run(tmp_path, RUN, tasks=1, steps=1)
-    write_report(store, store.folder / "report")
+    make_report([store], store.folder / "report")
     hub = LiveHub(LiveRecords(tmp_path, "everyone"))
     hub.watch(RUN)(RunDone(successes=1, scored=1, total=1))
     assert hub.since(-1)["runs"][0]["report"] == {"path": f"runs/{RUN}/report/index.html", "url": None}
@@ -385,7 +385,7 @@ async def test_strangers_see_neither_the_report_nor_where_it_is(tmp_path: Path) 
 
 async def test_only_the_pages_and_images_of_a_report_have_an_address(served: ServedPage) -> None:
     folder = served.store.folder / "report"
-    write_report(served.store, folder)
+    make_report([served.store], folder)
     (folder / "tasks" / "linked.html").symlink_to(served.store.folder / "run.json")
     (folder / "images" / "task_000" / "network.har").write_text("{}")
     served.sink(RunDone(successes=1, scored=2, total=4))

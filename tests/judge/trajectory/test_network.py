@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from helpers.trajectory.har_schema import HAR
 from helpers.trajectory.recordings import RecordedRequest
 from judge.browser.requests import RequestLog
-from judge.trajectory.network import MAX_ENTRIES, NETWORK_FILE, Entry, load_har, read_har, write_har
+from judge.trajectory.network import MAX_ENTRIES, NETWORK_FILE, Entry, read_har, write_har
 from judge.trajectory.redaction import Redaction
 from shared.errors import TrajectoryError
 from shared.files import sha256_file
@@ -116,7 +116,7 @@ def test_a_body_that_is_neither_json_nor_form_nor_text_is_left_out(
     tmp_path: Path, mime_type: str, text: str, kept: bool
 ) -> None:
     written(tmp_path, RecordedRequest(post=text, mime_type=mime_type).har_entry(1))
-    (entry,) = load_har(tmp_path / NETWORK_FILE)
+    (entry,) = read_har(tmp_path / NETWORK_FILE).entries
     assert entry.post is not None
     assert (entry.post.text, entry.post.is_cut) == (text if kept else None, False)
 
@@ -126,7 +126,7 @@ def test_a_trace_in_which_redaction_made_bodies_too_long_is_written_without_them
 ) -> None:
     monkeypatch.setattr("judge.trajectory.network.MAX_FILE_BYTES", 10_000)
     written(tmp_path, RecordedRequest(post='["' + "a" * 9_000 + '"]', response='["x"]').har_entry(1))
-    (entry,) = load_har(tmp_path / NETWORK_FILE)
+    (entry,) = read_har(tmp_path / NETWORK_FILE).entries
     assert entry.post is not None
     assert (entry.post.text, entry.post.is_cut, entry.response.is_cut) == (None, True, True)
 
@@ -149,14 +149,14 @@ def test_a_damaged_file_is_named_with_what_is_wrong(tmp_path: Path, content: byt
     path = tmp_path / "x.har"
     path.write_bytes(content)
     with pytest.raises(TrajectoryError) as caught:
-        load_har(path)
+        read_har(path)
     assert str(path) in caught.value.message
     assert said in caught.value.message
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TrajectoryError, match="no such file"):
-        load_har(tmp_path / "x.har")
+        read_har(tmp_path / "x.har")
 
 
 def test_a_file_of_another_program_is_read(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_file_of_another_program_is_read(tmp_path: Path) -> None:
         "pageref": "p",
     }
     (tmp_path / "x.har").write_text(json.dumps({"log": {"entries": [entry], "pages": []}}))
-    assert load_har(tmp_path / "x.har") == (Entry(method="GET", url="http://a/"),)
+    assert read_har(tmp_path / "x.har").entries == (Entry(method="GET", url="http://a/"),)
 
 
 JSON = st.recursive(
@@ -211,7 +211,7 @@ def test_any_file_is_either_read_or_refused(tmp_path: Path, content: bytes) -> N
     path = tmp_path / "x.har"
     path.write_bytes(content)
     with contextlib.suppress(TrajectoryError):
-        assert all(isinstance(entry, Entry) for entry in load_har(path))
+        assert all(isinstance(entry, Entry) for entry in read_har(path).entries)
 
 
 LINES = st.fixed_dictionaries(
@@ -239,4 +239,4 @@ def test_whatever_pages_send_the_file_is_har_1_2(tmp_path: Path, lines: list[dic
     parts = [{"id": at, "began": 10**12, "type": "fetch"} | line for at, line in enumerate(lines)]
     log = written(tmp_path, *recorded(tmp_path, *parts))
     Draft202012Validator(HAR).validate({"log": log})
-    assert len(load_har(tmp_path / NETWORK_FILE)) == len(lines)
+    assert len(read_har(tmp_path / NETWORK_FILE).entries) == len(lines)

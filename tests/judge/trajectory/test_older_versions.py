@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from judge.commands.app import app
-from judge.report.build import write_report
+from judge.report.build import make_report
 from judge.results.verify import verify_run
 from judge.store import OLDER_RUN_SCHEMAS, RunStore, load_trajectory
 from judge.trajectory.files import read_result
@@ -60,7 +60,7 @@ def test_its_counts_are_still_checked(older: RunStore) -> None:
 
 
 def test_it_has_a_report(older: RunStore, tmp_path: Path) -> None:
-    assert "red_rugs" in write_report(older, tmp_path / "report").read_text()
+    assert "red_rugs" in make_report([older], tmp_path / "report").read_text()
 
 
 def test_scoring_it_adds_verdicts_and_rewrites_nothing(older: RunStore) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from helpers.llm.scripted import ScriptedModel, completion
 from shared.errors import ModelBudgetSpent, ModelTruncated, ModelUnavailable
-from shared.llm.limits import MeteredModel, RateLimits, estimate_tokens
+from shared.llm.limits import Budget, MeteredModel, RateLimits, estimate_tokens
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.prices import Price
 from shared.models import TokenUsage
@@ -159,14 +159,14 @@ async def test_concurrency_limits_the_calls_at_once() -> None:
             running -= 1
             return await super().complete(request)
 
-    model = MeteredModel(Slow(lambda _: "x"), None, concurrency=3)
+    model = MeteredModel(Slow(lambda _: "x"), None, own=Budget(), concurrency=3)
     await asyncio.gather(*(model.complete(ASK) for _ in range(20)))
     assert peak == 3
 
 
 async def test_a_call_that_the_budget_refuses_does_not_wait_for_the_limits() -> None:
     rates = RateLimits(requests_per_minute=1)
-    model = MeteredModel(ScriptedModel(lambda _: "x"), None, max_tokens=100, rates=rates, concurrency=1)
+    model = MeteredModel(ScriptedModel(lambda _: "x"), None, own=Budget(max_tokens=100), rates=rates, concurrency=1)
     await model.complete(ASK)
     # A second slot would be there in a minute only.
     results = await asyncio.wait_for(
@@ -176,7 +176,7 @@ async def test_a_call_that_the_budget_refuses_does_not_wait_for_the_limits() -> 
 
 
 async def test_the_meter_adds_up_tokens_and_prices_every_completion() -> None:
-    model = MeteredModel(ScriptedModel(lambda _: "x"), Price(input=1.0, cached=0.1, output=2.0))
+    model = MeteredModel(ScriptedModel(lambda _: "x"), Price(input=1.0, cached=0.1, output=2.0), own=Budget())
     done = await model.complete(ASK)
     await model.complete(ASK)
     assert done.cost_usd == pytest.approx((100 * 1.0 + 10 * 2.0) / 1e6)
@@ -186,14 +186,16 @@ async def test_the_meter_adds_up_tokens_and_prices_every_completion() -> None:
 
 async def test_without_a_price_the_cost_is_unknown() -> None:
     unpriced = completion("x").model_copy(update={"cost_usd": None})
-    model = MeteredModel(ScriptedModel(lambda _: unpriced), None)
+    model = MeteredModel(ScriptedModel(lambda _: unpriced), None, own=Budget())
     assert (await model.complete(ASK)).cost_usd is None
     assert model.spending.cost_usd is None
 
 
 async def test_a_call_that_is_paid_for_without_an_answer_counts() -> None:
     error = ModelTruncated("all thoughts", usage=TokenUsage(calls=1, input=100, output=900, reasoning=900))
-    model = MeteredModel(ScriptedModel(lambda _: error), Price(input=1.0, cached=0.1, output=2.0), max_tokens=1000)
+    model = MeteredModel(
+        ScriptedModel(lambda _: error), Price(input=1.0, cached=0.1, output=2.0), own=Budget(max_tokens=1000)
+    )
     with pytest.raises(ModelTruncated) as caught:
         await model.complete(ASK)
     assert caught.value.cost_usd == pytest.approx((100 + 1800) / 1e6)
@@ -202,7 +204,9 @@ async def test_a_call_that_is_paid_for_without_an_answer_counts() -> None:
 
 
 async def test_a_call_that_was_never_sent_costs_nothing() -> None:
-    model = MeteredModel(ScriptedModel(lambda _: ModelUnavailable("down")), Price(input=1.0, cached=0.1, output=2.0))
+    model = MeteredModel(
+        ScriptedModel(lambda _: ModelUnavailable("down")), Price(input=1.0, cached=0.1, output=2.0), own=Budget()
+    )
     with pytest.raises(ModelUnavailable) as caught:
         await model.complete(ASK)
     assert (caught.value.usage, model.spending.cost_usd, model.spending.usage) == (None, 0.0, TokenUsage())
@@ -211,7 +215,7 @@ async def test_a_call_that_was_never_sent_costs_nothing() -> None:
 async def test_a_call_of_unknown_usage_has_no_known_cost_and_counts_by_estimate() -> None:
     silent = completion("x").model_copy(update={"usage": TokenUsage(calls=1), "cost_usd": None})
     price = Price(input=1.0, cached=0.1, output=1.0)
-    model = MeteredModel(ScriptedModel(lambda _: silent), price, max_tokens=estimate_tokens(ASK))
+    model = MeteredModel(ScriptedModel(lambda _: silent), price, own=Budget(max_tokens=estimate_tokens(ASK)))
     assert (await model.complete(ASK)).cost_usd is None
     with pytest.raises(ModelBudgetSpent):
         await model.complete(ASK)
@@ -220,7 +224,7 @@ async def test_a_call_of_unknown_usage_has_no_known_cost_and_counts_by_estimate(
 @pytest.mark.parametrize("budget", [{"max_tokens": 150}, {"max_cost_usd": 0.00015}])
 async def test_no_call_is_made_once_the_budget_is_spent(budget: dict[str, Any]) -> None:
     inner = ScriptedModel(lambda _: "x")
-    model = MeteredModel(inner, Price(input=1.0, cached=0.1, output=1.0), **budget)
+    model = MeteredModel(inner, Price(input=1.0, cached=0.1, output=1.0), own=Budget(**budget))
     await model.complete(ASK)
     await model.complete(ASK)
     with pytest.raises(ModelBudgetSpent, match="budget"):
@@ -231,7 +235,7 @@ async def test_no_call_is_made_once_the_budget_is_spent(budget: dict[str, Any]) 
 @pytest.mark.parametrize("budget", [{"max_tokens": 4 * 150}, {"max_cost_usd": 4 * 0.00015}])
 async def test_a_shard_spends_its_part_of_the_budget_and_says_so(budget: dict[str, Any]) -> None:
     inner = ScriptedModel(lambda _: "x")
-    model = MeteredModel(inner, Price(input=1.0, cached=0.1, output=1.0), shards=4, **budget)
+    model = MeteredModel(inner, Price(input=1.0, cached=0.1, output=1.0), own=Budget(shards=4, **budget))
     await model.complete(ASK)
     await model.complete(ASK)
     with pytest.raises(ModelBudgetSpent, match="this shard's part of 4, is spent"):
@@ -241,7 +245,7 @@ async def test_a_shard_spends_its_part_of_the_budget_and_says_so(budget: dict[st
 
 async def test_a_retry_waits_for_a_place_and_is_refused_once_the_budget_is_spent() -> None:
     rates = RateLimits(requests_per_minute=600)
-    model = MeteredModel(ScriptedModel(lambda _: "x"), None, max_tokens=100, rates=rates)
+    model = MeteredModel(ScriptedModel(lambda _: "x"), None, own=Budget(max_tokens=100), rates=rates)
     await model.before_retry()
     await model.complete(ASK)
     with pytest.raises(ModelBudgetSpent):

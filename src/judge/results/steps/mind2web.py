@@ -19,10 +19,11 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from judge.results.steps.reference import Operation, Page, Reference, image_beside, json_rows
 from judge.trajectory.foreign import MAX_IMAGE_BYTES, usable_id
-from judge.trajectory.record import first_mistake
 from shared.elements import ROLES
 from shared.errors import ConfigError
+from shared.fields import first_mistake
 from shared.files import parse_json
+from shared.imports import optional_package
 from shared.text import one_line
 
 COLUMNS = (
@@ -118,13 +119,9 @@ def read_rows(path: Path, parquet: Callable[[Path], Iterator[dict[str, Any]]]) -
 
 def read_parquet(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a Parquet file, a few in memory at a time. Raises `ConfigError`."""
-    try:
-        # Late: an optional package, and slow to import.
+    with optional_package("Parquet files need DuckDB", "mind2web"):
+        # Late, because it is slow.
         import duckdb
-    except ImportError:
-        raise ConfigError(
-            "Parquet files need DuckDB, which is not installed", remedy='pip install "wabe[mind2web]"'
-        ) from None
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoload_known_extensions": False,
         "autoinstall_known_extensions": False,

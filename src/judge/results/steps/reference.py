@@ -15,9 +15,10 @@ from judge.browser.tools import CheckedAction, check_action
 from judge.store import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.foreign import MAX_IMAGE_BYTES, inside
-from judge.trajectory.record import Trajectory, first_mistake
+from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
-from shared.files import MAX_FILE_BYTES, parse_json, read_file, reason_of, write_atomic
+from shared.fields import first_mistake
+from shared.files import MAX_FILE_BYTES, file_errors, parse_json, read_file, write_atomic
 from shared.models import Action, Record, Step, TaskId, ToolSpec
 from shared.snapshot import REF, parse_snapshot
 
@@ -117,10 +118,8 @@ def _snapshot(trajectory: Trajectory, step: Step) -> str | None:
     if step.snapshot is None:
         return None
     path = inside(trajectory.folder, step.snapshot)
-    try:
+    with file_errors(path, kind=TrajectoryError):
         return read_file(path).decode("utf-8", "replace")
-    except (OSError, ValueError) as error:
-        raise TrajectoryError(f"{path}: {reason_of(error)}") from None
 
 
 def _chosen(action: Action, snapshot: str) -> tuple[str, Operation] | None:
@@ -172,23 +171,17 @@ def read_references(path: Path) -> Iterator[Page]:
 
 def json_rows(path: Path) -> Iterator[tuple[int, Any]]:
     """The values of a file of JSON lines with their line numbers, one line in memory at a time."""
-    try:
-        with path.open("rb") as stream:
-            for number in range(1, 10_000_000):
-                line = stream.readline(MAX_FILE_BYTES + 1)
-                if not line:
-                    return
-                if len(line) > MAX_FILE_BYTES:
-                    raise ConfigError(f"{path}: line {number}: larger than {MAX_FILE_BYTES} bytes", remedy="shorten it")
-                if not line.strip():
-                    continue
-                try:
-                    yield number, parse_json(line.decode())
-                except ValueError as error:
-                    why = f"line {number}: {reason_of(error)}"
-                    raise ConfigError(f"{path}: {why}", remedy="give one JSON object a line") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}", remedy="give a file of recorded steps") from None
+    with file_errors(path, "give a file of recorded steps"), path.open("rb") as stream:
+        for number in range(1, 10_000_000):
+            line = stream.readline(MAX_FILE_BYTES + 1)
+            if not line:
+                return
+            if len(line) > MAX_FILE_BYTES:
+                raise ConfigError(f"{path}: line {number}: larger than {MAX_FILE_BYTES} bytes", remedy="shorten it")
+            if line.strip():
+                with file_errors(f"{path}: line {number}", "give one JSON object a line"):
+                    value = parse_json(line.decode())
+                yield number, value
 
 
 def image_beside(path: Path, name: str) -> bytes:

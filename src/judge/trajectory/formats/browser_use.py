@@ -31,8 +31,9 @@ from judge.trajectory.foreign import (
 )
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
-from shared.files import read_file, reason_of, write_atomic
-from shared.images import media_type
+from shared.fields import as_mapping
+from shared.files import file_errors, read_file, write_atomic
+from shared.images import SUFFIXES, media_type
 from shared.models import Action, JudgeInfo, Outcome, Step, StopReason, TokenUsage, Verdict
 from shared.text import clip
 
@@ -193,14 +194,12 @@ def _unpacked(folder: Path, path: Path, encoded: str, number: int) -> str:
     kind = media_type(data)
     if kind is None:
         raise TrajectoryError(f"{path}: history.{number}.state.screenshot: not a JPEG, PNG or WebP image in base64")
-    target = folder / _IMAGES / f"unpacked_{number:03d}.{kind.removeprefix('image/').replace('jpeg', 'jpg')}"
+    target = folder / _IMAGES / f"unpacked_{number:03d}.{SUFFIXES[kind]}"
     if not Path(os.path.realpath(target.parent)).is_relative_to(os.path.realpath(folder)):
         raise TrajectoryError(f"{target.parent}: points outside its folder")
-    try:
+    with file_errors(target, "copy the history to a writable folder", kind=TrajectoryError):
         if not target.is_file() or read_file(target) != data:
             write_atomic(target, data)
-    except (OSError, ValueError) as error:
-        raise TrajectoryError(f"{target}: {reason_of(error)}", remedy="copy the history to a writable folder") from None
     inside(folder, f"{_IMAGES}/{target.name}", source=path)
     return f"{_IMAGES}/{target.name}"
 
@@ -258,8 +257,7 @@ def _subject(element: Mapping[str, Any] | None) -> str:
     """An element as its name and kind: `Search button`."""
     if element is None:
         return "element"
-    attributes = element.get("attributes")
-    known = attributes if isinstance(attributes, Mapping) else {}
+    known = as_mapping(element.get("attributes"))
     labels = (element.get("ax_name"), *(known.get(key) for key in ("aria-label", "placeholder", "name", "id")))
     name = next((plain(label, 100) for label in labels if isinstance(label, str) and plain(label, 100)), "")
     role = plain(known.get("role") or element.get("node_name") or "element", 40).lower()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.scenario.shards import balanced_shards, expected_steps
+from judge.runner.shards import balanced_shards, expected_steps
 from shared.models import Level, Task
 
 
