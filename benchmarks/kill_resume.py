@@ -1,9 +1,9 @@
 """Kills a run outright, at random moments, and resumes it: what was finished must stay as it is, byte for byte.
 
 `python benchmarks/kill_resume.py [--repeats 20] [--kills 1] [--tasks 6] [--epochs 1] [--seed 1]`: the demo's first
-tasks with a model judge (a local stand-in that counts what it is asked). In turn the judge, the runner, or all at once
-get SIGKILL, with several epochs after the first one. A run that is killed several times is resumed after each kill.
-Prints one line a kill and ends with 1 when anything was lost.
+tasks with a model judge (a local stand-in that counts what it is asked). In turn the judge, the runner, or both at once
+get SIGKILL, or the runner gets Ctrl-C, with several epochs after the first one. A run that is killed several times is
+resumed after each kill. Prints one line a kill and ends with 1 when anything was lost.
 """
 
 import argparse
@@ -27,11 +27,17 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer  # noqa: E402
-from helpers.runner.commands import FinishedCommand, RunningCommand, command, descendants  # noqa: E402
+from helpers.runner.commands import (  # noqa: E402
+    FinishedCommand,
+    RunningCommand,
+    command,
+    descendants,
+    started_apart,
+)
 from helpers.scenario.copies import on_free_ports  # noqa: E402
 from shared.files import read_json  # noqa: E402
 
-MODES = ("judge", "runner", "everything")
+MODES = ("judge", "runner", "everything", "ctrl-c")
 PARALLEL = 2
 ALWAYS_YES = '1. The page is open.\n\nReasoning: it is so.\nScore: 5\n\nThoughts: done.\nStatus: "success"'
 
@@ -56,7 +62,7 @@ class Asked:
         )
 
 
-def scenario(folder: Path, count: int) -> Path:
+def scenario(count: int) -> str:
     """The demo with free ports, its first tasks and a model judge."""
     demo = ROOT / "scenarios" / "demo"
     head, *tasks = on_free_ports((demo / "scenario.toml").read_text()).split("[[tasks]]")
@@ -64,9 +70,7 @@ def scenario(folder: Path, count: int) -> Path:
         'judge_model = "offline"',
         f'judge_model = "openai:judge"\nmax_parallel = {PARALLEL}\njudge_checked_tasks = true',
     )
-    path = folder / "scenario.toml"
-    path.write_text("[[tasks]]".join([head, *tasks[:count]]))
-    return path
+    return "[[tasks]]".join([head, *tasks[:count]])
 
 
 def in_all_epochs(run: Path, pattern: str) -> list[Path]:
@@ -109,7 +113,10 @@ def steps_since(since: float, path: Path) -> int:
 
 
 def strike(running: RunningCommand, mode: str) -> None:
-    """SIGKILL."""
+    """SIGKILL, or Ctrl-C."""
+    if mode == "ctrl-c":
+        running.interrupt()
+        return
     judge = list(running.descendants("wabe serve"))
     everyone = [pid for pid, line in descendants(running.process.pid).items() if "wabe" in line and "mcp" not in line]
     targets = {"judge": judge, "runner": [running.process.pid], "everything": [running.process.pid, *everyone]}[mode]
@@ -130,22 +137,33 @@ class Kill:
     interrupted: set[Path]
     ended: FinishedCommand
 
+    @property
+    def told(self) -> list[str] | None:
+        """The command that resumes the run, if the runner lived to say it."""
+        found = re.findall(
+            r"resume with: (.+?)\)?$", self.ended.stdout + self.ended.stderr, re.IGNORECASE | re.MULTILINE
+        )
+        return found[-1].split() if found else None
+
 
 def killed_run(folder: Path, modes: Sequence[str], tasks: int, epochs: int, rng: random.Random) -> list[dict[str, Any]]:
     """One run, killed and resumed once for each mode, with what was found."""
     asked = Asked()
     model = ModelServer(asked.plan)
     model.start()
+    path = folder / "scenario.toml"
     try:
-        return _killed_run(folder, modes, tasks, epochs, rng, model, asked)
+        with started_apart(folder / "apart", scenario(tasks)) as text:
+            path.write_text(text)
+            return _killed_run(path, modes, tasks, epochs, rng, model, asked)
     finally:
         model.stop()
 
 
 def _killed_run(
-    folder: Path, modes: Sequence[str], tasks: int, epochs: int, rng: random.Random, model: ModelServer, asked: Asked
+    path: Path, modes: Sequence[str], tasks: int, epochs: int, rng: random.Random, model: ModelServer, asked: Asked
 ) -> list[dict[str, Any]]:
-    path, out, temp = scenario(folder, tasks), folder / "out", folder / "t"
+    out, temp = path.with_name("out"), path.with_name("t")
     words = started = ["agentbeats-run", path, "--output-dir", out, "--epochs", str(epochs)]
     # With several epochs, not in the first one.
     possible = range(0 if epochs == 1 else tasks, tasks * epochs - PARALLEL + 1)
@@ -159,7 +177,7 @@ def _killed_run(
             killed_at, before, interrupted = time.monotonic(), settled(run), set(in_all_epochs(run, "attempts/*"))
             strike(running, mode)
             kills.append(Kill(mode, killed_at, before, interrupted, running.end()))
-        words = [*started, "--resume", *([run.name] if rng.random() < 0.5 else [])]
+        words = kills[-1].told or [*started, "--resume", *([run.name] if rng.random() < 0.5 else [])]
     with command(temp, *words, env=env) as running:
         last = running.end(300)
     interrupted_later = [*(kill.interrupted for kill in kills[1:]), set(in_all_epochs(run, "attempts/*"))]
@@ -181,8 +199,9 @@ def _findings(run: Path, kill: Kill, interrupted: set[Path], paid_twice: int) ->
         "more than those in flight run again": sorted(again) if len(interrupted) > PARALLEL else [],
         "paid for twice": [str(paid_twice)] if paid_twice else [],
         "no word on how to go on": []
-        if kill.mode != "judge" or "--resume" in kill.ended.stdout
-        else [kill.ended.stdout[-500:]],
+        if kill.told or kill.mode not in ("judge", "ctrl-c")
+        else [kill.ended.stdout[-500:], kill.ended.stderr[-500:]],
+        "exit code of Ctrl-C": [str(kill.ended.code)] if kill.mode == "ctrl-c" and kill.ended.code != 130 else [],
         "left running": list(kill.ended.left_processes.values()),
     }
     return {

@@ -1,11 +1,9 @@
 """Shards as engines run them, an Indexed Job with an object store and Ray: one is killed and started again."""
 
-import asyncio
 import json
 import re
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -18,12 +16,10 @@ import yaml
 
 from helpers.paths import ROOT
 from helpers.ports import free_port
-from helpers.runner.commands import RunningCommand, command, descendants, listening, ray_worker_of, run_command
-from helpers.runner.scenario_runs import run_here
-from helpers.scenario.copies import ports_of, scenario_on_free_ports
+from helpers.runner.commands import RunningCommand, command, descendants, ray_worker_of, run_command, started_apart
+from helpers.scenario.copies import scenario_on_free_ports
 from judge.results.verify import verify_run
 from judge.store import RunStore
-from shared.settings import Settings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -60,21 +56,12 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder, temp = tmp_path_factory.mktemp("shards"), Path("/tmp") / f"wabe-int-{free_port()}"
     path = scenario_on_free_ports("demo", folder)
     head, *tasks = path.read_text().split("[[tasks]]")
-    tasks = [task for task in tasks if re.findall(r'task_id = "(.*)"', task)[0] in TASKS]
-    # All shards share them, so none of them may start them.
-    shared = re.findall(r'^cmd = "((?:wabe participant|python) .*)"\n', head, re.MULTILINE)
-    for line in shared:
-        head = head.replace(f'cmd = "{line}"\n', "")
-    path.write_text("[[tasks]]".join([head, *tasks]))
-    with ExitStack() as stack:
-        for line in shared:
-            stack.enter_context(command(temp, *line.split()))
-        until = time.monotonic() + 30
-        while sum(map(listening, ports_of(path))) < len(shared) and time.monotonic() < until:
-            time.sleep(0.02)
-        settings = Settings.from_environ({"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(temp)})
-        code, said = asyncio.run(run_here(settings, scenario=path, output_dir=folder / "whole"))
-        assert code == 0, said
+    chosen = [task for task in tasks if re.findall(r'task_id = "(.*)"', task)[0] in TASKS]
+    # All shards share participant and site, so none of them may start them.
+    with started_apart(temp, "[[tasks]]".join([head, *chosen])) as text:
+        path.write_text(text)
+        whole = run_command(temp, "wabe", "run", path, "--output-dir", folder / "whole")
+        assert whole.code == 0, whole.stderr
         yield Bench(path, temp, folder, outcomes(folder / "whole" / "results"))
     shutil.rmtree(temp, ignore_errors=True)
 

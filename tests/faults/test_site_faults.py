@@ -49,7 +49,7 @@ FAULT = ("aborted", "environment_fault")
 async def test_sites_that_are_down_or_block_are_retried_then_aborted_and_excluded(judge: LiveJudge) -> None:
     with hostile_site({"/blocked": lambda handler: handler.send(b"<title>Just a moment...</title>", 403)}) as site:
         websites = {"good": site.url, "down": f"http://127.0.0.1:{free_port()}/", "blocked": f"{site.url}blocked"}
-        entries = await play_sites(judge, {**websites, "as_good": site.url}, max_parallel=3, max_task_retries=1)
+        entries = await play_sites(judge, {**websites, "as_good": site.url}, max_parallel=2, max_task_retries=1)
         assert site.seen.count("/blocked") == 2
     assert ends(entries) == {"good": SUCCESS, "down": FAULT, "blocked": ("aborted", "site_blocked"), "as_good": SUCCESS}
     assert entries["down"]["attempt"] == 2
