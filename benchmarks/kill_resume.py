@@ -53,12 +53,12 @@ class Asked:
         self.answered.setdefault(digest, []).append(time.monotonic())
         return openai_answer(ALWAYS_YES)
 
-    def paid_twice(self, killed_at: float) -> int:
-        """Requests answered well before the kill that were sent again after it."""
-        early = killed_at - 1.0
+    def paid_twice(self, kills: Sequence[float]) -> int:
+        """Requests that were sent again after a kill, though no kill was near when they were answered."""
         return sum(
-            any(first < early and again > killed_at for first, again in itertools.pairwise(times))
+            any(first < at < again for at in kills) and not any(abs(at - first) < 1.0 for at in kills)
             for times in self.answered.values()
+            for first, again in itertools.pairwise(times)
         )
 
 
@@ -101,7 +101,7 @@ def wait_until(running: RunningCommand, run: Path, finished: int, steps: int, si
         in_flight = [path for path in in_all_epochs(run, "steps.jsonl") if path.parent not in done]
         if len(done) >= finished and any(steps_since(since, path) >= steps for path in in_flight):
             return
-        time.sleep(0.005)
+        time.sleep(0.03)
 
 
 def steps_since(since: float, path: Path) -> int:
@@ -182,22 +182,21 @@ def _killed_run(
         last = running.end(300)
     interrupted_later = [*(kill.interrupted for kill in kills[1:]), set(in_all_epochs(run, "attempts/*"))]
     found = [
-        _findings(run, kill, later - kill.interrupted, asked.paid_twice(kill.at))
-        for kill, later in zip(kills, interrupted_later, strict=True)
+        _findings(run, kill, later - kill.interrupted) for kill, later in zip(kills, interrupted_later, strict=True)
     ]
     found[-1]["seconds"] += round(last.seconds)
-    found[-1]["problems"] |= _problems_of_the_end(run, last, tasks * epochs)
+    paid_twice = asked.paid_twice([kill.at for kill in kills])
+    found[-1]["problems"] |= _problems_of_the_end(run, last, tasks * epochs, paid_twice)
     return found
 
 
-def _findings(run: Path, kill: Kill, interrupted: set[Path], paid_twice: int) -> dict[str, Any]:
+def _findings(run: Path, kill: Kill, interrupted: set[Path]) -> dict[str, Any]:
     kept = {name.partition("/result.json")[0] for name in kill.before if name.endswith("/result.json")}
     again = {str(path.parent.parent.relative_to(run)) for path in interrupted}
     problems = {
         "changed": [name for name, data in kill.before.items() if not same(run / name, data)],
         "run again though finished": sorted(again & kept),
         "more than those in flight run again": sorted(again) if len(interrupted) > PARALLEL else [],
-        "paid for twice": [str(paid_twice)] if paid_twice else [],
         "no word on how to go on": []
         if kill.told or kill.mode not in ("judge", "ctrl-c")
         else [kill.ended.stdout[-500:], kill.ended.stderr[-500:]],
@@ -213,11 +212,12 @@ def _findings(run: Path, kill: Kill, interrupted: set[Path], paid_twice: int) ->
     }
 
 
-def _problems_of_the_end(run: Path, last: FinishedCommand, attempts: int) -> dict[str, list[str]]:
+def _problems_of_the_end(run: Path, last: FinishedCommand, attempts: int, paid_twice: int) -> dict[str, list[str]]:
     detail = read_json(run / "results.json")["results"][0]["detail"] if (run / "results.json").exists() else {}
     scored = detail.get("scored_attempts")
     problems = {
         "not finished": [] if scored == attempts else [str(scored), last.stderr],
+        "paid for twice": [str(paid_twice)] if paid_twice else [],
         "exit code": [] if last.code == 0 else [str(last.code), last.stdout[-500:], last.stderr[-500:]],
         "left running at the end": list(last.left_processes.values()),
     }

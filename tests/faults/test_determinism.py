@@ -22,7 +22,7 @@ def without_times_and_ids(assessed: AssessedRun) -> Any:
     return value
 
 
-REACHED = [
+REACHED: list[dict[str, Any]] = [
     {"kind": "page", "url": ["/", "/goal"]},
     {"kind": "action", "line": ["<Press button> -> CLICK", "<Goal link> -> CLICK"]},
     {"kind": "element", "element": 'heading "You are there"', "in_view": True},

@@ -14,7 +14,7 @@ def test_a_run_that_is_killed_or_interrupted_is_resumed_with_nothing_lost() -> N
     # One run, in which judge, runner and both are killed and Ctrl-C ends it, after the first epoch; by hand: 20 runs.
     script = [sys.executable, str(ROOT / "benchmarks" / "kill_resume.py"), "--repeats", "1", "--kills", "4"]
     done = subprocess.run(
-        [*script, "--tasks", "2", "--epochs", "3"], capture_output=True, text=True, timeout=600, check=False
+        [*script, "--tasks", "2", "--epochs", "2"], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 of 1 resumed with nothing lost" in done.stdout

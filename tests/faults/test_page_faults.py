@@ -68,7 +68,8 @@ def never_asked(turn: ParticipantTurn) -> str:
 async def test_pages_that_hang_open_tabs_or_never_answer_are_faults_around_the_participant(
     judge: LiveJudge, dice: random.Random
 ) -> None:
-    pages = {"/hang": HOME, "/loop": HANGING, "/tabs": HOME, "/open": TABS, "/tab": "", "/silent": never_answers}
+    pages: dict[str, Page] = {"/hang": HOME, "/loop": HANGING, "/tabs": HOME, "/open": TABS, "/tab": ""}
+    pages["/silent"] = never_answers
     with hostile_site(pages) as site:
         cases = {
             "hang": visiting(f"{site.url}loop", dice.randrange(2)),

@@ -213,8 +213,8 @@ def test_the_slurm_script_becomes_a_shard_that_writes_to_the_shared_folder(tmp_p
     program.chmod(0o755)
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_SUBMIT_DIR": "/home/me"}
     environ |= {"WABE_OUTPUT_DIR": output} if output else {}
-    script = [DEPLOY / "slurm" / "shards.sbatch", "s.toml", "--max-parallel", "1"]
-    with subprocess.Popen(["bash", *script], env=environ, stdout=subprocess.PIPE, text=True) as shard:
+    script = ["bash", str(DEPLOY / "slurm" / "shards.sbatch"), "s.toml", "--max-parallel", "1"]
+    with subprocess.Popen(script, env=environ, stdout=subprocess.PIPE, text=True) as shard:
         said, _ = shard.communicate()
     # In the place of the script, so that it receives the script's signals.
     folder = output or "/home/me/.output"
