@@ -29,7 +29,7 @@ import httpx
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.ports import free_port  # noqa: E402
+from helpers.ports import free_ports  # noqa: E402
 from helpers.runner.commands import BIN, listening  # noqa: E402
 from judge.runner.follow import RunOutcome, request_assessment  # noqa: E402
 
@@ -184,7 +184,7 @@ async def assess(port: int, pid: int, text: str) -> tuple[RunOutcome, Seen]:
 
 def measure(kind: str, connections: int, descriptors: int) -> list[str]:
     """One row; returns what went wrong."""
-    site, participant, judge = free_port(), free_port(), free_port()
+    site, participant, judge = free_ports(3)
     with tempfile.TemporaryDirectory(prefix="fl") as name:
         folder = Path(name)
         (folder / "t").mkdir()

@@ -1,13 +1,15 @@
 """Kills a run outright, at random moments, and resumes it: what was finished must stay as it is, byte for byte.
 
-`python benchmarks/kill_resume.py [--repeats 20] [--tasks 6] [--epochs 1] [--seed 1]`: the demo's first tasks with a
-model judge (a local stand-in that counts what it is asked). In turn the judge, the runner, or all at once get SIGKILL,
-with several epochs after the first one. Prints one line a repeat and ends with 1 when anything was lost.
+`python benchmarks/kill_resume.py [--repeats 20] [--kills 1] [--tasks 6] [--epochs 1] [--seed 1]`: the demo's first
+tasks with a model judge (a local stand-in that counts what it is asked). In turn the judge, the runner, or both at once
+get SIGKILL, or the runner gets Ctrl-C, with several epochs after the first one. A run that is killed several times is
+resumed after each kill. Prints one line a kill and ends with 1 when anything was lost.
 """
 
 import argparse
 import contextlib
 import hashlib
+import itertools
 import os
 import random
 import re
@@ -16,6 +18,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,11 +27,17 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer  # noqa: E402
-from helpers.ports import free_port  # noqa: E402
-from helpers.runner.commands import FinishedCommand, RunningCommand, command, descendants  # noqa: E402
+from helpers.runner.commands import (  # noqa: E402
+    FinishedCommand,
+    RunningCommand,
+    command,
+    descendants,
+    started_apart,
+)
+from helpers.scenario.copies import on_free_ports  # noqa: E402
 from shared.files import read_json  # noqa: E402
 
-MODES = ("judge", "runner", "everything")
+MODES = ("judge", "runner", "everything", "ctrl-c")
 PARALLEL = 2
 ALWAYS_YES = '1. The page is open.\n\nReasoning: it is so.\nScore: 5\n\nThoughts: done.\nStatus: "success"'
 
@@ -44,26 +53,24 @@ class Asked:
         self.answered.setdefault(digest, []).append(time.monotonic())
         return openai_answer(ALWAYS_YES)
 
-    def paid_twice(self, killed_at: float) -> int:
-        """Requests answered well before the kill that were sent again after it."""
-        early = killed_at - 1.0
-        return sum(times[0] < early and times[-1] > killed_at for times in self.answered.values())
+    def paid_twice(self, kills: Sequence[float]) -> int:
+        """Requests that were sent again after a kill, though no kill was near when they were answered."""
+        return sum(
+            any(first < at < again for at in kills) and not any(abs(at - first) < 1.0 for at in kills)
+            for times in self.answered.values()
+            for first, again in itertools.pairwise(times)
+        )
 
 
-def scenario(folder: Path, count: int) -> Path:
+def scenario(count: int) -> str:
     """The demo with free ports, its first tasks and a model judge."""
     demo = ROOT / "scenarios" / "demo"
-    text = (demo / "scenario.toml").read_text()
-    for port in ("9009", "9019", "9180"):
-        text = text.replace(port, str(free_port()))
-    head, *tasks = text.split("[[tasks]]")
+    head, *tasks = on_free_ports((demo / "scenario.toml").read_text()).split("[[tasks]]")
     head = head.replace("{scenario_dir}", str(demo)).replace(
         'judge_model = "offline"',
         f'judge_model = "openai:judge"\nmax_parallel = {PARALLEL}\njudge_checked_tasks = true',
     )
-    path = folder / "scenario.toml"
-    path.write_text("[[tasks]]".join([head, *tasks[:count]]))
-    return path
+    return "[[tasks]]".join([head, *tasks[:count]])
 
 
 def in_all_epochs(run: Path, pattern: str) -> list[Path]:
@@ -86,19 +93,30 @@ def is_settled(result: Path) -> bool:
     return read_json(result)["verdict"] in ("success", "failure")
 
 
-def wait_until(running: RunningCommand, run: Path, finished: int, steps: int) -> None:
-    """Until so many tasks are finished and some task in flight has so many steps; or the run is over."""
+def wait_until(running: RunningCommand, run: Path, finished: int, steps: int, since: float) -> None:
+    """Until so many tasks are finished and some task in flight has so many new steps; or the run is over."""
     until = time.monotonic() + 120
     while running.process.poll() is None and time.monotonic() < until:
         done = {path.parent for path in in_all_epochs(run, "result.json") if is_settled(path)}
         in_flight = [path for path in in_all_epochs(run, "steps.jsonl") if path.parent not in done]
-        if len(done) >= finished and any(path.read_bytes().count(b"\n") >= steps for path in in_flight):
+        if len(done) >= finished and any(steps_since(since, path) >= steps for path in in_flight):
             return
-        time.sleep(0.005)
+        time.sleep(0.03)
+
+
+def steps_since(since: float, path: Path) -> int:
+    """How many steps an attempt has; 0 if it is one that a kill interrupted, which is put away when it is run again."""
+    try:
+        return path.read_bytes().count(b"\n") if path.stat().st_mtime > since else 0
+    except FileNotFoundError:
+        return 0
 
 
 def strike(running: RunningCommand, mode: str) -> None:
-    """SIGKILL."""
+    """SIGKILL, or Ctrl-C."""
+    if mode == "ctrl-c":
+        running.interrupt()
+        return
     judge = list(running.descendants("wabe serve"))
     everyone = [pid for pid, line in descendants(running.process.pid).items() if "wabe" in line and "mcp" not in line]
     targets = {"judge": judge, "runner": [running.process.pid], "everything": [running.process.pid, *everyone]}[mode]
@@ -109,68 +127,101 @@ def strike(running: RunningCommand, mode: str) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def once(folder: Path, mode: str, tasks: int, epochs: int, rng: random.Random) -> dict[str, Any]:
-    """One kill and one resumption, with what was found."""
+@dataclass(frozen=True)
+class Kill:
+    """What was there when a run was killed: the files of finished attempts, and the folders of interrupted ones."""
+
+    mode: str
+    at: float
+    before: dict[str, bytes]
+    interrupted: set[Path]
+    ended: FinishedCommand
+
+    @property
+    def told(self) -> list[str] | None:
+        """The command that resumes the run, if the runner lived to say it."""
+        found = re.findall(
+            r"resume with: (.+?)\)?$", self.ended.stdout + self.ended.stderr, re.IGNORECASE | re.MULTILINE
+        )
+        return found[-1].split() if found else None
+
+
+def killed_run(folder: Path, modes: Sequence[str], tasks: int, epochs: int, rng: random.Random) -> list[dict[str, Any]]:
+    """One run, killed and resumed once for each mode, with what was found."""
     asked = Asked()
     model = ModelServer(asked.plan)
     model.start()
+    path = folder / "scenario.toml"
     try:
-        return _once(folder, mode, tasks, epochs, rng, model, asked)
+        with started_apart(folder / "apart", scenario(tasks)) as text:
+            path.write_text(text)
+            return _killed_run(path, modes, tasks, epochs, rng, model, asked)
     finally:
         model.stop()
 
 
-def _once(
-    folder: Path, mode: str, tasks: int, epochs: int, rng: random.Random, model: ModelServer, asked: Asked
-) -> dict[str, Any]:
-    path, out, temp = scenario(folder, tasks), folder / "out", folder / "t"
-    started = ["agentbeats-run", path, "--output-dir", out, "--epochs", str(epochs)]
+def _killed_run(
+    path: Path, modes: Sequence[str], tasks: int, epochs: int, rng: random.Random, model: ModelServer, asked: Asked
+) -> list[dict[str, Any]]:
+    out, temp = path.with_name("out"), path.with_name("t")
+    words = started = ["agentbeats-run", path, "--output-dir", out, "--epochs", str(epochs)]
     # With several epochs, not in the first one.
-    finished = rng.randrange(0 if epochs == 1 else tasks, tasks * epochs - PARALLEL)
+    possible = range(0 if epochs == 1 else tasks, tasks * epochs - PARALLEL + 1)
     env = {"OPENAI_API_KEY": "sk-no-key", "OPENAI_BASE_URL": f"{model.url}/v1"}
-    with command(temp, *started, env=env) as running:
-        run = running.wait_for_file(out, "runs/*")
-        wait_until(running, run, finished=finished, steps=rng.randrange(1, 4))
-        killed_at, before = time.monotonic(), settled(run)
-        strike(running, mode)
-        first = running.end()
-    resumption = [*started, "--resume", *([run.name] if rng.random() < 0.5 else [])]
-    with command(temp, *resumption, env=env) as running:
-        second = running.end(300)
-    return _findings(run, first, second, before, asked.paid_twice(killed_at), mode, tasks * epochs)
+    kills = []
+    for mode, finished in zip(modes, sorted(rng.choices(possible, k=len(modes))), strict=True):
+        since = time.time()
+        with command(temp, *words, env=env) as running:
+            run = running.wait_for_file(out, "runs/*")
+            wait_until(running, run, finished, steps=rng.randrange(1, 4), since=since)
+            killed_at, before, interrupted = time.monotonic(), settled(run), set(in_all_epochs(run, "attempts/*"))
+            strike(running, mode)
+            kills.append(Kill(mode, killed_at, before, interrupted, running.end()))
+        words = kills[-1].told or [*started, "--resume", *([run.name] if rng.random() < 0.5 else [])]
+    with command(temp, *words, env=env) as running:
+        last = running.end(300)
+    interrupted_later = [*(kill.interrupted for kill in kills[1:]), set(in_all_epochs(run, "attempts/*"))]
+    found = [
+        _findings(run, kill, later - kill.interrupted) for kill, later in zip(kills, interrupted_later, strict=True)
+    ]
+    found[-1]["seconds"] += round(last.seconds)
+    paid_twice = asked.paid_twice([kill.at for kill in kills])
+    found[-1]["problems"] |= _problems_of_the_end(run, last, tasks * epochs, paid_twice)
+    return found
 
 
-def _findings(
-    run: Path,
-    first: FinishedCommand,
-    second: FinishedCommand,
-    before: dict[str, bytes],
-    paid_twice: int,
-    mode: str,
-    attempts: int,
-) -> dict[str, Any]:
-    detail = read_json(run / "results.json")["results"][0]["detail"] if (run / "results.json").exists() else {}
-    kept = {name.partition("/result.json")[0] for name in before if name.endswith("/result.json")}
-    again = {str(path.parent.parent.relative_to(run)) for path in in_all_epochs(run, "attempts/*")}
+def _findings(run: Path, kill: Kill, interrupted: set[Path]) -> dict[str, Any]:
+    kept = {name.partition("/result.json")[0] for name in kill.before if name.endswith("/result.json")}
+    again = {str(path.parent.parent.relative_to(run)) for path in interrupted}
     problems = {
-        "changed": [name for name, data in before.items() if not same(run / name, data)],
+        "changed": [name for name, data in kill.before.items() if not same(run / name, data)],
         "run again though finished": sorted(again & kept),
-        "more than those in flight run again": sorted(again) if len(again) > PARALLEL else [],
-        "paid for twice": [str(paid_twice)] if paid_twice else [],
-        "not finished": []
-        if detail.get("scored_attempts") == attempts
-        else [str(detail.get("scored_attempts")), second.stderr],
-        "exit code": [] if second.code == 0 else [str(second.code), second.stdout[-500:], second.stderr[-500:]],
-        "no word on how to go on": [] if mode != "judge" or "--resume" in first.stdout else [first.stdout[-500:]],
-        "left running": [*first.left_processes.values(), *second.left_processes.values()],
+        "more than those in flight run again": sorted(again) if len(interrupted) > PARALLEL else [],
+        "no word on how to go on": []
+        if kill.told or kill.mode not in ("judge", "ctrl-c")
+        else [kill.ended.stdout[-500:], kill.ended.stderr[-500:]],
+        "exit code of Ctrl-C": [str(kill.ended.code)] if kill.mode == "ctrl-c" and kill.ended.code != 130 else [],
+        "left running": list(kill.ended.left_processes.values()),
     }
     return {
-        "mode": mode,
+        "mode": kill.mode,
         "finished before": len(kept),
         "run again": len(again),
-        "seconds": round(first.seconds + second.seconds),
+        "seconds": round(kill.ended.seconds),
         "problems": {name: found for name, found in problems.items() if found},
     }
+
+
+def _problems_of_the_end(run: Path, last: FinishedCommand, attempts: int, paid_twice: int) -> dict[str, list[str]]:
+    detail = read_json(run / "results.json")["results"][0]["detail"] if (run / "results.json").exists() else {}
+    scored = detail.get("scored_attempts")
+    problems = {
+        "not finished": [] if scored == attempts else [str(scored), last.stderr],
+        "paid for twice": [str(paid_twice)] if paid_twice else [],
+        "exit code": [] if last.code == 0 else [str(last.code), last.stdout[-500:], last.stderr[-500:]],
+        "left running at the end": list(last.left_processes.values()),
+    }
+    return {name: found for name, found in problems.items() if found}
 
 
 def same(path: Path, data: bytes) -> bool:
@@ -179,25 +230,30 @@ def same(path: Path, data: bytes) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--tasks", type=int, default=6, help="how many of the demo's tasks, 3 at least")
+    parser.add_argument("--repeats", type=int, default=20, help="how many runs")
+    parser.add_argument("--kills", type=int, default=1, help="how often each run is killed")
+    parser.add_argument("--tasks", type=int, default=6, help="how many of the demo's tasks, 3 at least in one epoch")
     parser.add_argument("--epochs", type=int, default=1, help="how often each is run")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
+    in_turn = itertools.cycle(MODES)
     lost = 0
-    print("repeat  killed      finished before  run again  seconds  problems")
+    print("run  killed      finished before  run again  seconds  problems")
     for repeat in range(arguments.repeats):
         folder = Path(tempfile.mkdtemp(prefix="kr"))
-        found = once(folder, MODES[repeat % len(MODES)], arguments.tasks, arguments.epochs, rng)
-        lost += bool(found["problems"])
-        said = re.sub(r"\s+", " ", str(found["problems"])) if found["problems"] else "none"
-        print(
-            f"{repeat + 1:6}  {found['mode']:10}  {found['finished before']:15}  {found['run again']:9}"
-            f"  {found['seconds']:7}  {said}",
-            flush=True,
-        )
-        if not found["problems"]:
+        modes = list(itertools.islice(in_turn, arguments.kills))
+        kills = killed_run(folder, modes, arguments.tasks, arguments.epochs, rng)
+        for found in kills:
+            said = re.sub(r"\s+", " ", str(found["problems"])) if found["problems"] else "none"
+            print(
+                f"{repeat + 1:3}  {found['mode']:10}  {found['finished before']:15}  {found['run again']:9}"
+                f"  {found['seconds']:7}  {said}",
+                flush=True,
+            )
+        has_problems = any(found["problems"] for found in kills)
+        lost += has_problems
+        if not has_problems:
             shutil.rmtree(folder, ignore_errors=True)
     print(f"{arguments.repeats - lost} of {arguments.repeats} resumed with nothing lost")
     return 1 if lost else 0

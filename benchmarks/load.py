@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.ports import free_port  # noqa: E402
+from helpers.ports import free_ports  # noqa: E402
 from helpers.runner.commands import BIN, adopt_descendants, descendants, listening  # noqa: E402
 from shared.a2a.client import AssessmentClient  # noqa: E402
 
@@ -213,7 +213,7 @@ def main() -> int:
     parser.add_argument("--parallel", type=int, default=8)
     arguments = parser.parse_args()
     adopt_descendants()
-    site, participant, judge = free_port(), free_port(), free_port()
+    site, participant, judge = free_ports(3)
     with tempfile.TemporaryDirectory(prefix="ld") as name:
         folder = Path(name)
         temp = folder / "t"

@@ -32,7 +32,7 @@ from playwright.sync_api import sync_playwright  # noqa: E402
 
 import judge.server.service  # noqa: E402
 from helpers.episode.still_page import StillPage  # noqa: E402
-from helpers.ports import free_port  # noqa: E402
+from helpers.ports import free_ports  # noqa: E402
 from helpers.runner.commands import BIN  # noqa: E402
 from judge.browser.chromium import find_browser  # noqa: E402
 from judge.browser.session import Hop, ToolResult  # noqa: E402
@@ -117,7 +117,7 @@ def run_participant(port: int) -> None:
 
 def scenario(folder: Path, tasks: int, steps: int, parallel: int) -> Path:
     """The scenario file. A step is an observation, so the last page is one less."""
-    judge_port, participant_port = free_port(), free_port()
+    judge_port, participant_port = free_ports(2)
     parts = [
         f'[green_agent]\nendpoint = "http://127.0.0.1:{judge_port}"\ncmd = "{_command("judge", judge_port)}"\n',
         f'[[participants]]\nrole = "white_agent"\nendpoint = "http://127.0.0.1:{participant_port}"\n'

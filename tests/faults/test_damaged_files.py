@@ -1,5 +1,6 @@
 """A damaged file, one of the wrong kind or one out of reach is one line that names it, whatever command reads it."""
 
+import codecs
 import json
 import os
 import resource
@@ -212,6 +213,9 @@ async def test_a_screenshot_that_is_a_git_lfs_pointer_is_reported_as_one(
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder in which permissions count: as root, the test acts as an ordinary user."""
+    # Python imports them when a host name is looked up, which that user may not be able to.
+    for codec in ("idna", "punycode"):
+        codecs.lookup(codec)
     with tempfile.TemporaryDirectory() as name:
         is_root = os.geteuid() == 0
         if is_root:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
-from helpers.episode.live_judge import AssessedRun, LiveJudge, to_the_goal
+from helpers.episode.live_judge import AssessedRun, LiveJudge, participant, some_tasks, to_the_goal
 from judge.results.verify import verify_run
 from judge.store import RunStore
 
@@ -22,7 +22,7 @@ def without_times_and_ids(assessed: AssessedRun) -> Any:
     return value
 
 
-REACHED = [
+REACHED: list[dict[str, Any]] = [
     {"kind": "page", "url": ["/", "/goal"]},
     {"kind": "action", "line": ["<Press button> -> CLICK", "<Goal link> -> CLICK"]},
     {"kind": "element", "element": 'heading "You are there"', "in_view": True},
@@ -31,27 +31,27 @@ REACHED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("judge_model", "checks", "verdict"),
-    [
-        pytest.param("offline", REACHED, "success", id="checks that pass"),
-        pytest.param("offline", [*REACHED, {"kind": "text", "contains": "Paid"}], "failure", id="a check that fails"),
-        pytest.param("openai:judge", [], "success", id="a judge model"),
-    ],
-)
-async def test_two_runs_give_the_same_results(
-    judge: LiveJudge, judge_model: str, checks: list[dict[str, Any]], verdict: str
-) -> None:
+# What each task's checks are, and its verdict. The judge model is asked where there are none.
+TASKS: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "passes": (REACHED, "success"),
+    "fails": ([*REACHED, {"kind": "text", "contains": "Paid"}], "failure"),
+    "model": ([], "success"),
+}
+
+
+async def test_two_runs_give_the_same_results(judge: LiveJudge) -> None:
     with hostile_site() as site:
-        runs = [
-            await judge.play(
-                to_the_goal, site.url, tasks=2, checks=checks, judge_model=judge_model, run_id=f"run-{number}"
-            )
-            for number in range(2)
-        ]
-    assert [task["verdict"] for assessed in runs for task in assessed.detail["tasks"]] == [verdict] * 4
+        tasks = some_tasks(site.url, len(TASKS))
+        for task, (name, (checks, _)) in zip(tasks, TASKS.items(), strict=True):
+            task |= {"task_id": name, "checks": checks}
+        runs = []
+        for number in range(2):
+            async with participant(to_the_goal) as url:
+                runs.append(await judge.ask(url, tasks, run_id=f"run-{number}"))
+    for assessed in runs:
+        assessed.check()
+        verdicts = [task["verdict"] for task in assessed.detail["tasks"]]
+        assert verdicts == [verdict for _, verdict in TASKS.values()]
+        assert verify_run(RunStore(judge.output_dir, assessed.folder.name)).mismatches == ()
     first, second = map(without_times_and_ids, runs)
     assert first == second
-    for assessed in runs:
-        store = RunStore(judge.output_dir, assessed.folder.name)
-        assert verify_run(store).mismatches == ()

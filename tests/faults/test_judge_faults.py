@@ -19,14 +19,13 @@ from helpers.episode.live_judge import (
     FAST,
     LiveJudge,
     ParticipantTurn,
-    live_judge,
+    finish,
     participant,
     ref,
     some_tasks,
     to_the_goal,
     tool_call,
 )
-from helpers.llm.servers import ModelServer
 from helpers.ports import free_port
 from helpers.runner.commands import BIN
 from judge.runner.follow import RunOutcome, request_assessment
@@ -57,7 +56,7 @@ async def judge_process(folder: Path, browser_files: Path, port: int) -> AsyncIt
 
 
 def asked(url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
-    checked = [{**task, "checks": [{"kind": "page", "url": "/goal"}]} for task in tasks]
+    checked = [{**task, "checks": [{"kind": "page", "url": "/"}]} for task in tasks]
     settings = {**FAST, "judge_model": "offline", **config, "tasks": checked}
     return json.dumps({"participants": {"white_agent": url}, "config": settings})
 
@@ -68,6 +67,7 @@ async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
     tmp_path: Path, browser_files: Path, dice: random.Random
 ) -> None:
     port, strike = free_port(), dice.randrange(1, 3)
+    tab = tool_call("browser_press_key", key="Tab")
 
     async with judge_process(tmp_path, browser_files, port) as process:
 
@@ -75,7 +75,7 @@ async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
             if turn.episode == 1 and turn.n == strike:
                 # From here on no file of the judge may grow: every write fails as on a full disk.
                 resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-            return to_the_goal(turn)
+            return tab if turn.episode == 1 and turn.n <= strike else finish()
 
         with hostile_site() as site:
             async with participant(script) as url:
@@ -84,7 +84,7 @@ async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
     assert outcome.state == "completed", outcome
     detail = outcome.results[0]["detail"]
     verdicts = [task["verdict"] for task in detail["tasks"]]
-    assert verdicts[0] in ("success", "failure")
+    assert verdicts[0] == "success"
     assert verdicts[1:] == ["aborted", "aborted"]
     assert all(
         "File too large" in task["error"] and task["error"].startswith("internal: ") for task in detail["tasks"][1:]
@@ -259,16 +259,3 @@ async def test_the_same_run_twice_at_once_is_refused(judge: LiveJudge) -> None:
     assert (second.outcome.state, second.outcome.results) == ("rejected", ())
     assessed.check()
     assert assessed.verdict == ("success", "finished")
-
-
-@pytest.mark.e2e
-async def test_the_judge_outlives_every_fault(tmp_path: Path, browser_files: Path, model: ModelServer) -> None:
-    async with live_judge(tmp_path, browser_files, model) as judge:
-        before = {task for task in asyncio.all_tasks() if not task.done()}
-        for website in (f"http://127.0.0.1:{free_port()}/", "http://127.0.0.1:1/"):
-            assessed = await judge.play(to_the_goal, website)
-            assert assessed.verdict == ("aborted", "environment_fault")
-        with hostile_site() as site:
-            assert (await judge.play(to_the_goal, site.url)).verdict == ("success", "finished")
-        await asyncio.sleep(0)
-        assert len({task for task in asyncio.all_tasks() if not task.done()} - before) < 10

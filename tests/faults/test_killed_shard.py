@@ -1,11 +1,10 @@
-"""The shard programs of `deploy/`, run as their engines run them, and Ray; one shard is killed and started again."""
+"""Shards as engines run them, an Indexed Job with an object store and Ray: one is killed and started again."""
 
 import json
 import re
 import shutil
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from os import kill
@@ -17,23 +16,41 @@ import yaml
 
 from helpers.paths import ROOT
 from helpers.ports import free_port
-from helpers.runner.commands import RunningCommand, command, descendants, listening, ray_worker_of, run_command
+from helpers.runner.commands import RunningCommand, command, descendants, ray_worker_of, run_command, started_apart
 from helpers.scenario.copies import scenario_on_free_ports
+from judge.results.verify import verify_run
+from judge.store import RunStore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-SHARDS = 3
-DEMO = ROOT / "scenarios" / "demo"
+SHARDS = 2
+VICTIM = "001-of-002"
+# Of the demo, and what comes of them without shards: one for shard 0, and two short ones for shard 1, which is killed.
+WHOLE = {
+    "product_by_suggestion": (
+        "success",
+        ["<Search the shop combobox> -> TYPE: harbour", "<Harbour Desk Lamp option> -> CLICK", "<page> -> FINISH"],
+    ),
+    "deal_of_the_day": ("success", ["<See today's deal link> -> CLICK", "<page> -> FINISH"]),
+    "return_an_item": (
+        "success",
+        [
+            "<How to return an item: the form link> -> CLICK",
+            "<navigation> -> BACK",
+            "<Returns and refunds link> -> CLICK",
+            "<page> -> FINISH",
+        ],
+    ),
+}
 
 
 @dataclass
 class Bench:
-    """Six tasks of the demo, whose site is up, and what comes of them in a run without shards."""
+    """Three tasks of the demo, whose site and participant are up."""
 
     scenario: Path
     temp: Path
     folder: Path
-    whole: dict[str, Any]
 
 
 def outcomes(results: Path) -> dict[str, Any]:
@@ -51,28 +68,17 @@ def trajectories(results: Path) -> dict[str, str]:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder, temp = tmp_path_factory.mktemp("shards"), Path("/tmp") / f"wabe-int-{free_port()}"
     path = scenario_on_free_ports("demo", folder)
-    text = "[[tasks]]".join(path.read_text().split("[[tasks]]")[:7])
-    # All shards of this machine share the site, so none of them may start it.
-    port = int(re.findall(r"cmd = .*site\.py.* (\d+)\"", text)[0])
-    path.write_text(re.sub(r"cmd = .*site\.py.*\n", "", text))
-    with command(temp, "python", DEMO / "site.py", "--host", "127.0.0.1", "--port", str(port)):
-        until = time.monotonic() + 30
-        while not listening(port) and time.monotonic() < until:
-            time.sleep(0.05)
-        run_command(temp, "wabe", "run", path, "--output-dir", folder / "whole")
-        yield Bench(path, temp, folder, outcomes(folder / "whole" / "results"))
+    head, *tasks = path.read_text().split("[[tasks]]")
+    chosen = [task for task in tasks if re.findall(r'task_id = "(.*)"', task)[0] in WHOLE]
+    # All shards share participant and site, so none of them may start them.
+    with started_apart(temp, "[[tasks]]".join([head, *chosen])) as text:
+        path.write_text(text)
+        yield Bench(path, temp, folder)
     shutil.rmtree(temp, ignore_errors=True)
 
 
-@dataclass
-class Engine:
-    """How an engine starts a shard: its command line and variables, and the id that the run then has."""
-
-    start: Callable[[Path, Path, int], tuple[list[str], dict[str, str]]]
-    run_id: str
-
-
 def kubernetes(scenario: Path, output: Path, index: int) -> tuple[list[str], dict[str, str]]:
+    """A pod's command line and variables, with the output folder in the place of its volume."""
     job = yaml.safe_load((ROOT / "deploy/kubernetes/job.yaml").read_text())
     (container,) = job["spec"]["template"]["spec"]["containers"]
     label = job["metadata"]["name"]
@@ -86,26 +92,6 @@ def kubernetes(scenario: Path, output: Path, index: int) -> tuple[list[str], dic
     )
 
 
-def slurm(scenario: Path, output: Path, index: int) -> tuple[list[str], dict[str, str]]:
-    array = {"JOB_ID": "812", "TASK_ID": str(index + 1), "TASK_MIN": "1", "TASK_COUNT": str(SHARDS)}
-    environ = {f"SLURM_ARRAY_{name}": value for name, value in array.items()}
-    script = ["bash", str(ROOT / "deploy/slurm/shards.sbatch"), str(scenario), "--max-parallel", "1"]
-    return script, {**environ, "WABE_OUTPUT_DIR": str(output)}
-
-
-def object_store(scenario: Path, output: Path, index: int) -> tuple[list[str], dict[str, str]]:
-    """As Kubernetes starts it, with a disk of its own for each pod."""
-    argv, environ = kubernetes(scenario, output / f"disk-{index}", index)
-    return argv, {**environ, "WABE_STORE": (output / "store").as_uri()}
-
-
-ENGINES = {
-    "kubernetes": Engine(kubernetes, "wabe-run-1"),
-    "slurm": Engine(slurm, "slurm-812"),
-    "objects": Engine(object_store, "wabe-run-1"),
-}
-
-
 def kill_all_of_it(running: RunningCommand) -> None:
     """As a node that fails: nothing has time to clean up."""
     for pid in (running.process.pid, *descendants(running.process.pid)):
@@ -114,17 +100,18 @@ def kill_all_of_it(running: RunningCommand) -> None:
     running.process.wait()
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_a_shard_that_is_killed_resumes_and_the_merged_run_equals_the_whole_one(bench: Bench, name: str) -> None:
-    engine, output = ENGINES[name], bench.folder / name
-    run = output / "runs" / engine.run_id
-    # What is there when the shard starts again, maybe on another machine.
-    kept = run if name != "objects" else output / "store" / "runs" / engine.run_id
-    victim = kept / "shards" / f"001-of-00{SHARDS}" / "results"
+def test_a_pod_that_is_killed_resumes_on_another_disk_and_the_merged_run_equals_the_whole_one(bench: Bench) -> None:
+    output = bench.folder / "pods"
+    stored = {"WABE_STORE": (output / "store").as_uri()}
+    # What is there when the shard starts again, on another machine.
+    kept = output / "store" / "runs" / "wabe-run-1"
+    victim = kept / "shards" / VICTIM / "results"
 
     def started(stack: ExitStack, index: int) -> RunningCommand:
-        argv, environ = engine.start(bench.scenario, output, index)
-        return stack.enter_context(command(bench.temp.with_name(f"{bench.temp.name}-{index}"), *argv, env=environ))
+        argv, environ = kubernetes(bench.scenario, output / f"disk-{index}", index)
+        temp = bench.temp.with_name(f"{bench.temp.name}-{index}")
+        stack.callback(shutil.rmtree, temp, ignore_errors=True)
+        return stack.enter_context(command(temp, *argv, env=environ | stored))
 
     with ExitStack() as stack:
         running = [started(stack, index) for index in range(SHARDS)]
@@ -140,29 +127,26 @@ def test_a_shard_that_is_killed_resumes_and_the_merged_run_equals_the_whole_one(
     # Only what was being played when it was killed.
     assert len(list(kept.glob("shards/*/results/*/attempts/*"))) <= 1
 
-    environ = engine.start(bench.scenario, output, 0)[1] | {"WABE_OUTPUT_DIR": str(output)}
-    merged = run_command(bench.temp, "wabe", "merge", engine.run_id, env=environ)
+    environ = kubernetes(bench.scenario, output, 0)[1] | stored
+    merged = run_command(bench.temp, "wabe", "merge", "wabe-run-1", env=environ)
     assert merged.code == 0, merged.stderr
-    assert f"6 tasks of {SHARDS} shards" in merged.stdout
-    assert outcomes(run / "results") == bench.whole
-    verified = run_command(bench.temp, "wabe", "verify", engine.run_id, env=environ)
-    assert verified.code == 0, verified.stdout
+    assert f"{len(WHOLE)} tasks of {SHARDS} shards" in merged.stdout
+    assert outcomes(output / "runs" / "wabe-run-1" / "results") == WHOLE
+    assert verify_run(RunStore(output, "wabe-run-1")).mismatches == ()
 
 
 def test_a_ray_worker_that_is_killed_costs_the_attempt_that_it_played_only(bench: Bench) -> None:
     output = bench.folder / "ray"
     options = ("--engine", "ray", "--shards", str(SHARDS), "--output-dir", output)
     with command(bench.temp, "wabe", "run", bench.scenario, *options) as running:
-        first = running.wait_for_file(output, "runs/*/shards/*/results/*/result.json", timeout_s=200)
-        shard = first.parents[2]
-        kill(ray_worker_of(running.process.pid, int(shard.name[:3])), signal.SIGKILL)
-        played = trajectories(shard / "results")
+        first = running.wait_for_file(output, f"runs/*/shards/{VICTIM}/results/*/result.json", timeout_s=200)
+        kill(ray_worker_of(running.process.pid, 1), signal.SIGKILL)
+        played = trajectories(first.parents[1])
         ended = running.end(timeout_s=300)
     assert (ended.code, ended.stderr) == (0, "")
-    assert f"Shard {shard.name} is started again: it resumes." in ended.stdout
-    assert played.items() <= trajectories(shard / "results").items()
+    assert f"Shard {VICTIM} is started again: it resumes." in ended.stdout
+    assert played.items() <= trajectories(first.parents[1]).items()
     assert len(list(output.glob("runs/*/shards/*/results/*/attempts/*"))) <= 1
-    assert outcomes(output / "results") == bench.whole
+    assert outcomes(output / "results") == WHOLE
     assert ended.left_processes == {}
-    verified = run_command(bench.temp, "wabe", "verify", "latest", "--output-dir", output)
-    assert verified.code == 0, verified.stdout
+    assert verify_run(RunStore(output, first.parents[4].name)).mismatches == ()

@@ -107,14 +107,14 @@ async def test_a_participant_that_hangs_is_scored_zero_after_the_reply_timeout(
             await asyncio.sleep(60)
         return message(asked, PRESS)
 
-    assessed = await play_raw(judge, answer, reply_timeout_s=1)
-    assert "no reply within 1 s" in blames_the_participant(assessed)
+    assessed = await play_raw(judge, answer, reply_timeout_s=0.5)
+    assert "no reply within 0.5 s" in blames_the_participant(assessed)
 
 
 async def test_a_slow_participant_within_the_limit_is_waited_for(judge: LiveJudge) -> None:
     async def answer(asked: RawRequest) -> bytes:
-        await asyncio.sleep(0.8)
-        return message(asked, PRESS if asked.number < 2 else finish())
+        await asyncio.sleep(0.5)
+        return message(asked, PRESS if asked.number < 1 else finish())
 
     assessed = await play_raw(judge, answer, reply_timeout_s=5)
     assert assessed.verdict == ("success", "finished")
@@ -128,18 +128,23 @@ async def test_a_participant_that_trickles_its_answer_is_stopped_by_the_clock(ju
             await asked.writer.drain()
             await asyncio.sleep(0.05)
 
-    assessed = await play_raw(judge, answer, reply_timeout_s=1)
-    assert "no reply within 1 s" in blames_the_participant(assessed)
+    assessed = await play_raw(judge, answer, reply_timeout_s=0.5)
+    assert "no reply within 0.5 s" in blames_the_participant(assessed)
 
 
 async def test_a_task_over_its_time_is_scored_zero(judge: LiveJudge) -> None:
     def script(turn: ParticipantTurn) -> str:
-        return tool_call("browser_wait_for", time=1)
+        return tool_call("browser_wait_for", time=0.5)
 
     with hostile_site() as site:
         # The waits alone take longer than the task may.
-        limits: dict[str, Any] = {"task_timeout_s": 4, "step_timeout_s": 3.5, "call_timeout_s": 3, "reply_timeout_s": 3}
-        limits |= {"navigation_timeout_s": 2}
+        limits: dict[str, Any] = {
+            "task_timeout_s": 2,
+            "step_timeout_s": 1.9,
+            "call_timeout_s": 1.8,
+            "navigation_timeout_s": 1.7,
+            "reply_timeout_s": 1.8,
+        }
         assessed = await judge.play(script, site.url, **limits)
     assert assessed.verdict == ("failure", "task_timeout")
 

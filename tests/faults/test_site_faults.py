@@ -3,22 +3,71 @@
 import asyncio
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from helpers.browser.hostile_site import endless_redirects, hostile_site, self_signed
-from helpers.episode.live_judge import LiveJudge, ParticipantTurn, participant, some_tasks, to_the_goal, tool_call
+from helpers.episode.live_judge import (
+    LiveJudge,
+    ParticipantTurn,
+    participant,
+    some_tasks,
+    to_the_goal,
+    tool_call,
+)
 from helpers.ports import free_port
 
 pytestmark = pytest.mark.e2e
 
 
-async def test_a_site_that_is_down_is_retried_then_aborted_and_excluded(judge: LiveJudge) -> None:
-    assessed = await judge.play(to_the_goal, f"http://127.0.0.1:{free_port()}/", max_task_retries=1)
-    assert assessed.verdict == ("aborted", "environment_fault")
-    assert assessed.entry["error"].startswith("site: ")
-    assert assessed.result()["attempt"] == 2
-    assert assessed.detail["scored_tasks"] == 0
+async def play_sites(judge: LiveJudge, websites: dict[str, str], **config: Any) -> dict[str, dict[str, Any]]:
+    """One assessment with a task for each website: their entries."""
+    tasks = some_tasks("", len(websites))
+    for task, (name, website) in zip(tasks, websites.items(), strict=True):
+        task |= {"task_id": name, "website": website}
+    async with participant(to_the_goal) as url:
+        assessed = await judge.ask(url, tasks, **config)
+    assessed.check()
+    await judge.is_clean()
+    entries = {entry["task_id"]: {**assessed.result(entry["task_id"]), **entry} for entry in assessed.detail["tasks"]}
+    broken = [name for name in entries if entries[name]["verdict"] == "aborted"]
+    assert [name for name in broken if not entries[name]["error"].startswith("site: ")] == []
+    assert assessed.detail["scored_tasks"] == len(entries) - len(broken)
+    assert assessed.detail["success_rate"] == 100.0
+    return entries
+
+
+def ends(entries: dict[str, dict[str, Any]]) -> dict[str, tuple[str, str]]:
+    return {name: (entry["verdict"], entry["stop_reason"]) for name, entry in entries.items()}
+
+
+SUCCESS = ("success", "finished")
+FAULT = ("aborted", "environment_fault")
+
+
+async def test_sites_that_are_down_or_block_are_retried_then_aborted_and_excluded(judge: LiveJudge) -> None:
+    with hostile_site({"/blocked": lambda handler: handler.send(b"<title>Just a moment...</title>", 403)}) as site:
+        websites = {"good": site.url, "down": f"http://127.0.0.1:{free_port()}/", "blocked": f"{site.url}blocked"}
+        entries = await play_sites(judge, {**websites, "as_good": site.url}, max_parallel=2, max_task_retries=1)
+        assert site.seen.count("/blocked") == 2
+    assert ends(entries) == {"good": SUCCESS, "down": FAULT, "blocked": ("aborted", "site_blocked"), "as_good": SUCCESS}
+    assert entries["down"]["attempt"] == 2
+    assert entries["blocked"]["flags"] == ["shared_state", "site_blocked"]
+
+
+async def test_endless_redirects_a_bad_certificate_and_a_forbidden_port_are_site_faults_that_the_judge_outlives(
+    judge: LiveJudge, tmp_path: Path
+) -> None:
+    before = {task for task in asyncio.all_tasks() if not task.done()}
+    with hostile_site({"/loop": endless_redirects}) as site, hostile_site(certificate=self_signed(tmp_path)) as other:
+        websites = {"loop": f"{site.url}loop", "certificate": other.url, "port": "http://127.0.0.1:1/"}
+        entries = await play_sites(judge, {**websites, "good": site.url})
+    assert ends(entries) == {**dict.fromkeys(websites, FAULT), "good": SUCCESS}
+    assert "ERR_TOO_MANY_REDIRECTS" in entries["loop"]["error"]
+    assert "ERR_CERT" in entries["certificate"]["error"]
+    await asyncio.sleep(0)
+    assert len({task for task in asyncio.all_tasks() if not task.done()} - before) < 10
 
 
 async def test_a_site_that_goes_down_on_the_way_leaves_the_participant_with_what_it_has(
@@ -34,43 +83,6 @@ async def test_a_site_that_goes_down_on_the_way_leaves_the_participant_with_what
                 site.socket.close()
             return to_the_goal(turn) if turn.n < 3 else tool_call("browser_navigate_back")
 
-        assessed = await judge.play(script, url)
+        assessed = await judge.play(script, url, max_steps=5)
     assert assessed.verdict[0] in ("failure", "aborted"), assessed.entry
     assert assessed.entry["stop_reason"] != "finished"
-
-
-async def test_endless_redirects_are_a_site_fault(judge: LiveJudge) -> None:
-    with hostile_site({"/": endless_redirects}) as site:
-        assessed = await judge.play(to_the_goal, site.url)
-    assert assessed.verdict == ("aborted", "environment_fault")
-    assert assessed.entry["error"].startswith("site: ")
-    assert "ERR_TOO_MANY_REDIRECTS" in assessed.entry["error"]
-
-
-async def test_a_bad_certificate_is_a_site_fault(judge: LiveJudge, tmp_path: Path) -> None:
-    with hostile_site(certificate=self_signed(tmp_path)) as site:
-        assessed = await judge.play(to_the_goal, site.url)
-    assert assessed.verdict == ("aborted", "environment_fault")
-    assert "ERR_CERT" in assessed.entry["error"], assessed.entry
-
-
-async def test_one_dead_site_does_not_touch_the_other_tasks(judge: LiveJudge) -> None:
-    with hostile_site() as site:
-        tasks = some_tasks(site.url, 3)
-        tasks[1]["website"] = f"http://127.0.0.1:{free_port()}/"
-        async with participant(to_the_goal) as url:
-            assessed = await judge.ask(url, tasks, max_parallel=3)
-    assessed.check()
-    await judge.is_clean()
-    assert [entry["verdict"] for entry in assessed.detail["tasks"]] == ["success", "aborted", "success"]
-    assert assessed.detail["success_rate"] == 100.0
-
-
-async def test_a_site_that_blocks_the_browser_is_retried_then_aborted_and_excluded(judge: LiveJudge) -> None:
-    with hostile_site({"/": lambda handler: handler.send(b"<title>Just a moment...</title>", 403)}) as site:
-        assessed = await judge.play(to_the_goal, site.url, max_task_retries=1)
-        assert site.seen.count("/") == 2
-    assert assessed.verdict == ("aborted", "site_blocked")
-    assert assessed.entry["error"].startswith("site: ")
-    assert assessed.entry["flags"] == ["shared_state", "site_blocked"]
-    assert assessed.detail["scored_tasks"] == 0

@@ -2,19 +2,17 @@
 
 import asyncio
 import json
-import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.ports import free_ports
-from helpers.runner.commands import run_command
-from helpers.runner.scenario_runs import write_scenario
+from helpers.runner.scenario_runs import run_here, write_scenario
 from helpers.runs import BEGAN, write_task
 from judge.events import Event, RunStarted, StepDone, TaskDone
 from judge.judges.rescoring import WHY_ZERO
@@ -23,7 +21,11 @@ from judge.runner.follow import FirstTasks, UnusableParticipant
 from judge.runner.launch import start_child
 from judge.store import RunStore
 from judge.trajectory.files import read_attempt
+from participants.base import ParticipantOptions
+from participants.command import load
+from shared.errors import ConfigError, WabeError
 from shared.models import Task
+from shared.settings import Settings
 
 Record = Callable[[str, object], None]
 FAILED = WHY_ZERO["participant_error"]
@@ -32,21 +34,20 @@ FAILED = WHY_ZERO["participant_error"]
 # --- without a key ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "variable"), [("gemini", "GOOGLE_API_KEY"), ("openai", "OPENAI_API_KEY")])
 def test_a_bundled_participant_without_its_key_does_not_start(
     record_property: Record, name: str, variable: str
 ) -> None:
-    command = [sys.executable, "-m", "participants", name, "--port", str(free_ports(1)[0])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={}, timeout=60)
-    record_property("outcome", f"exit {done.returncode}: {done.stderr.strip()}")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: participant {name}: {variable} is not set")
-    assert len(done.stderr.splitlines()) == 1
+    create = load(name)
+    with pytest.raises(ConfigError) as failed:
+        create(ParticipantOptions(settings=Settings()))
+    record_property("outcome", str(failed.value))
+    assert str(failed.value).startswith(f"participant {name}: {variable} is not set")
+    assert len(str(failed.value).splitlines()) == 1
 
 
 @pytest.mark.slow
-def test_the_runner_shows_why_a_participant_does_not_start(tmp_path: Path, record_property: Record) -> None:
+async def test_the_runner_shows_why_a_participant_does_not_start(tmp_path: Path, record_property: Record) -> None:
     judge, agent = free_ports(2)
     path = write_scenario(
         tmp_path / "s.toml",
@@ -55,10 +56,9 @@ def test_the_runner_shows_why_a_participant_does_not_start(tmp_path: Path, recor
         agent=f"http://127.0.0.1:{agent}",
         agent_cmd=f'cmd = "wabe participant gemini --port {agent}"',
     )
-    ended = run_command(tmp_path / "t", "agentbeats-run", path, "--output-dir", tmp_path / "out")
-    record_property("outcome", f"exit {ended.code}: {ended.stderr.splitlines()[-1]}")
-    assert ended.code == 2
-    assert "GOOGLE_API_KEY is not set" in ended.stderr
+    with pytest.raises(ConfigError, match="GOOGLE_API_KEY is not set") as failed:
+        await run_here(scenario=path, output_dir=tmp_path / "out")
+    record_property("outcome", f"exit 2: {failed.value.message.splitlines()[-1]}")
     assert not (tmp_path / "out").exists()
 
 
@@ -183,12 +183,13 @@ serve(decide, name="mine", port=int(sys.argv[2]))
 
 
 @pytest.mark.e2e
-def test_a_broken_agent_stops_the_run_which_is_resumed_when_it_is_mended(
-    tmp_path: Path, record_property: Record
+async def test_a_broken_agent_stops_the_run_which_is_resumed_when_it_is_mended(
+    tmp_path: Path, browser_files: Path, record_property: Record
 ) -> None:
     judge, agent = free_ports(2)
     key, script = tmp_path / "key", tmp_path / "agent.py"
     script.write_text(AGENT)
+    settings = Settings.from_environ({"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(browser_files)})
     with hostile_site() as site:
         path = write_scenario(
             tmp_path / "s.toml",
@@ -196,23 +197,26 @@ def test_a_broken_agent_stops_the_run_which_is_resumed_when_it_is_mended(
             judge_cmd=f'cmd = "wabe serve --port {judge}"',
             agent=f"http://127.0.0.1:{agent}",
             agent_cmd=f'cmd = "python {script} {key} {agent}"',
-            config='judge_model = "offline"',
         )
         path.write_text(path.read_text().replace("https://shop.test/", site.url))
-        first = run_command(tmp_path / "t", "agentbeats-run", path, "--output-dir", tmp_path / "out")
+        asked: dict[str, Any] = {"scenario": path, "output_dir": tmp_path / "out", "limit": 1}
+        with pytest.raises(WabeError) as stopped:
+            await run_here(settings, command=("agentbeats-run", str(path)), **asked)
         (run,) = (tmp_path / "out" / "runs").iterdir()
         has_results = (run / "results.json").exists()
         key.touch()
-        (again,) = re.findall(r"agentbeats-run .*--resume \S+", first.stderr)
-        second = run_command(tmp_path / "t", *shlex.split(again))
-    results = [json.loads(file.read_text()) for file in run.glob("results/*/result.json")]
-    record_property("outcome", f"exit {first.code}: {first.stderr.splitlines()[0]}; resumed: exit {second.code}")
-    assert first.code == 1
-    assert "LookupError" in first.stderr.splitlines()[0]
-    assert first.stderr.splitlines()[-1] == "LookupError: the key is not there"
+        said = stopped.value.message.splitlines()
+        (again,) = [line.partition("resume with: ")[2] for line in said if "--resume" in line]
+        code, _ = await run_here(settings, **asked, resume=again.split()[-1])
+    (result,) = [json.loads(file.read_text()) for file in run.glob("results/*/result.json")]
+    record_property("outcome", f"{said[0]}; resumed: exit {code}")
+    assert not isinstance(stopped.value, ConfigError)
+    assert "LookupError" in said[0]
+    assert said[-1] == "LookupError: the key is not there"
     assert not has_results
-    assert second.code == 0, second.stdout + second.stderr
-    assert [result["stop_reason"] for result in results] == ["finished", "finished"]
+    assert again == f"agentbeats-run {path} --output-dir {tmp_path / 'out'} --limit 1 --resume {run.name}"
+    assert code == 0
+    assert result["stop_reason"] == "finished"
 
 
 # --- crashes ----------------------------------------------------------------------------------------------------------

@@ -204,3 +204,18 @@ def test_stopping_a_worker_stops_its_shard(workers: Workers) -> None:
     worker.terminate()
     assert worker.wait(60) == 130
     assert len(workers.started()) == 1
+
+
+@pytest.mark.parametrize("output", [None, "/shared/runs"])
+def test_the_slurm_script_becomes_a_shard_that_writes_to_the_shared_folder(tmp_path: Path, output: str | None) -> None:
+    program = tmp_path / "wabe"
+    program.write_text('#!/bin/sh\necho "$$ $WABE_OUTPUT_DIR $*"\n')
+    program.chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_SUBMIT_DIR": "/home/me"}
+    environ |= {"WABE_OUTPUT_DIR": output} if output else {}
+    script = ["bash", str(DEPLOY / "slurm" / "shards.sbatch"), "s.toml", "--max-parallel", "1"]
+    with subprocess.Popen(script, env=environ, stdout=subprocess.PIPE, text=True) as shard:
+        said, _ = shard.communicate()
+    # In the place of the script, so that it receives the script's signals.
+    folder = output or "/home/me/.output"
+    assert said == f"{shard.pid} {folder} run s.toml --shards auto --max-parallel 4 --max-parallel 1\n"

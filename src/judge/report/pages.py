@@ -43,30 +43,14 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 class Renderer:
-    """Renders pages. It compiles each template once, so keep one for a whole report.
+    """Renders pages.
 
     `bundled` pages have no head: they stand between `begin_bundle` and `end_bundle`, in one file.
     """
 
     def __init__(self, *, bundled: bool = False) -> None:
         self._bundled = bundled
-        self._environment = Environment(
-            loader=PackageLoader("judge.report"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            auto_reload=False,
-        )
-        self._environment.filters |= {
-            "visible": visible,
-            "web_link": web_link,
-            "dur": duration,
-            "num": lambda value: f"{value:,}".replace(",", "\u202f"),
-            "usd": usd,
-            "pct": lambda value: f"{value:.1f}\u00a0%",
-            "pvalue": lambda p: "below 0.0001" if p < 0.0001 else f"{p:.4f}".rstrip("0") if p < 0.01 else f"{p:.2f}",
-            "segments": segments,
-        }
+        self._environment = _environment()
 
     def index(self, run: RunView, totals: Totals, rows: list[TaskRow], *, up: str = "") -> str:
         """The run's front page. `up` is a link to the comparison it belongs to."""
@@ -264,6 +248,29 @@ def _moment(value: Any) -> str:
     except (TypeError, ValueError, OverflowError, OSError):
         return ""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+@cache
+def _environment() -> Environment:
+    """Compiles each template once, which takes longer than rendering a page."""
+    environment = Environment(
+        loader=PackageLoader("judge.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters |= {
+        "visible": visible,
+        "web_link": web_link,
+        "dur": duration,
+        "num": lambda value: f"{value:,}".replace(",", "\u202f"),
+        "usd": usd,
+        "pct": lambda value: f"{value:.1f}\u00a0%",
+        "pvalue": lambda p: "below 0.0001" if p < 0.0001 else f"{p:.4f}".rstrip("0") if p < 0.01 else f"{p:.2f}",
+        "segments": segments,
+    }
+    return environment
 
 
 @cache

@@ -62,12 +62,13 @@ def ref(turn: "ParticipantTurn", element: str) -> str:
 
 @dataclass(frozen=True)
 class ParticipantTurn:
-    """What a scripted participant is asked: step `n` (from 0) of its `episode`-th conversation."""
+    """What a scripted participant is asked: step `n` (from 0) of its `episode`-th conversation, on a `website`."""
 
     n: int
     episode: int
     observation: Observation
     message: Turn
+    website: str
 
 
 Script = Callable[[ParticipantTurn], str | Awaitable[str]]
@@ -85,7 +86,8 @@ class ScriptedAgent:
         observation = parse_observation(turn.text)
         seen.append(observation)
         episode = list(self.contexts).index(turn.context_id)
-        reply = self._script(ParticipantTurn(len(seen) - 1, episode, observation, turn))
+        website = seen[0].website or ""
+        reply = self._script(ParticipantTurn(len(seen) - 1, episode, observation, turn, website))
         return await reply if inspect.isawaitable(reply) else reply
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.ports import free_port
+from helpers.ports import free_ports
 from judge.runner.launch import Child, Member, launched, log_tail, require_free_port, start_child
 from shared.errors import ConfigError
 
@@ -117,7 +117,8 @@ ROLES = ("white_agent", "my agent", "агент", "a_b", "a/b", "../../up", ".."
 
 async def test_a_role_may_have_any_name_and_its_log_stays_in_the_folder(tmp_path: Path) -> None:
     members = tuple(
-        Member(name=role, endpoint=f"http://127.0.0.1:{free_port()}", cmd="true", is_agent=False) for role in ROLES
+        Member(name=role, endpoint=f"http://127.0.0.1:{port}", cmd="true", is_agent=False)
+        for role, port in zip(ROLES, free_ports(len(ROLES)), strict=True)
     )
     logs = tmp_path / "run" / "logs"
     with pytest.raises(ConfigError, match="ended with exit code 0"):
