@@ -49,11 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
         FAST["settle"] = settle
 
 
-# Collecting creates millions of objects that stay: looking through them for garbage takes a quarter of the time.
+# Collecting creates millions of objects that stay: looking through them for garbage takes a quarter of the time, then
+# and later.
 gc.disable()
 
 
 def pytest_collection_finish() -> None:
+    gc.freeze()
     gc.enable()
 
 
