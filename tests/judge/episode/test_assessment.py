@@ -1,7 +1,6 @@
 """Assessments with a scripted browser and participant, up to what is kept of each task."""
 
 import gc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +37,11 @@ class Clicker:
         return render_reply(Action(tool="browser_click", params={"target": "e1"}, thought="I click."))
 
 
-@pytest.fixture(autouse=True)
-def own_objects_only() -> Iterator[None]:
+@pytest.fixture
+def own_objects_only() -> None:
     """Set aside what was in memory before the test: the collector takes seconds to go over a whole suite's objects."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def steps_in_memory() -> int:
@@ -132,6 +129,7 @@ async def test_an_internal_error_anywhere_else_aborts_one_task_only(
     assert done[1].entry["error"] == "internal: ZeroDivisionError; see the log"
 
 
+@pytest.mark.usefixtures("own_objects_only")
 async def test_finished_tasks_keep_no_steps_in_memory(tmp_path: Path, clicker: Clicker) -> None:
     before = steps_in_memory()
     done = await assess_in_shop(tmp_path, clicker, 5)
@@ -139,6 +137,7 @@ async def test_finished_tasks_keep_no_steps_in_memory(tmp_path: Path, clicker: C
     assert steps_in_memory() == before
 
 
+@pytest.mark.usefixtures("own_objects_only")
 async def test_tasks_settled_by_an_earlier_run_keep_no_steps_in_memory(tmp_path: Path, clicker: Clicker) -> None:
     await assess_in_shop(tmp_path, clicker, 3)
     before = steps_in_memory()
@@ -147,6 +146,7 @@ async def test_tasks_settled_by_an_earlier_run_keep_no_steps_in_memory(tmp_path:
     assert steps_in_memory() == before
 
 
+@pytest.mark.usefixtures("own_objects_only")
 async def test_the_memory_of_earlier_tasks_is_freed_before_the_last_one_begins(
     tmp_path: Path, clicker: Clicker
 ) -> None:
@@ -155,6 +155,7 @@ async def test_the_memory_of_earlier_tasks_is_freed_before_the_last_one_begins(
     assert others == [first] * 5
 
 
+@pytest.mark.usefixtures("own_objects_only")
 def test_the_memory_count_notices_a_step_that_is_kept() -> None:
     before = steps_in_memory()
     kept = a_step(0)
