@@ -23,12 +23,11 @@ ruff check .
 workers=${WABE_TEST_WORKERS:-$(($(nproc 2>/dev/null || echo 2) * 3 / 2))}
 if [ "$quick" = yes ]; then
   options=(-n "$workers" -m "not e2e and not slow" --ignore=tests/interop)
-  # Named files may all belong to one process, so only the whole is split (see tests/conftest.py).
-  case " $*" in
-    *" tests"*) options+=(--dist worksteal) ;;
-    *) options+=(--dist each --split --max-worker-restart 0 -o console_output_style=classic) ;;
-  esac
-  exec pytest "${options[@]}" "$@"
+  if [ $# -gt 0 ]; then
+    # What is chosen may all belong to one process, so only the whole is split.
+    exec pytest "${options[@]}" --dist worksteal "$@"
+  fi
+  exec pytest "${options[@]}" --dist each --split --max-worker-restart 0 -o console_output_style=classic
 fi
 types=$(mktemp)
 trap 'rm -f "$types"' EXIT

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import atexit
 import functools
 import gc
 import ssl
@@ -74,6 +75,8 @@ def _places() -> dict[Path, int]:
 # Collecting creates millions of objects that stay: looking through them for garbage takes a quarter of the time, then
 # and later.
 gc.disable()
+# DuckDB reports what is still there at the end as leaked.
+atexit.register(gc.unfreeze)
 
 
 def pytest_collection_finish() -> None:
