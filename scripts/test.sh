@@ -22,7 +22,12 @@ ruff check .
 # Tests wait for browsers and servers much of the time, so a few more workers than cores pay off.
 workers=${WABE_TEST_WORKERS:-$(($(nproc 2>/dev/null || echo 2) * 3 / 2))}
 if [ "$quick" = yes ]; then
-  exec pytest -n "$workers" --dist worksteal -m "not e2e and not slow" --ignore=tests/interop "$@"
+  options=(-n "$workers" -m "not e2e and not slow" --ignore=tests/interop)
+  if [ $# -gt 0 ]; then
+    # What is chosen may all belong to one process, so only the whole is split.
+    exec pytest "${options[@]}" --dist worksteal "$@"
+  fi
+  exec pytest "${options[@]}" --dist each --split --max-worker-restart 0 -o console_output_style=classic
 fi
 types=$(mktemp)
 trap 'rm -f "$types"' EXIT

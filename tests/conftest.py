@@ -4,6 +4,8 @@
 """
 
 import asyncio
+import atexit
+import functools
 import gc
 import ssl
 from collections.abc import Iterator
@@ -38,6 +40,7 @@ ssl.SSLContext.load_verify_locations = lambda *_, **__: None  # type: ignore[met
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--settle real-time`: whole attempts in a real browser wait for pages in real time."""
     parser.addoption("--settle", default="auto", choices=["auto", "page-time", "real-time"])
+    parser.addoption("--split", action="store_true", help="With --dist each: each process collects its own files only.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,11 +51,35 @@ def pytest_configure(config: pytest.Config) -> None:
         FAST["settle"] = settle
 
 
-# Collecting creates millions of objects that stay: looking through them for garbage takes a quarter of the time.
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Under `--split`, whether a file of tests is another process's.
+
+    xdist lets every process collect every file, which takes as long as running the tests that need no browser.
+    """
+    if not config.getoption("--split") or not collection_path.match("test_*.py"):
+        return None
+    if not hasattr(config, "workerinput"):
+        raise pytest.UsageError("--split needs -n and --dist each")
+    number, count = int(config.workerinput["workerid"][2:]), config.workerinput["workercount"]
+    return _places()[collection_path] % count != number or None
+
+
+@functools.cache
+def _places() -> dict[Path, int]:
+    """All files of tests by size, so that those with every third place take about as long as the others."""
+    files = sorted(Path(__file__).parent.rglob("test_*.py"), key=lambda path: (-path.stat().st_size, path))
+    return {path: place for place, path in enumerate(files)}
+
+
+# Collecting creates millions of objects that stay: looking through them for garbage takes a quarter of the time, then
+# and later.
 gc.disable()
+# DuckDB reports what is still there at the end as leaked.
+atexit.register(gc.unfreeze)
 
 
 def pytest_collection_finish() -> None:
+    gc.freeze()
     gc.enable()
 
 

@@ -53,8 +53,16 @@ def package_of(module: str) -> str:
     return ".".join(module.split(".")[: 2 if module.startswith("judge.") else 1])
 
 
+def statements_of(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements, however deep; without their expressions, which take most of the time."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, name, ()):
+            yield node
+            yield from statements_of(node)
+
+
 def imports_of(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in statements_of(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -146,7 +154,7 @@ def mutable_state(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Assign) and isinstance(node.value, mutable):
             names = (target.id for target in node.targets if isinstance(target, ast.Name))
             yield from (name for name in names if not name.strip("_").isupper() and name != "__all__")
-    for inner in ast.walk(tree):
+    for inner in statements_of(tree):
         if isinstance(inner, ast.Global):
             yield from inner.names
 

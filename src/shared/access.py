@@ -9,7 +9,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -21,6 +21,7 @@ _MIN_SECRET_CHARS = 6
 _MAX_DEPTH = 20
 # The problems in our own words that show no value.
 _SHOWS_NO_VALUE = re.compile(r"unknown key|not a text|longer than .*|\d+ (entries|characters), more than \d+")
+T = TypeVar("T")
 _SAVE_AGAIN = "save it again with Playwright: context.storage_state(path=…)"
 
 
@@ -96,7 +97,11 @@ class HttpCredentials(_SecretTable):
     origin: Url | None = None
 
 
-def _without_values(adapter: TypeAdapter[Any], value: object, remedy: str) -> Any:
+_STATE = TypeAdapter(StorageState)
+_LOGIN = TypeAdapter(HttpCredentials)
+
+
+def _without_values(adapter: TypeAdapter[T], value: object, remedy: str) -> T:
     """The value validated; pydantic's own messages would show it."""
     try:
         return adapter.validate_python(value)
@@ -127,8 +132,7 @@ def _content(value: object) -> object:
 
 def read_storage_state(value: Mapping[str, Any]) -> StorageState:
     """The content of a storage state's file. Raises `Invalid`, which shows no value."""
-    state: StorageState = _without_values(TypeAdapter(StorageState), value, _SAVE_AGAIN)
-    return state
+    return _without_values(_STATE, value, _SAVE_AGAIN)
 
 
 def _credentials(value: object) -> object:
@@ -137,7 +141,7 @@ def _credentials(value: object) -> object:
     if not isinstance(listed, list | tuple) or len(listed) > 16:
         raise Invalid("not a table", 'write http_credentials = { username = "…", password = "${NAME}" }')
     remedy = 'write { username = "…", password = "${NAME}" }'
-    return tuple(_without_values(TypeAdapter(HttpCredentials), each, remedy) for each in listed)
+    return tuple(_without_values(_LOGIN, each, remedy) for each in listed)
 
 
 StateContent = Annotated[StorageState, BeforeValidator(_content)]

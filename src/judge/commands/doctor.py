@@ -15,11 +15,9 @@ from judge.browser.chromium import find_browser
 from judge.commands import OutputDir
 from judge.config import RunConfig
 from judge.evaluators.webarena import required_python
-from judge.judges.factory import check_judge_model
 from judge.runner.boundary import EXIT_LOST
 from judge.scenario.miniwob import package_folder
 from judge.store import output_folder
-from shared.a2a.client import fetch_card
 from shared.errors import ConfigError, ParticipantUnreachable, WabeError
 from shared.settings import Settings
 from shared.text import excerpt, one_line
@@ -84,6 +82,9 @@ def check_browser(settings: Settings) -> Finding:
 
 def check_model(settings: Settings) -> Finding:
     """Whether the key of the default judge model is set. The demo needs none."""
+    # Late, as in `check_agent`: installing and health checks ask for one thing only.
+    from judge.judges.factory import check_judge_model
+
     model = settings.judge_model or RunConfig().judge_model
     try:
         check_judge_model(RunConfig().model_copy(update={"judge_model": model}), settings)
@@ -137,6 +138,8 @@ def check_webarena(settings: Settings) -> Finding:
 
 async def check_agent(url: str, wait_s: float) -> Finding:
     """Whether the agent at `url` serves a usable card; retried for up to `wait_s` seconds."""
+    from shared.a2a.client import fetch_card
+
     clock = asyncio.get_running_loop().time
     deadline, answered = clock() + wait_s, False
     while True:

@@ -1,6 +1,7 @@
 """A judge's prompts: data files with a version and a checksum, either bundled or from the user's own folder."""
 
 from collections.abc import Mapping
+from functools import cache, lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -60,6 +61,25 @@ class _Manifest(Record):
     version: str = Field(pattern=r"\S")
 
 
+@cache
+def _environment() -> jinja2.Environment:
+    # Sandboxed: a prompt set from somewhere else must not run code here.
+    return jinja2.sandbox.SandboxedEnvironment(
+        undefined=jinja2.StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+# Kept, because each run of a server opens its judge anew, mostly with the bundled prompts.
+@lru_cache(64)
+def _template(text: str) -> jinja2.Template:
+    return _environment().from_string(text)
+
+
+@lru_cache(64)
+def _blocks_in(text: str) -> frozenset[str]:
+    return frozenset(jinja2.meta.find_undeclared_variables(_environment().parse(text)))
+
+
 class PromptSet:
     """The prompts of a folder. `checksum` is SHA-256 over all of its files.
 
@@ -72,18 +92,11 @@ class PromptSet:
         self.checksum = files_checksum({name: text.encode() for name, text in files.items()})
         self.published = Published.model_validate_json(files[FILE]) if FILE in files else None
         self._files = files
-        self._templates: dict[str, jinja2.Template] = {}
-        # Sandboxed: a prompt set from somewhere else must not run code here.
-        self._jinja = jinja2.sandbox.SandboxedEnvironment(
-            undefined=jinja2.StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
-        )
 
     def render(self, name: str, values: Mapping[str, object]) -> Prompt:
         """The two texts of prompt `name`. Known blocks without a value count as empty."""
         known = dict.fromkeys(_known_blocks(name), "")
-        if name not in self._templates:
-            self._templates[name] = self._jinja.from_string(self._files[f"{name}.user.j2"])
-        user = self._templates[name].render({**known, **values})
+        user = _template(self._files[f"{name}.user.j2"]).render({**known, **values})
         return Prompt(system=self._files[f"{name}.system.txt"].strip(), user=user.strip())
 
     def reminder(self, kind: str) -> str:
@@ -117,7 +130,7 @@ class PromptSet:
     def _check_template(self, name: str) -> None:
         file = f"{name}.user.j2"
         try:
-            used = jinja2.meta.find_undeclared_variables(self._jinja.parse(self._files[file]))
+            used = _blocks_in(self._files[file])
             missing, unknown = sorted(REQUIRED[name] - used), sorted(used - _known_blocks(name))
             # Some errors appear only when a template is rendered.
             if not missing and not unknown:

@@ -43,14 +43,10 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 class Renderer:
-    """Renders pages.
-
-    `bundled` pages have no head: they stand between `begin_bundle` and `end_bundle`, in one file.
-    """
+    """Renders pages. `bundled` pages have no head: they stand between `begin_bundle` and `end_bundle`, in one file."""
 
     def __init__(self, *, bundled: bool = False) -> None:
         self._bundled = bundled
-        self._environment = _environment()
 
     def index(self, run: RunView, totals: Totals, rows: list[TaskRow], *, up: str = "") -> str:
         """The run's front page. `up` is a link to the comparison it belongs to."""
@@ -151,7 +147,7 @@ class Renderer:
         """The beginning of a file that holds all pages of a report; its policy allows the scripts of all of them."""
         css = _css("single.html")
         policy = self._policy(*map(_script, _SCRIPTS), _asset("single.js"), css=css)
-        return self._environment.get_template("single.html").render(css=Markup(css), csp=policy, title=title)
+        return _environment().get_template("single.html").render(css=Markup(css), csp=policy, title=title)
 
     def end_bundle(self) -> str:
         """The end of that file: the script that shows the page that the address names."""
@@ -171,13 +167,17 @@ class Renderer:
 
     def _page(self, name: str, *, connect: bool = False, **values: Any) -> str:
         script, css = _script(name), _css(name)
-        return self._environment.get_template(name).render(
-            # Our own files, not foreign text: the only two values that are not escaped.
-            css=Markup(css),
-            script=Markup(script),
-            csp=self._policy(script, css=css, connect=connect),
-            bundled=self._bundled,
-            **values,
+        return (
+            _environment()
+            .get_template(name)
+            .render(
+                # Our own files, not foreign text: the only two values that are not escaped.
+                css=Markup(css),
+                script=Markup(script),
+                csp=self._policy(script, css=css, connect=connect),
+                bundled=self._bundled,
+                **values,
+            )
         )
 
 

@@ -1,6 +1,7 @@
 """`run.json`: how a run was set up and how it ended, what it was made with, and whether it may be resumed."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import platform
@@ -351,13 +352,16 @@ def settings_checksum(settings: Mapping[str, Any]) -> str:
 
 def package_versions() -> dict[str, str]:
     """The installed versions of what a result depends on."""
-    versions = {"python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "unknown"
-    return versions
+    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+
+
+# Reading a package's metadata takes milliseconds, and they are asked for with each run and each summary.
+@functools.cache
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def judge_checksums(judge: JudgeInfo | None) -> dict[str, str | None]:

@@ -365,6 +365,9 @@ class _Submission(BaseModel):
         return self
 
 
+_SUBMISSION = TypeAdapter(_Submission)
+
+
 def read_submissions(path: Path) -> list[dict[str, Any]]:
     """The submissions of a JSON file, unchanged: one object, or a list of them. Raises `ConfigError`."""
     with file_errors(path, _REMEDY):
@@ -373,5 +376,5 @@ def read_submissions(path: Path) -> list[dict[str, Any]]:
     if not submissions:
         raise ConfigError(f"{path}: an empty list, no submission", remedy=_REMEDY)
     for number, submission in enumerate(submissions):
-        validated(TypeAdapter(_Submission), submission, path, under=(number,) if isinstance(value, list) else ())
+        validated(_SUBMISSION, submission, path, under=(number,) if isinstance(value, list) else ())
     return submissions

@@ -28,6 +28,8 @@ from shared.validation import mistake, validated
 MAX_REQUEST_CHARS = 16_000_000
 _MAX_WARNINGS = 50
 _SOURCE = "assessment request"
+_BODY = TypeAdapter(RequestBody)
+_CONFIG = TypeAdapter(RunConfig)
 
 Bundled = Callable[[str], tuple[Task, ...]]
 
@@ -42,12 +44,12 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     """
     warnings: list[str] = []
     known = _known(_read_json(text), RequestBody, (), warnings)
-    body = validated(TypeAdapter(RequestBody), known, _SOURCE, examples=EXAMPLES)
+    body = validated(_BODY, known, _SOURCE, examples=EXAMPLES)
     tasks, settings = _tasks(body, bundled, warnings)
     if "shard_index" in settings and "num_shards" not in settings and "num_instances" in settings:
         settings["num_shards"] = settings.pop("num_instances")
     settings = _known(settings, RunConfig, ("config",), warnings)
-    config = validated(TypeAdapter(RunConfig), settings, _SOURCE, under=("config",))
+    config = validated(_CONFIG, settings, _SOURCE, under=("config",))
     tasks = tuple(_with_state(task, body.storage_states) for task in tasks)
     for task in tasks:
         if problem := login_problem(task, config.allowed_sites):

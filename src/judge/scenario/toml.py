@@ -15,6 +15,7 @@ from shared.models import Level, Task
 from shared.validation import Mistakes, mistake, validated
 
 MAX_FILE_BYTES = 16_000_000
+_SCENARIO_FILE = TypeAdapter(ScenarioFile)
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -48,7 +49,7 @@ def parse_scenario(content: bytes, path: Path) -> Scenario:
         raise mistake(path, (), str(error), "write TOML with plain numbers and texts, as UTF-8") from None
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
-    found = validated(TypeAdapter(ScenarioFile), tables, path, is_toml=True, examples=EXAMPLES)
+    found = validated(_SCENARIO_FILE, tables, path, is_toml=True, examples=EXAMPLES)
     return Scenario(**dict(found), path=path, source_checksum=hashlib.sha256(content).hexdigest())
 
 

@@ -1,7 +1,6 @@
 """Assessments with a scripted browser and participant, up to what is kept of each task."""
 
 import gc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +52,10 @@ class CountingClicker(Clicker):
 
 
 @pytest.fixture
-def own_objects_only() -> Iterator[None]:
+def own_objects_only() -> None:
     """Set aside what was in memory before the test: the collector takes seconds to go over a whole suite's objects."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def steps_in_memory() -> int:

@@ -27,7 +27,6 @@ from judge.trajectory.files import load_trajectory
 from shared.errors import ConfigError
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ModelRequest
-from shared.llm.openai import OpenAIModel
 from shared.models import Verdict
 from shared.settings import Settings
 
@@ -89,6 +88,9 @@ class Wire(RecordingClient):
 
     def __init__(self) -> None:
         super().__init__(lambda messages: answer_as(messages[0]["content"][:4], messages))
+        # Late: every test process imports this file, one runs its tests, and the SDK takes a second.
+        from shared.llm.openai import OpenAIModel
+
         self._model = OpenAIModel("x", api_key="k", base_url="http://127.0.0.1:1/v1", timeout_s=1.0)
 
     async def complete(self, request: ModelRequest) -> Completion:

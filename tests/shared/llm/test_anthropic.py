@@ -13,7 +13,6 @@ from helpers.llm.servers import (
     serving,
 )
 from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelTruncated, ModelUnavailable
-from shared.llm.anthropic import AnthropicModel
 from shared.llm.model import Completion, ImagePart, ModelRequest
 
 KEY = "sk-ant-secret"
@@ -22,6 +21,9 @@ REQUEST = ModelRequest(system="Be brief.", lead=("Before.",), parts=("Hello", IM
 
 
 async def ask(server: ModelServer) -> Completion:
+    # Late: every test process imports this file, one runs its tests, and the SDK takes a second.
+    from shared.llm.anthropic import AnthropicModel
+
     model = AnthropicModel("claude-x", api_key=KEY, base_url=server.url, retry_delay_s=0.01)
     try:
         return await model.complete(REQUEST)

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -22,7 +22,6 @@ from helpers.llm.servers import (
     serving,
 )
 from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelUnavailable
-from shared.llm.anthropic_computer import AnthropicComputer
 from shared.llm.computer import (
     Click,
     Conversation,
@@ -39,21 +38,37 @@ from shared.llm.computer import (
     Visit,
     Wait,
 )
-from shared.llm.gemini_computer import GeminiComputer
-from shared.llm.openai_computer import OpenAIComputer
+
+if TYPE_CHECKING:
+    from shared.llm.anthropic_computer import AnthropicComputer
+    from shared.llm.gemini_computer import GeminiComputer
+    from shared.llm.openai_computer import OpenAIComputer
 
 VIEW = View(url="https://a.test/", screenshot=b"one", media_type="image/jpeg", width=1000, height=500)
 NEXT = VIEW.model_copy(update={"screenshot": b"two", "note": "It failed."})
 PREVIEW = "computer-use-preview"
 
 
+def computer_of(provider: str) -> "type[AnthropicComputer | GeminiComputer | OpenAIComputer]":
+    # Late: every test process imports this file, one runs its tests, and each SDK takes a second.
+    from shared.llm.anthropic_computer import AnthropicComputer
+    from shared.llm.gemini_computer import GeminiComputer
+    from shared.llm.openai_computer import OpenAIComputer
+
+    computers: dict[str, type[AnthropicComputer | GeminiComputer | OpenAIComputer]]
+    computers = {"anthropic": AnthropicComputer, "gemini": GeminiComputer, "openai": OpenAIComputer}
+    return computers[provider]
+
+
 @asynccontextmanager
 async def talking(
-    kind: type[AnthropicComputer | GeminiComputer | OpenAIComputer], *answers: Answer, model: str = "m"
+    provider: Literal["anthropic", "gemini", "openai"], *answers: Answer, model: str = "m"
 ) -> AsyncIterator[tuple[Conversation, list[ModelCall]]]:
     """A conversation with a server that gives these answers, and the requests that it received."""
     async with serving(*answers) as server:
-        client = kind(model, api_key="secret-key", base_url=server.url, timeout_s=5, retry_delay_s=0.01)
+        client = computer_of(provider)(
+            model, api_key="secret-key", base_url=server.url, timeout_s=5, retry_delay_s=0.01
+        )
         try:
             yield client.converse("Be careful.", "Task: Buy"), server.received
         finally:
@@ -64,7 +79,7 @@ async def talking(
 
 
 async def openai_gestures(*actions: dict[str, Any]) -> tuple[Gesture, ...]:
-    async with talking(OpenAIComputer, openai_response(computer_call(*actions))) as (conversation, _):
+    async with talking("openai", openai_response(computer_call(*actions))) as (conversation, _):
         return (await conversation.ask(VIEW)).gestures
 
 
@@ -117,7 +132,7 @@ async def test_several_actions_and_calls_of_openais_are_one_turn() -> None:
         computer_call({"type": "move", "x": 1, "y": 1}, {"type": "type", "text": "a"}, call_id="c1"),
         computer_call({"type": "wait"}, call_id="c2"),
     ]
-    async with talking(OpenAIComputer, openai_response(*items), openai_response(openai_message("Done."))) as (
+    async with talking("openai", openai_response(*items), openai_response(openai_message("Done."))) as (
         conversation,
         asked,
     ):
@@ -135,7 +150,7 @@ async def test_openai_is_asked_with_the_task_first_and_the_result_later() -> Non
         openai_response(computer_call({"type": "wait"}), response_id="r1"),
         openai_response(openai_message("ok")),
     ]
-    async with talking(OpenAIComputer, *answers) as (conversation, asked):
+    async with talking("openai", *answers) as (conversation, asked):
         await conversation.ask(VIEW)
         await conversation.ask(NEXT)
     first, second = (request.body for request in asked)
@@ -152,7 +167,7 @@ async def test_openai_is_asked_with_the_task_first_and_the_result_later() -> Non
 
 
 async def test_the_older_model_of_openais_gets_the_older_tool() -> None:
-    async with talking(OpenAIComputer, openai_response(openai_message("ok")), model=PREVIEW) as (conversation, asked):
+    async with talking("openai", openai_response(openai_message("ok")), model=PREVIEW) as (conversation, asked):
         await conversation.ask(VIEW)
     size = {"display_width": 1000, "display_height": 500}
     assert asked[0].body["tools"] == [{"type": "computer_use_preview", **size, "environment": "browser"}]
@@ -161,7 +176,7 @@ async def test_the_older_model_of_openais_gets_the_older_tool() -> None:
 
 async def test_openais_safety_checks_want_a_confirmation() -> None:
     call = computer_call({"type": "wait"}, checks=("The page gives instructions.", "Sensitive site."))
-    async with talking(OpenAIComputer, openai_response(call)) as (conversation, _):
+    async with talking("openai", openai_response(call)) as (conversation, _):
         turn = await conversation.ask(VIEW)
     assert turn.confirmation == "The page gives instructions.; Sensitive site."
 
@@ -178,7 +193,7 @@ async def test_openais_safety_checks_want_a_confirmation() -> None:
     ],
 )
 async def test_an_unusable_answer_of_openais_is_a_model_error(answer: Answer, error: type[ModelError]) -> None:
-    async with talking(OpenAIComputer, answer) as (conversation, _):
+    async with talking("openai", answer) as (conversation, _):
         with pytest.raises(error) as caught:
             await conversation.ask(VIEW)
     assert "secret-key" not in str(caught.value)
@@ -186,7 +201,7 @@ async def test_an_unusable_answer_of_openais_is_a_model_error(answer: Answer, er
 
 async def test_after_an_error_the_same_is_asked_again() -> None:
     answers = [openai_response(computer_call({"type": "wait"})), Answer(b"?"), openai_response(openai_message("ok"))]
-    async with talking(OpenAIComputer, *answers) as (conversation, asked):
+    async with talking("openai", *answers) as (conversation, asked):
         await conversation.ask(VIEW)
         with pytest.raises(ModelMalformed):
             await conversation.ask(NEXT)
@@ -198,7 +213,7 @@ async def test_after_an_error_the_same_is_asked_again() -> None:
 
 
 async def gemini_gestures(name: str, args: dict[str, Any]) -> tuple[Gesture, ...]:
-    async with talking(GeminiComputer, gemini_calls((name, args))) as (conversation, _):
+    async with talking("gemini", gemini_calls((name, args))) as (conversation, _):
         return (await conversation.ask(VIEW)).gestures
 
 
@@ -271,7 +286,7 @@ async def test_an_unknown_or_malformed_action_of_geminis_is_named(name: str, arg
 
 async def test_gemini_is_sent_the_conversation_with_a_result_for_each_call() -> None:
     answers = [gemini_calls(("go_back", {}), ("wait_5_seconds", {}), text="I go back."), gemini_answer("Done.")]
-    async with talking(GeminiComputer, *answers) as (conversation, asked):
+    async with talking("gemini", *answers) as (conversation, asked):
         turn = await conversation.ask(VIEW)
         last = await conversation.ask(NEXT)
     assert (turn.gestures, turn.text) == ((Go(direction="back"), Wait(seconds=5)), "I go back.")
@@ -292,7 +307,7 @@ async def test_gemini_is_sent_the_conversation_with_a_result_for_each_call() -> 
 
 
 async def test_gemini_is_sent_the_newest_screenshots_only() -> None:
-    async with talking(GeminiComputer, gemini_calls(("wait_5_seconds", {}))) as (conversation, asked):
+    async with talking("gemini", gemini_calls(("wait_5_seconds", {}))) as (conversation, asked):
         for _ in range(6):
             await conversation.ask(VIEW)
     parts = [part for content in asked[-1].body["contents"] for part in content["parts"]]
@@ -312,14 +327,14 @@ async def test_gemini_is_sent_the_newest_screenshots_only() -> None:
     ],
 )
 async def test_geminis_safety_decision_wants_a_confirmation(decision: object, confirmation: str | None) -> None:
-    async with talking(GeminiComputer, gemini_calls(("go_back", {"safety_decision": decision}))) as (conversation, _):
+    async with talking("gemini", gemini_calls(("go_back", {"safety_decision": decision}))) as (conversation, _):
         assert (await conversation.ask(VIEW)).confirmation == confirmation
 
 
 @pytest.mark.parametrize("before", [[], [gemini_calls(("go_back", {}))]], ids=["at the start", "with a call open"])
 async def test_an_empty_answer_of_geminis_leaves_no_trace_in_the_conversation(before: list[Answer]) -> None:
     malformed = gemini_calls(finish="MALFORMED_FUNCTION_CALL")
-    async with talking(GeminiComputer, *before, malformed, gemini_answer("Done.")) as (conversation, asked):
+    async with talking("gemini", *before, malformed, gemini_answer("Done.")) as (conversation, asked):
         for _ in before:
             await conversation.ask(VIEW)
         turn = await conversation.ask(VIEW)
@@ -338,7 +353,7 @@ async def test_an_empty_answer_of_geminis_leaves_no_trace_in_the_conversation(be
     ],
 )
 async def test_an_unusable_answer_of_geminis_is_a_model_error(answer: Answer, error: type[ModelError]) -> None:
-    async with talking(GeminiComputer, answer) as (conversation, _):
+    async with talking("gemini", answer) as (conversation, _):
         with pytest.raises(error):
             await conversation.ask(VIEW)
 
@@ -347,7 +362,7 @@ async def test_an_unusable_answer_of_geminis_is_a_model_error(answer: Answer, er
 
 
 async def anthropic_gestures(name: str, **given: Any) -> tuple[Gesture, ...]:
-    async with talking(AnthropicComputer, anthropic_answer(anthropic_call(name, **given))) as (conversation, _):
+    async with talking("anthropic", anthropic_answer(anthropic_call(name, **given))) as (conversation, _):
         return (await conversation.ask(VIEW)).gestures
 
 
@@ -401,7 +416,7 @@ async def test_an_unknown_or_malformed_action_of_anthropics_is_named(name: str, 
 
 async def test_anthropic_is_sent_the_conversation_unchanged_with_a_result_for_each_call() -> None:
     said = [anthropic_thought("First a click."), anthropic_call("left_click", "t1", **AT), anthropic_call("wait", "t2")]
-    async with talking(AnthropicComputer, anthropic_answer(*said), anthropic_answer("Done.")) as (conversation, asked):
+    async with talking("anthropic", anthropic_answer(*said), anthropic_answer("Done.")) as (conversation, asked):
         turn = await conversation.ask(VIEW)
         last = await conversation.ask(NEXT)
     assert (turn.gestures, turn.text) == ((Click(x=4, y=5), Wait(seconds=1)), "First a click.")
@@ -419,7 +434,7 @@ async def test_anthropic_is_sent_the_conversation_unchanged_with_a_result_for_ea
 
 
 async def test_anthropic_is_offered_only_what_the_judge_can_do() -> None:
-    async with talking(AnthropicComputer, anthropic_answer("Done.")) as (conversation, asked):
+    async with talking("anthropic", anthropic_answer("Done.")) as (conversation, asked):
         await conversation.ask(VIEW)
     (tool,) = asked[0].body["tools"]
     assert tool["type"] == "computer_toolset_20260801"
@@ -434,7 +449,7 @@ async def test_an_empty_answer_of_anthropics_is_no_answer_and_leaves_its_calls_o
         anthropic_answer(anthropic_thought("Done?")),
         anthropic_answer("Yes."),
     ]
-    async with talking(AnthropicComputer, *answers) as (conversation, asked):
+    async with talking("anthropic", *answers) as (conversation, asked):
         await conversation.ask(VIEW)
         empty = await conversation.ask(VIEW)
         await conversation.ask(VIEW)
@@ -451,6 +466,6 @@ async def test_an_empty_answer_of_anthropics_is_no_answer_and_leaves_its_calls_o
     ],
 )
 async def test_an_unusable_answer_of_anthropics_is_a_model_error(answer: Answer, error: type[ModelError]) -> None:
-    async with talking(AnthropicComputer, answer) as (conversation, _):
+    async with talking("anthropic", answer) as (conversation, _):
         with pytest.raises(error):
             await conversation.ask(VIEW)

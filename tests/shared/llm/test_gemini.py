@@ -2,14 +2,16 @@
 
 import base64
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from helpers.llm.servers import Answer, ModelServer, gemini_answer, gemini_error, serving
 from shared.errors import ModelBlocked, ModelError, ModelMalformed, ModelTruncated, ModelUnavailable
-from shared.llm.gemini import GeminiModel
 from shared.llm.model import Completion, ImagePart, ModelRequest
+
+if TYPE_CHECKING:
+    from shared.llm.gemini import GeminiModel
 
 KEY = "AIza-very-secret-key"
 REQUEST = ModelRequest(
@@ -17,8 +19,15 @@ REQUEST = ModelRequest(
 )
 
 
+def model_of(server: ModelServer, **options: Any) -> "GeminiModel":
+    # Late: every test process imports this file, one runs its tests, and the SDK takes a second.
+    from shared.llm.gemini import GeminiModel
+
+    return GeminiModel("gemini-x", api_key=KEY, base_url=server.url, **{"retry_delay_s": 0.01, **options})
+
+
 async def ask(server: ModelServer, request: ModelRequest = REQUEST, **options: Any) -> Completion:
-    model = GeminiModel("gemini-x", api_key=KEY, base_url=server.url, **{"retry_delay_s": 0.01, **options})
+    model = model_of(server, **options)
     try:
         return await model.complete(request)
     finally:
@@ -98,7 +107,7 @@ async def test_every_retry_waits_for_a_place_in_the_rate_limit() -> None:
         waits.append(True)
 
     async with serving(gemini_error(500, "X", "x"), gemini_error(500, "X", "x"), gemini_answer("Hi")) as server:
-        model = GeminiModel("gemini-x", api_key=KEY, base_url=server.url, retry_delay_s=0.01, before_retry=slot)
+        model = model_of(server, before_retry=slot)
         await model.complete(REQUEST)
         await model.aclose()
     assert len(waits) == 2

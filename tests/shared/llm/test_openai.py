@@ -2,14 +2,16 @@
 
 import asyncio
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer, openai_error, serving
 from shared.errors import ModelBlocked, ModelError, ModelMalformed, ModelTruncated, ModelUnavailable
 from shared.llm.model import Completion, ImagePart, ModelRequest
-from shared.llm.openai import OpenAIModel
+
+if TYPE_CHECKING:
+    from shared.llm.openai import OpenAIModel
 
 KEY = "sk-very-secret-key"
 REQUEST = ModelRequest(
@@ -17,8 +19,15 @@ REQUEST = ModelRequest(
 )
 
 
+def model_of(server: ModelServer, name: str = "gpt-x", **options: Any) -> "OpenAIModel":
+    # Late: every test process imports this file, one runs its tests, and the SDK takes a second.
+    from shared.llm.openai import OpenAIModel
+
+    return OpenAIModel(name, api_key=KEY, base_url=f"{server.url}/v1", **options)
+
+
 async def ask(server: ModelServer, **options: Any) -> Completion:
-    model = OpenAIModel("gpt-x", api_key=KEY, base_url=f"{server.url}/v1", **options)
+    model = model_of(server, **options)
     try:
         return await model.complete(REQUEST)
     finally:
@@ -57,7 +66,7 @@ async def test_a_completion_has_text_model_and_all_tokens() -> None:
 
 async def test_a_reasoning_model_is_sent_no_temperature() -> None:
     async with serving(openai_answer("Hi")) as server:
-        model = OpenAIModel("o4-mini", api_key=KEY, base_url=f"{server.url}/v1")
+        model = model_of(server, "o4-mini")
         await model.complete(REQUEST)
         await model.aclose()
     assert "temperature" not in server.received[0].body
@@ -66,7 +75,7 @@ async def test_a_reasoning_model_is_sent_no_temperature() -> None:
 async def test_a_parameter_named_as_unsupported_is_left_out_from_then_on() -> None:
     refusal = openai_error(400, "Unsupported value", code="unsupported_value", param="temperature")
     async with serving(refusal, openai_answer("Hi")) as server:
-        model = OpenAIModel("gpt-x", api_key=KEY, base_url=f"{server.url}/v1")
+        model = model_of(server)
         await model.complete(REQUEST)
         await model.complete(REQUEST)
         await model.aclose()
@@ -83,7 +92,7 @@ async def test_concurrent_calls_all_survive_a_refused_parameter() -> None:
         return Answer(refusal.body, refusal.status, delay_s=0.1)
 
     async with serving(plan=plan) as server:
-        model = OpenAIModel("gpt-x", api_key=KEY, base_url=f"{server.url}/v1")
+        model = model_of(server)
         replies = await asyncio.gather(*(model.complete(REQUEST) for _ in range(8)))
         await model.aclose()
     assert [reply.text for reply in replies] == ["Hi"] * 8
