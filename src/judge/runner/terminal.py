@@ -300,8 +300,6 @@ def print_summary(
         # The user was warned of tasks without checks at the start: they count as lost only if nothing was scored.
         if detail["scored_tasks"]:
             lost -= sum(task.get("reason") == NO_CHECKS for task in tasks)
-        # Such as a result without tasks.
-        lost += not detail["scored_tasks"]
     if store is not None:
         console.out(f"Results: {store.folder / 'results.json'}", highlight=False)
     return EXIT_LOST if lost else EXIT_DONE

@@ -248,11 +248,6 @@ def test_nothing_scored_has_no_rate(tmp_path: Path) -> None:
     assert "interval" not in text
 
 
-def test_a_result_without_tasks_is_no_success() -> None:
-    nothing = {"results": [{"winner": "white_agent", "detail": {"tasks": []}}]}
-    assert print_summary(Console(file=io.StringIO()), nothing, None) == 1
-
-
 def shown(tmp_path: Path, **changes: Any) -> tuple[int, str]:
     text = io.StringIO()
     submission = {"participants": {}, "results": [{"winner": "white_agent", "detail": a_detail(**changes)}]}
