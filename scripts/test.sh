@@ -36,12 +36,7 @@ checking=$!
 status=0
 # By file, in the order in which they are collected: what a module's fixtures start is started once.
 options=(-n "$workers" --dist loadfile --no-loadscope-reorder)
-if [ $# -gt 0 ]; then
-  pytest "${options[@]}" "$@" || status=$?
-else
-  pytest "${options[@]}" -m "not alone" || status=$?
-  pytest -m alone || status=$?
-fi
+pytest "${options[@]}" "$@" || status=$?
 wait "$checking" || status=$?
 cat "$types"
 exit "$status"

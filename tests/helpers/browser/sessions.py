@@ -103,6 +103,14 @@ async def a_guarded_browser(
         yield browser
 
 
+def with_flags(folder: Path, *flags: str) -> Path:
+    """A program in `folder` that is the installed browser with more of Chromium's own flags."""
+    program = folder / "chromium"
+    program.write_text(f'#!/bin/sh\nexec "{browser_settings().found.path}" {" ".join(flags)} "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
 def ref_of(snapshot: str, element: str) -> str:
     """The reference of the line that holds `element`, such as `button "alert"`."""
     line = next(line for line in snapshot.splitlines() if element in line)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from helpers.browser.sessions import a_browser, browser_settings, processes_of_browser, ref_of
-from judge.browser.chromium import FoundBrowser
+from helpers.browser.sessions import a_browser, browser_settings, processes_of_browser, ref_of, with_flags
 
 FRAME = """<button onclick="setTimeout(() => { document.title = said.textContent = 'after' }, 1500)">Act</button>
     <p id="said" role="status">before</p>"""
@@ -39,18 +38,10 @@ def site() -> Iterator[str]:
     server.server_close()
 
 
-@pytest.fixture
-def isolating(tmp_path: Path) -> FoundBrowser:
-    """The browser that is installed, told to keep sites apart, which its headless shell does not do unasked."""
-    found = browser_settings().found
-    program = tmp_path / "chromium"
-    program.write_text(f'#!/bin/sh\nexec "{found.path}" --site-per-process "$@"\n')
-    program.chmod(0o755)
-    return found.model_copy(update={"path": program})
-
-
 @pytest.mark.e2e
-async def test_what_comes_late_in_a_frame_of_another_process_is_waited_for(isolating: FoundBrowser, site: str) -> None:
+async def test_what_comes_late_in_a_frame_of_another_process_is_waited_for(tmp_path: Path, site: str) -> None:
+    # The headless shell does not keep sites apart unasked.
+    isolating = browser_settings().found.model_copy(update={"path": with_flags(tmp_path, "--site-per-process")})
     async with a_browser(isolating) as browser:
         await browser.open(site, "page-time")
         before = await browser.observe()

@@ -207,6 +207,7 @@ async def test_a_browser_is_replaced_after_so_many_tasks_and_unless_only_the_par
         folders["the site failed"] = await folder_after(pool, site, SiteFault("silent"))
         folders["internal error"] = await folder_after(pool, site, KeyError("internal"))
         async with pool.browser(policy(site)) as browser:
+            await browser.open(site.url)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
                     await browser.act("browser_wait_for", {"time": 5})
