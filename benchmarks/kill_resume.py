@@ -37,7 +37,7 @@ from helpers.runner.commands import (  # noqa: E402
 from helpers.scenario.copies import on_free_ports  # noqa: E402
 from shared.files import read_json  # noqa: E402
 
-MODES = ("judge", "runner", "everything", "ctrl-c")
+MODES = ("judge", "everything", "ctrl-c", "runner")
 PARALLEL = 2
 ALWAYS_YES = '1. The page is open.\n\nReasoning: it is so.\nScore: 5\n\nThoughts: done.\nStatus: "success"'
 

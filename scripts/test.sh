@@ -19,8 +19,8 @@ unset PYTHONDONTWRITEBYTECODE
 python -m compileall -q src
 ruff format --check .
 ruff check .
-# Tests wait for browsers and servers much of the time, so a few more workers than cores pay off.
-workers=${WABE_TEST_WORKERS:-$(($(nproc 2>/dev/null || echo 2) * 3 / 2))}
+# Tests wait for browsers and servers much of the time, so twice as many workers as cores pay off.
+workers=${WABE_TEST_WORKERS:-$(($(nproc 2>/dev/null || echo 2) * 2))}
 if [ "$quick" = yes ]; then
   options=(-n "$workers" -m "not e2e and not slow" --ignore=tests/interop)
   if [ $# -gt 0 ]; then
