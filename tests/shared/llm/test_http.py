@@ -57,7 +57,7 @@ def adapter_of(provider: str) -> type[HTTPModel]:
 
 
 async def failure(provider: str, server: ModelServer, **options: Any) -> ModelError:
-    model = adapter_of(provider)("m", api_key="k", base_url=server.url, **{"retry_delay_s": 0.01, **options})
+    model = adapter_of(provider)("m", api_key="k", base_url=server.url, **{"retry_delay_s": 0.001, **options})
     with pytest.raises(ModelError) as caught:
         await model.complete(ASK)
     await model.aclose()
