@@ -19,10 +19,8 @@ unset PYTHONDONTWRITEBYTECODE
 python -m compileall -q src
 ruff format --check .
 ruff check .
-# Tests wait for servers and, all the more, for browsers: more workers than cores pay off.
-halves=4
-[ "$quick" = no ] || halves=3
-workers=${WABE_TEST_WORKERS:-$(($(nproc 2>/dev/null || echo 2) * halves / 2))}
+# Tests wait for browsers and servers much of the time, so twice as many workers as cores pay off.
+workers=${WABE_TEST_WORKERS:-$(($(nproc 2>/dev/null || echo 2) * 2))}
 if [ "$quick" = yes ]; then
   options=(-n "$workers" -m "not e2e and not slow" --ignore=tests/interop)
   if [ $# -gt 0 ]; then
