@@ -65,8 +65,8 @@ MUTANTS = (
     ),
     Mutant(
         "aborted and unscored tasks drop out of the rate of all tasks",
-        "percent(successes, len(listed))",
-        "percent(successes, scored)",
+        "Fraction(tally.successes, tally.attempts) for tally in tallies]",
+        "Fraction(tally.successes, tally.scored) for tally in tallies if tally.scored]",
         ("test_hidden_losses.py",),
     ),
     Mutant(
@@ -190,8 +190,8 @@ MUTANTS = (
     # -- limits, retries, tables ---------------------------------------------------------------------------------------
     Mutant(
         "the judge model is called on after its token budget is spent",
-        "self.spending.tokens >= self._max_tokens:",
-        "self.spending.tokens < 0:",
+        "self._max_tokens is not None and tokens >= self._max_tokens:",
+        "self._max_tokens is not None and tokens < 0:",
         ("llm/test_limits.py",),
     ),
     Mutant(
@@ -202,8 +202,8 @@ MUTANTS = (
     ),
     Mutant(
         "an incomplete submission can lead the leaderboard",
-        "ORDER BY COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC",
-        "ORDER BY ROUND(rate, 1) DESC",
+        "         COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;",
+        "         ROUND(rate, 1) DESC;",
         ("test_hidden_losses.py", "test_leaderboard.py"),
     ),
     Mutant(
@@ -214,9 +214,12 @@ MUTANTS = (
     ),
     Mutant(
         "a misspelt key of a scenario or a check is ignored",
-        'extra="forbid", defer_build=True, allow_inf_nan=False)\n\n'
+        'extra="forbid", defer_build=True, allow_inf_nan=False)\n'
+        "    # Keys of earlier versions, each with what to write instead.\n"
+        "    removed_keys: ClassVar[Mapping[str, str]] = MappingProxyType({})\n\n"
         '    @model_validator(mode="before")\n    @classmethod\n',
-        'extra="ignore", defer_build=True, allow_inf_nan=False)\n\n    @classmethod\n',
+        'extra="ignore", defer_build=True, allow_inf_nan=False)\n'
+        "    removed_keys: ClassVar[Mapping[str, str]] = MappingProxyType({})\n\n    @classmethod\n",
         ("scenario/test_checks.py", "scenario/test_toml.py"),
     ),
     Mutant(

@@ -90,10 +90,15 @@ SORTED = RecordedStep(
     path="/",
     snapshot='- combobox "Sort by" [ref=e1]:\n  - option "Newest" [selected]\n  - option "Cheapest"',
 )
+LISTED = RecordedStep(
+    path="/", snapshot='- listbox "Size" [ref=e1]:\n  - option "Small" [selected]\n  - option "Large"'
+)
 TEXT: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"contains": "Harvest Desk"}, [SHOP], True),
     ({"contains": "Newest"}, [SORTED], True),
     ({"contains": "Cheapest"}, [SORTED], False),
+    ({"contains": "Small"}, [LISTED], True),
+    ({"contains": "Large"}, [LISTED], False),
     ({"contains": ["Desk €259", "Table"]}, [SHOP], True),
     ({"contains": "Desk €", "count": 2}, [SHOP], True),
     ({"pattern": "€(\\d+)", "within": 'list "Products"', "count": 3}, [SHOP], True),
