@@ -29,7 +29,7 @@ from typing import Any, Literal, TypeVar
 from judge.config import MAX_STEPS
 from judge.trajectory.files import load_trajectory as load_trajectory
 from shared.errors import ConfigError, WabeError
-from shared.files import MAX_FILE_BYTES, file_errors, read_json, write_json
+from shared.files import MAX_FILE_BYTES, read_json, write_errors, write_json
 from shared.images import SUFFIXES
 from shared.models import TASK_ID, Page, Record, Step, Verdict, key_of
 from shared.settings import Settings
@@ -252,7 +252,7 @@ class RunStore:
                 link_latest(self.output_dir, self.results)
 
     def _writing(self) -> contextlib.AbstractContextManager[None]:
-        return file_errors(f"cannot write under {self.output_dir}", "choose another --output-dir or free some space")
+        return write_errors(f"cannot write under {self.output_dir}", "choose another --output-dir or free some space")
 
     def task(self, task_id: str, epoch: int = 1) -> TaskStore:
         """The folder of one task in one epoch; ids are checked again here, since they become paths."""
@@ -467,7 +467,7 @@ def _locked(path: Path, what: str) -> Iterator[None]:
     The kernel releases the lock when the process ends, however it ends. On a file system without locks (some mounted
     volumes) this warns and goes on without.
     """
-    with file_errors(f"cannot write {path}", "check who owns the folder, and the disk's space"):
+    with write_errors(f"cannot write {path}", "check who owns the folder, and the disk's space"):
         # Python opens files close-on-exec, so no browser or participant started meanwhile inherits the lock.
         stream = open(path, "a+b", buffering=0, opener=_open_no_link)  # noqa: SIM115
     with stream:

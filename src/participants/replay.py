@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
 from shared.errors import ConfigError
-from shared.files import file_errors, parse_toml, read_text
+from shared.files import parse_toml, read_errors, read_text
 from shared.models import Action, Record
 from shared.protocol import is_result
 from shared.snapshot import Node, Snapshot, parse_snapshot
@@ -169,7 +169,7 @@ def load_book(paths: Iterable[Path]) -> dict[_Key, Script]:
     book: dict[_Key, Script] = {}
     sources: dict[_Key, Path] = {}
     for path in paths:
-        with file_errors(f"{path}: cannot be read", "give the path of a replay script"):
+        with read_errors(f"{path}: cannot be read", "give the path of a replay script"):
             text = read_text(path)
         for number, script in enumerate(parse_scripts(text, str(path))):
             if script.key in sources:

@@ -143,12 +143,21 @@ def reason_of(error: OSError | ValueError) -> str:
 
 
 @contextmanager
-def file_errors(where: object, remedy: str = "", *, kind: type[WabeError] = ConfigError) -> Iterator[None]:
+def read_errors(where: object, remedy: str = "", *, kind: type[WabeError] = ConfigError) -> Iterator[None]:
     """An `OSError` or `ValueError` in the body becomes an error of that kind: `where`, then the reason."""
     try:
         yield
     except (OSError, ValueError) as error:
         raise kind(f"{where}: {reason_of(error)}", remedy=remedy) from None
+
+
+@contextmanager
+def write_errors(where: object, remedy: str = "") -> Iterator[None]:
+    """An `OSError` in the body becomes a `ConfigError`. Values that cannot be written are an internal error."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{where}: {reason_of(error)}", remedy=remedy) from None
 
 
 def write_atomic(path: Path, data: bytes) -> None:

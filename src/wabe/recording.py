@@ -21,7 +21,7 @@ from judge.store import RUN_SCHEMA, RunStore, TaskStore, bounded, new_run_id, ou
 from judge.trajectory.foreign import MAX_IMAGE_BYTES
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
-from shared.files import file_errors, read_file
+from shared.files import read_errors, read_file
 from shared.images import media_type
 from shared.models import Action, Outcome, Page, Step, StopReason, Task
 from shared.text import one_line
@@ -199,7 +199,7 @@ def _page(screenshot: bytes | Path | str | None, url: str, title: str, snapshot:
     data, name = screenshot, "the screenshot"
     if not isinstance(data, bytes):
         name = str(data)
-        with file_errors(name, "give a screenshot's bytes or path"):
+        with read_errors(name, "give a screenshot's bytes or path"):
             data = read_file(Path(data), max_bytes=MAX_IMAGE_BYTES)
     kind = media_type(data)
     if kind is None or len(data) > MAX_IMAGE_BYTES:

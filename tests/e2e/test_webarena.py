@@ -48,7 +48,7 @@ def demonstration() -> Iterator[ModuleType]:
 
 
 def wabe(*arguments: object, folder: Path, expect: Sequence[int] = (0,)) -> str:
-    """A command of ours, in this process: starting `wabe run`, a judge and a participant takes seconds."""
+    """Run one of our commands in this process: starting `wabe run`, a judge and a participant takes seconds."""
     words = [str(argument) for argument in arguments]
     with contextlib.chdir(folder):
         if words[0] == "run":

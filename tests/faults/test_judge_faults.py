@@ -249,12 +249,19 @@ async def test_two_assessments_at_once_do_not_mix(judge: LiveJudge) -> None:
 
 @pytest.mark.usefixtures("text_browser")
 async def test_the_same_run_twice_at_once_is_refused(judge: LiveJudge) -> None:
-    steps = judge.output_dir / "runs" / "same" / "results" / "t0" / "steps.jsonl"
+    playing, refused = asyncio.Event(), asyncio.Event()
+
+    async def script(turn: ParticipantTurn) -> str:
+        playing.set()
+        await refused.wait()
+        return to_the_goal(turn)
+
     with hostile_site() as site:
-        async with participant(to_the_goal) as url:
+        async with participant(script) as url:
             first = asyncio.create_task(judge.ask(url, some_tasks(site.url), run_id="same"))
-            await until(steps)
+            await playing.wait()
             second = await judge.ask(url, some_tasks(site.url), run_id="same")
+            refused.set()
             assessed = await first
     assert (second.outcome.state, second.outcome.results) == ("rejected", ())
     assessed.check()

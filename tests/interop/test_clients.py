@@ -333,7 +333,7 @@ async def after(clients: ForeignClients, judge: str, finished: str, cut_short: s
 
 
 async def stop_and_restart(clients: ForeignClients, site: str, folder: Path) -> Restarted:
-    """One that is told to stop, as by SIGTERM."""
+    """A judge that is stopped gracefully, as SIGTERM does."""
     gate = Gate()
     async with participant(gate.script) as player:
         async with offline_judge(folder) as judge:

@@ -25,7 +25,7 @@ class NavigationLog:
         self._offset = 0
 
     def take(self) -> tuple[Hop, ...]:
-        """The new hops, oldest first; none when the browser went nowhere, so that there is no file."""
+        """The new hops, oldest first; none before the browser has navigated: there is no file yet."""
         data = b""
         with contextlib.suppress(OSError), self._path.open("rb") as stream:
             stream.seek(self._offset)

@@ -25,7 +25,7 @@ from judge.runner.boundary import EXIT_LOST
 from judge.store import RunStore, TaskStore, output_folder
 from shared.errors import ConfigError
 from shared.fields import closest
-from shared.files import file_errors, write_atomic
+from shared.files import write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import counted, one_line
 
@@ -123,7 +123,7 @@ def _export_table(store: RunStore, format_: str, target: Path) -> None:
     if target == _STDOUT:
         typer.echo(data, nl=False)
     else:
-        with file_errors(f"--output {target}", "choose a file you can write"):
+        with write_errors(f"--output {target}", "choose a file you can write"):
             write_atomic(target, data)
         typer.echo(f"{target}: {counted(len(rows), 'attempt')} written")
     for each in left_out:

@@ -12,7 +12,7 @@ from judge.results.shards import merge_shards
 from judge.results.submission import incomplete_note, read_submissions
 from judge.runner.uploads import fetch_shards
 from judge.store import RUN_ID, RunStore, find_run, output_folder
-from shared.files import file_errors, write_json
+from shared.files import write_errors, write_json
 from shared.settings import Settings
 
 
@@ -48,7 +48,7 @@ def merge(
         merged = merge_submissions([submission for submission, _ in found], [name for _, name in found])
         what = f"{len(files)} files"
     if output is not None:
-        with file_errors(output, "choose another --output"):
+        with write_errors(output, "choose another --output"):
             write_json(output, merged)
     if kept is None:
         typer.echo(json.dumps(merged, indent=2, allow_nan=False))

@@ -10,7 +10,7 @@ import jinja2
 import typer
 
 from shared.errors import ConfigError
-from shared.files import file_errors
+from shared.files import write_errors
 
 FILES = ("agent.py", "scenario.toml", "Dockerfile", "README.md")
 
@@ -25,7 +25,7 @@ def new_agent(
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "agent"
     templates = resources.files("judge.commands") / "agent_template"
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    with file_errors(folder, "choose another folder"):
+    with write_errors(folder, "choose another folder"):
         folder.mkdir(parents=True, exist_ok=True)
         for file in FILES:
             template = environment.from_string((templates / f"{file}.j2").read_text("utf-8"))

@@ -10,7 +10,7 @@ from judge.judges.prompt_set import load_prompts
 from judge.judges.published_source import read_source, write_prompts
 from judge.judges.webjudge import WebJudge
 from shared.errors import ConfigError
-from shared.files import file_errors
+from shared.files import write_errors
 
 prompts = plain_app(no_args_is_help=True)
 
@@ -31,7 +31,7 @@ def import_prompts(
         raise ConfigError(f"{output} exists already", remedy="choose another --output")
     bundled = load_prompts(None)
     reminders = {f"reminder_{kind}.txt": bundled.reminder(kind) + "\n" for kind in WebJudge.reminders}
-    with file_errors(output, "choose another --output"):
+    with write_errors(output, "choose another --output"):
         write_prompts(published, output, reminders)
     typer.echo(f"{output}: the {published.variant} variant, SHA-256 of its source {published.source_sha256}")
     typer.echo(f'use it with prompts = "{output}"; fidelity = "published" also reads replies as the source does')

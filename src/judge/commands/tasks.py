@@ -27,7 +27,7 @@ from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes,
 from judge.scenario.webarena import unsatisfiable
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
-from shared.files import file_errors, write_atomic
+from shared.files import write_atomic, write_errors
 from shared.models import Task
 from shared.settings import Settings
 from shared.text import counted, one_line
@@ -149,7 +149,7 @@ def import_tasks(
         return
     if output.exists() and not force:
         raise ConfigError(f"{output} exists already", remedy="choose another --output, or add --force")
-    with file_errors(output, "choose another --output"):
+    with write_errors(output, "choose another --output"):
         write_atomic(output, text.encode())
     typer.echo(f"{output}: {counted(len(selected), 'task')}")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
-from shared.files import file_errors, read_file
+from shared.files import read_errors, read_file
 from shared.images import media_type
 from shared.llm.model import ImagePart
 from shared.models import Record, Task
@@ -130,5 +130,5 @@ def image_part(path: Path) -> ImagePart:
 
 def read_image(path: Path) -> bytes:
     """The bytes of an image. Raises `TrajectoryError`."""
-    with file_errors(path, kind=TrajectoryError):
+    with read_errors(path, kind=TrajectoryError):
         return read_file(path, max_bytes=MAX_IMAGE_BYTES)

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from judge.judges.base import files_checksum
 from judge.judges.published import FILE, Published
 from shared.errors import ConfigError
-from shared.files import decode, file_errors, parse_toml, read_file
+from shared.files import decode, parse_toml, read_errors, read_file
 from shared.images import require_pillow
 from shared.models import Record
 from shared.validation import problems_of
@@ -194,7 +194,7 @@ def _is_prompt_file(entry: Traversable) -> bool:
 
 
 def _read(entry: Traversable) -> str:
-    with file_errors(entry, "prompts are short UTF-8 texts"):
+    with read_errors(entry, "prompts are short UTF-8 texts"):
         # A resource of the package may be in an archive; a user's prompts are files.
         data = read_file(entry, max_bytes=_MAX_FILE_BYTES) if isinstance(entry, Path) else entry.read_bytes()
         # A checkout with other line ends must have the same checksum.

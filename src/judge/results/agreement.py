@@ -23,7 +23,7 @@ from judge.sites import site_of
 from judge.trajectory.files import foreign_verdicts, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import shown
-from shared.files import file_errors, read_json, read_text
+from shared.files import read_errors, read_json, read_text
 from shared.models import Record, Verdict
 
 MAX_GROUP_VALUES = 200
@@ -283,7 +283,7 @@ def _others(row: Row, taken: tuple[str, ...]) -> dict[str, str]:
 
 def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
     """Line numbers and rows of a CSV, all cells present."""
-    with file_errors(path, "give a CSV file in UTF-8"):
+    with read_errors(path, "give a CSV file in UTF-8"):
         text = read_text(path, max_bytes=_MAX_FILE_BYTES)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -312,7 +312,7 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
 
 
 def _json_rows(path: Path, column: str) -> Iterable[tuple[int, Row]]:
-    with file_errors(path, "give a file of labels"):
+    with read_errors(path, "give a file of labels"):
         try:
             value = read_json(path, max_bytes=_MAX_FILE_BYTES)
         except json.JSONDecodeError as error:
@@ -338,7 +338,7 @@ def _word(cell: Any) -> str:
 def read_verdict(path: Path) -> Verdict:
     """A verdict's file. Raises `ConfigError`."""
     remedy = "remove it and run wabe score again"
-    with file_errors(path, remedy):
+    with read_errors(path, remedy):
         try:
             return Verdict.model_validate(read_json(path))
         except ValidationError:

@@ -21,7 +21,7 @@ from judge.trajectory.files import load_trajectory
 from judge.trajectory.formats import webeval
 from judge.trajectory.formats.online_mind2web import Problem, check_document, submission
 from shared.errors import ConfigError, TrajectoryError
-from shared.files import file_errors, read_file, read_json, reason_of, write_atomic, write_json
+from shared.files import read_file, read_json, reason_of, write_atomic, write_errors, write_json
 from shared.models import Record, Task
 
 WEBARENA = "webarena-verified"
@@ -54,7 +54,7 @@ def export_tasks(
             raise ConfigError(f"--output {output} holds the run itself", remedy="choose another folder")
         try:
             name, texts, images = _made(source, format_, lengths.get(source.name))
-            with file_errors(output, "choose another --output or free some space"):
+            with write_errors(output, "choose another --output or free some space"):
                 folder = _write(source.folder, output / name, texts, images)
             yield Exported(task_id=source.name, folder=folder)
         except TrajectoryError as error:

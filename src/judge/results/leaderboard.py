@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from judge.results.submission import read_submissions
 from shared.errors import ConfigError
 from shared.fields import closest
-from shared.files import file_errors, read_text
+from shared.files import read_errors, read_text
 from shared.imports import optional_package
 from shared.models import Level
 
@@ -89,7 +89,7 @@ def _read_query(name: str) -> str:
     if name in query_names():
         return (_QUERIES / f"{name}.sql").read_text(encoding="utf-8")
     where = f"--query {name[:100]!a} is neither a bundled query nor a readable file"
-    with file_errors(where, f"{closest(name, query_names())}known: {', '.join(query_names())}"):
+    with read_errors(where, f"{closest(name, query_names())}known: {', '.join(query_names())}"):
         return read_text(Path(name))
 
 

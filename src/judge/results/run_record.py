@@ -22,7 +22,7 @@ from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
 from judge.trajectory.files import read_attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping
-from shared.files import file_errors
+from shared.files import write_errors
 from shared.llm.limits import Spending
 from shared.models import JudgeInfo, Task, TaskOutcome, TokenUsage, key_of
 from shared.text import one_line
@@ -212,7 +212,7 @@ def begin_run(
         "judge_usage": before.get("judge_usage"),
         "packages": package_versions(),
     }
-    with file_errors(f"cannot write {store.folder}", "free some space or choose another folder"):
+    with write_errors(f"cannot write {store.folder}", "free some space or choose another folder"):
         store.write_run(record)
     # Last: the link to the newest run must not lead to one that never started.
     store.create()
@@ -280,7 +280,7 @@ def withdraw_unplayed(store: RunStore, cause: str) -> None:
     These are the tasks that ended in a participant's error before any action, since the run was last started.
     Call it when the judge has ended: raises `ConfigError` when it has not, or the folder cannot be written.
     """
-    with store.held("judge"), file_errors(f"cannot write {store.folder}"):
+    with store.held("judge"), write_errors(f"cannot write {store.folder}"):
         record = store.read_run() or {}
         since = record.get("resumed_at") or record.get("started_at") or 0.0
         for task in store.tasks():

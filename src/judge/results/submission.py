@@ -25,7 +25,7 @@ from judge.store import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
 from shared.fields import Invalid
-from shared.files import file_errors, read_json, sha256_json
+from shared.files import read_errors, read_json, sha256_json
 from shared.models import JudgeInfo, Level, Task, TaskOutcome, Truth, key_of
 from shared.text import clip, counted
 from shared.validation import validated
@@ -370,7 +370,7 @@ _SUBMISSION = TypeAdapter(_Submission)
 
 def read_submissions(path: Path) -> list[dict[str, Any]]:
     """The submissions of a JSON file, unchanged: one object, or a list of them. Raises `ConfigError`."""
-    with file_errors(path, _REMEDY):
+    with read_errors(path, _REMEDY):
         value = read_json(path, max_bytes=_MAX_FILE_BYTES)
     submissions = value if isinstance(value, list) else [value]
     if not submissions:

@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from judge.results.submission import counts_of, entry_key, entry_outcome, lost_attempts
-from shared.files import file_errors, write_atomic
+from shared.files import write_atomic, write_errors
 from shared.text import one_line, show_hidden
 
 _MAX_TEXT_CHARS = 2000
@@ -46,7 +46,7 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str) -> None:
                 problem.set("message", one_line(why))
                 problem.text = why
     ElementTree.indent(root)
-    with file_errors(f"--junit {path}", "choose a file you can write"):
+    with write_errors(f"--junit {path}", "choose a file you can write"):
         write_atomic(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 

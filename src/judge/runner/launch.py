@@ -25,7 +25,7 @@ from rich.text import Text
 from judge.scenario.models import Scenario
 from shared.a2a.client import fetch_card
 from shared.errors import ConfigError, WabeError
-from shared.files import file_errors, read_end
+from shared.files import read_end, reason_of
 from shared.models import Record
 from shared.settings import Settings
 
@@ -157,8 +157,7 @@ async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path,
 async def _spawn(name: str, argv: Sequence[str], env: Mapping[str, str], log: Path) -> asyncio.subprocess.Process:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as stream:
-        what = f"{name}: cannot start {argv[0][:200]!r}"
-        with file_errors(what, "check the cmd in the scenario and that the program is installed"):
+        try:
             return await asyncio.create_subprocess_exec(
                 *argv,
                 env=dict(env),
@@ -168,6 +167,12 @@ async def _spawn(name: str, argv: Sequence[str], env: Mapping[str, str], log: Pa
                 start_new_session=True,
                 preexec_fn=end_with_parent,
             )
+        # A `ValueError` is a null byte in one of the words.
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"{name}: cannot start {argv[0][:200]!r}: {reason_of(error)}",
+                remedy="check the cmd in the scenario and that the program is installed",
+            ) from None
 
 
 @asynccontextmanager

@@ -47,7 +47,7 @@ from judge.scenario.toml import shard as slice_of
 from judge.server.limits import settings_of_the_host
 from judge.store import RunStore, find_run, new_run_id, resolve_run
 from shared.errors import ConfigError, WabeError
-from shared.files import file_errors, write_json
+from shared.files import write_errors, write_json
 from shared.llm.redis import check_server
 from shared.models import Level, Record, Task
 from shared.settings import Settings
@@ -477,7 +477,7 @@ def _write_results(submission: dict[str, Any], plan: Plan, options: RunOptions) 
         # The judge keeps its folders elsewhere, such as in a container.
         plan.store.write_submission(submission)
     if options.output is not None:
-        with file_errors(f"--output {options.output}", "choose a file you can write"):
+        with write_errors(f"--output {options.output}", "choose a file you can write"):
             write_json(options.output, submission)
     if options.junit is not None:
         path = plan.scenario.path.resolve()

@@ -17,7 +17,7 @@ import httpx
 from judge.scenario.models import EXAMPLES, TASKS, VARIABLE, SiteEntry
 from shared.errors import ConfigError
 from shared.fields import shown
-from shared.files import decode, file_errors, parse_json, read_file, reason_of
+from shared.files import decode, parse_json, read_errors, read_file, reason_of
 from shared.models import Level, Task
 from shared.validation import mistake, validated
 
@@ -70,7 +70,7 @@ def read_dataset(content: bytes, source: str) -> tuple[Task, ...]:
 
 def read_records(path: Path, option: str, remedy: str) -> list[object]:
     """The records of the dataset file that an option names, see `dataset_records`. Raises `ConfigError`."""
-    with file_errors(f"{option} {path}", remedy):
+    with read_errors(f"{option} {path}", remedy):
         content = read_file(path)
     return dataset_records(content, f"{option} {path}")
 

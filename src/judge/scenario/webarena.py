@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from judge.evaluators.webarena import PackageTask
 from shared.errors import ConfigError
 from shared.fields import Invalid, Url, did_you_mean
-from shared.files import file_errors, read_json
+from shared.files import read_errors, read_json
 from shared.models import Task
 from shared.validation import validated
 
@@ -100,7 +100,7 @@ def read_addresses(path: Path | None) -> SiteAddresses:
     """The file of addresses. Raises `ConfigError`, also for no file: addresses are never guessed."""
     if path is None:
         raise ConfigError("--config is missing: WebArena-Verified needs the addresses of its sites", remedy=_EXAMPLE)
-    with file_errors(f"--config {path}", f"write it like {_EXAMPLE}"):
+    with read_errors(f"--config {path}", f"write it like {_EXAMPLE}"):
         value = read_json(path)
     addresses = validated(TypeAdapter(SiteAddresses), value, f"--config {path}")
     for site, each in addresses.environments.items():

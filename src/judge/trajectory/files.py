@@ -18,7 +18,7 @@ from judge.trajectory.formats import browser_use, webeval
 from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory, evidence_sha256
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
-from shared.files import file_errors, read_file, read_json, sha256_file
+from shared.files import read_errors, read_file, read_json, sha256_file
 from shared.models import Step, Verdict
 
 
@@ -94,7 +94,7 @@ def _layout(folder: Path) -> "_Layout | None":
 def read_result(folder: Path, *, source: str = "") -> dict[str, Any]:
     """The object in a task folder's `result.json`. Raises `TrajectoryError`, which names `source` or else the path."""
     source = source or str(folder / "result.json")
-    with file_errors(source, kind=TrajectoryError):
+    with read_errors(source, kind=TrajectoryError):
         try:
             result = read_json(folder / "result.json")
         except FileNotFoundError:
@@ -114,7 +114,7 @@ def read_steps(path: Path) -> tuple[Step, ...]:
 
     Raises `TrajectoryError` for other damage, naming the file without its folder.
     """
-    with file_errors(path.name, kind=TrajectoryError):
+    with read_errors(path.name, kind=TrajectoryError):
         lines = read_file(path).split(b"\n") if path.exists() else []
     steps = []
     for number, line in enumerate(lines, 1):
@@ -151,7 +151,7 @@ def _with_digests(folder: Path, page: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(path: Path) -> str | None:
-    with file_errors(path, kind=TrajectoryError):
+    with read_errors(path, kind=TrajectoryError):
         return sha256_file(path) if path.is_file() else None
 
 

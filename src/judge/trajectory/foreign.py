@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
-from shared.files import MAX_FILE_BYTES, file_errors, read_json, sha256_file, sha256_json
+from shared.files import MAX_FILE_BYTES, read_errors, read_json, sha256_file, sha256_json
 from shared.models import Action, Outcome, Step, Task, TokenUsage
 from shared.text import one_line
 
@@ -38,7 +38,7 @@ def inside(folder: Path, relative: str, *, source: Path | None = None, max_bytes
     """
     source, target = source or folder / "result.json", folder / relative
     is_outside = Path(relative).is_absolute() or ".." in Path(relative).parts
-    with file_errors(f"{source}: {relative[:100]!r}", kind=TrajectoryError):
+    with read_errors(f"{source}: {relative[:100]!r}", kind=TrajectoryError):
         if not is_outside and not target.is_file():
             raise TrajectoryError(f"{folder / relative[:200]}: no such file")
         # A link inside the folder may lead out of it.
@@ -65,7 +65,7 @@ def validated(model: type[M], folder: Path, value: Any, *, name: str = "result.j
 def read_object(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> dict[str, Any]:
     """The object in a JSON file of the folder. Raises `TrajectoryError`."""
     path = inside(folder, name, source=folder / name, max_bytes=max_bytes)
-    with file_errors(path, kind=TrajectoryError):
+    with read_errors(path, kind=TrajectoryError):
         value = read_json(path, max_bytes=max_bytes)
     if not isinstance(value, dict):
         raise TrajectoryError(f"{path}: expected a JSON object, found {type(value).__name__}")

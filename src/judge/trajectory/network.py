@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from judge.trajectory.record import NetworkTrace
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
-from shared.files import MAX_FILE_BYTES, file_errors, read_json, write_atomic
+from shared.files import MAX_FILE_BYTES, read_errors, read_json, write_atomic
 from shared.models import Record
 
 NETWORK_FILE = "network.har"
@@ -183,7 +183,7 @@ class _Har(_Read):
 
 def read_har(path: Path) -> Har:
     """A HAR file of this or another program. Raises `TrajectoryError`, which names it and what is wrong with it."""
-    with file_errors(path, kind=TrajectoryError):
+    with read_errors(path, kind=TrajectoryError):
         try:
             found = _Har.model_validate(read_json(path))
         except FileNotFoundError:

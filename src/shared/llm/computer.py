@@ -104,7 +104,7 @@ def meaning_of(action: str, known: Mapping[str, M], carry_out: Callable[[M], Ges
     """
     shown = repr(clip(action, 40))
     if action not in known:
-        return (Unusable(why=f"there is no action {shown}"),)
+        return (Unusable(why=f"unknown action {shown}"),)
     try:
         return carry_out(known[action])
     except ValueError as error:

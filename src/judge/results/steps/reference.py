@@ -18,7 +18,7 @@ from judge.trajectory.foreign import MAX_IMAGE_BYTES, inside
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import first_mistake
-from shared.files import MAX_FILE_BYTES, file_errors, parse_json, read_file, write_atomic
+from shared.files import MAX_FILE_BYTES, parse_json, read_errors, read_file, write_atomic
 from shared.models import Action, Record, Step, TaskId, ToolSpec
 from shared.snapshot import REF, parse_snapshot
 
@@ -118,7 +118,7 @@ def _snapshot(trajectory: Trajectory, step: Step) -> str | None:
     if step.snapshot is None:
         return None
     path = inside(trajectory.folder, step.snapshot)
-    with file_errors(path, kind=TrajectoryError):
+    with read_errors(path, kind=TrajectoryError):
         return read_file(path).decode("utf-8", "replace")
 
 
@@ -171,7 +171,7 @@ def read_references(path: Path) -> Iterator[Page]:
 
 def json_rows(path: Path) -> Iterator[tuple[int, Any]]:
     """The values of a file of JSON lines with their line numbers, one line in memory at a time."""
-    with file_errors(path, "give a file of recorded steps"), path.open("rb") as stream:
+    with read_errors(path, "give a file of recorded steps"), path.open("rb") as stream:
         for number in range(1, 10_000_000):
             line = stream.readline(MAX_FILE_BYTES + 1)
             if not line:
@@ -179,7 +179,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, Any]]:
             if len(line) > MAX_FILE_BYTES:
                 raise ConfigError(f"{path}: line {number}: larger than {MAX_FILE_BYTES} bytes", remedy="shorten it")
             if line.strip():
-                with file_errors(f"{path}: line {number}", "give one JSON object a line"):
+                with read_errors(f"{path}: line {number}", "give one JSON object a line"):
                     value = parse_json(line.decode())
                 yield number, value
 

@@ -32,7 +32,7 @@ from judge.trajectory.foreign import (
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping
-from shared.files import file_errors, read_file, write_atomic
+from shared.files import read_errors, read_file, write_atomic
 from shared.images import SUFFIXES, media_type
 from shared.models import Action, JudgeInfo, Outcome, Step, StopReason, TokenUsage, Verdict
 from shared.text import clip
@@ -197,7 +197,7 @@ def _unpacked(folder: Path, path: Path, encoded: str, number: int) -> str:
     target = folder / _IMAGES / f"unpacked_{number:03d}.{SUFFIXES[kind]}"
     if not Path(os.path.realpath(target.parent)).is_relative_to(os.path.realpath(folder)):
         raise TrajectoryError(f"{target.parent}: points outside its folder")
-    with file_errors(target, "copy the history to a writable folder", kind=TrajectoryError):
+    with read_errors(target, "copy the history to a writable folder", kind=TrajectoryError):
         if not target.is_file() or read_file(target) != data:
             write_atomic(target, data)
     inside(folder, f"{_IMAGES}/{target.name}", source=path)

@@ -32,7 +32,7 @@ from judge.trajectory.foreign import (
 )
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
-from shared.files import MAX_FILE_BYTES, file_errors, parse_json, read_file, reason_of
+from shared.files import MAX_FILE_BYTES, parse_json, read_errors, read_file, reason_of
 from shared.models import Action, JudgeInfo, Outcome, Record, Step, StopReason, Verdict
 from shared.text import clip, one_line, split_line, without_surrogates
 
@@ -194,7 +194,7 @@ def _events(folder: Path) -> list[_Event]:
 
 def _log(path: Path) -> Iterator[dict[str, Any]]:
     """The log's objects. A torn last line (a kill while writing) is left out."""
-    with file_errors(path, kind=TrajectoryError):
+    with read_errors(path, kind=TrajectoryError):
         lines = read_file(path).decode("utf-8", "replace").split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
