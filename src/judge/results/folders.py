@@ -147,20 +147,6 @@ def verdicts_beside(store: TaskStore) -> dict[str, Verdict]:
     return {**{name: verdict for name, verdict in own.items() if verdict}, **foreign_verdicts(store.folder)}
 
 
-def problems_of(store: TaskStore) -> Iterator[str]:
-    """What does not match in a trajectory of no run: a file that cannot be read, a verdict on something else."""
-    try:
-        trajectory = load_trajectory(store.folder)
-    except TrajectoryError as error:
-        yield f"{store.name}: {error.message}"
-        return
-    for path in sorted((store.folder / "verdicts").glob("*.json")):
-        if store.read_verdict(path.stem) is None:
-            yield f"{store.name}/verdicts/{path.name}: not a verdict"
-        elif verdict_on_file(store, path.stem, trajectory) is None:
-            yield f"{store.name}/verdicts/{path.name}: judged another trajectory than the one beside it"
-
-
 def give_tasks(folders: Sequence[Path], path: Path) -> None:
     """Write the tasks of a file as `task.json` into those trajectory folders whose layout has no place for a task.
 

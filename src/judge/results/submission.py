@@ -104,10 +104,10 @@ def build_submission(
     role: str,
     participant_ids: Mapping[str, str],
     results: Sequence[TaskSummary],
-    judge: JudgeInfo | None,
     provenance: Mapping[str, Any],
 ) -> Submission:
     """The contract's `results.json` for one participant. A role without an id gets `""`."""
+    judge = judge_of(results)
     detail = detail_of(
         [result.entry for result in results],
         judge=judge.model_dump(mode="json") if judge else {},
@@ -115,6 +115,13 @@ def build_submission(
         provenance=provenance,
     )
     return {"participants": {role: "", **participant_ids}, "results": [{"winner": role, "detail": detail}]}
+
+
+def judge_of(results: Iterable[TaskSummary]) -> JudgeInfo | None:
+    """The judge that the verdicts name; where several methods decided tasks, a model's before ground truth."""
+    order = {"checks": 2, "webarena_verified": 1}
+    judges = (each.judge for each in results if each.judge)
+    return min(judges, key=lambda judge: order.get(judge.method, 0), default=None)
 
 
 def result_text(submission: Submission) -> str:
