@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from judge.judges.rescoring import WHY_ZERO
-from judge.results.agreement import Pair, facts_of, pair_of, read_verdict
+from judge.results.agreement import Pair, facts_of, pair_of, verdicts_in
+from judge.results.submission import method_of
 from judge.trajectory.files import read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mappings
@@ -120,11 +121,6 @@ def difference(task_id: str, truth_id: str, truth: Verdict, judge_id: str, judge
     )
 
 
-def method_of(judge_id: str) -> str:
-    """The method in a judge's id, `<method>-<digest>`."""
-    return judge_id.rpartition("-")[0]
-
-
 def newest(verdicts: Mapping[str, Verdict], method: str) -> str | None:
     """The id of the last verdict of a method; `verdicts` are in the order in which they were written."""
     return next((judge_id for judge_id in reversed(list(verdicts)) if method_of(judge_id) == method), None)
@@ -148,7 +144,5 @@ def _tasks(results: Path) -> Iterator[tuple[Path, Mapping[str, Any], dict[str, V
             result = read_result(folder)
         except TrajectoryError:
             continue
-        paths = sorted((folder / "verdicts").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-        read = {path.stem: read_verdict(path) for path in paths}
-        current = result.get("trajectory_sha256")
-        yield folder, result, {name: each for name, each in read.items() if each.trajectory_sha256 == current}
+        verdicts, current = verdicts_in(folder), result.get("trajectory_sha256")
+        yield folder, result, {name: each for name, each in verdicts.items() if each.trajectory_sha256 == current}

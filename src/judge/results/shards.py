@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.results.identity import identity_in, resumed
+from judge.results.merge import merged_provenance
 from judge.results.run_record import (
     epochs_of,
     judge_id_of,
@@ -19,12 +20,12 @@ from judge.results.run_record import (
     task_set_checksum,
     totals_of,
 )
-from judge.results.submission import Submission, TaskSummary, build_submission
+from judge.results.submission import Submission, TaskSummary, build_submission, total_cost
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json
-from shared.llm.limits import Spending
+from shared.models import TokenUsage
 
 # Of a request, what differs between the shards of a run.
 _OWN = ("tasks", "shard")
@@ -175,19 +176,17 @@ def _submission(
     provenances: Sequence[Mapping[str, Any]],
 ) -> Submission:
     role = next(iter(record["participants"]))
-    shared = {key: value for key, value in provenances[0].items() if all(p.get(key) == value for p in provenances)}
     return build_submission(
         role=role,
         participant_ids={role: record["config"]["participant_ids"].get(role, "")},
         results=summaries,
         provenance={
-            **shared,
+            **merged_provenance(provenances),
             "run_id": run.run_id,
             "identity": identity_in(record),
             "config_checksum": record["config_checksum"],
             **made_with(summaries),
             "shard": {"index": 0, "of": 1},
-            "shards": list(provenances),
         },
     )
 
@@ -200,11 +199,8 @@ def _whole_record(
     summaries: Sequence[TaskSummary],
 ) -> dict[str, Any]:
     """The whole run's `run.json`."""
-    spent = Spending()
-    for spending in map(spending_before, shards):
-        spent.usage += spending.usage
-        known = spent.cost_usd is not None and spending.cost_usd is not None
-        spent.cost_usd = (spent.cost_usd or 0.0) + (spending.cost_usd or 0.0) if known else None
+    spent = [spending_before(shard) for shard in shards]
+    usage = sum((each.usage for each in spent), TokenUsage())
     return {
         **records[0],
         "run_id": run.run_id,
@@ -218,6 +214,6 @@ def _whole_record(
         "task_ids": list(request["tasks"]),
         "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
         "judge_ids": {task_id: judge for record in records for task_id, judge in record["judge_ids"].items()},
-        "judge_usage": {"token_usage": spent.usage.model_dump(), "cost_usd": spent.cost_usd},
+        "judge_usage": {"token_usage": usage.model_dump(), "cost_usd": total_cost(each.cost_usd for each in spent)},
         **totals_of(summaries),
     }

@@ -84,13 +84,18 @@ class TaskSummary:
 
 def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
     """What decides the attempt's task, whether or not there is a verdict yet."""
-    method = judge_id.rpartition("-")[0] if judge_id else None
+    method = method_of(judge_id) if judge_id else None
     if attempt.verdict is not None and attempt.verdict.judge is not None:
         method = attempt.verdict.judge.method
     if method == "webarena_verified":
         return "webarena_verified"
     # The judge of an offline run is the checks', also for a task that has none.
     return "checks" if attempt.task.checks and method in (None, "checks") else "judge"
+
+
+def method_of(judge_id: str) -> str:
+    """The method in a judge's id, `<method>-<digest>`."""
+    return judge_id.rpartition("-")[0]
 
 
 def decided(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
