@@ -1,6 +1,5 @@
 """`wabe export`: a run in the layout of another benchmark or as a table, and the check of submission folders."""
 
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +18,7 @@ from judge.results.export import (
     write_tasks,
 )
 from judge.results.folders import resolve_store
-from judge.results.run_record import epochs_of
+from judge.results.run_record import tasks_of
 from judge.results.tables import AttemptRow, Unreadable, csv_of, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
 from judge.store import RunStore, TaskStore, output_folder
@@ -136,9 +135,8 @@ def _text_of(store: RunStore, format_: str, rows: list[AttemptRow]) -> str:
     if format_ == CSV:
         return csv_of(rows)
     record = store.read_run() or {}
-    listed = record.get("task_ids")
-    asked = itertools.product(map(str, listed if isinstance(listed, list) else ()), range(1, epochs_of(record) + 1))
-    return markdown(rows, missing=set(asked) - {(row.task_id, row.epoch) for row in rows})
+    asked = {(task.name, task.epoch) for task in tasks_of(store, record)}
+    return markdown(rows, missing=asked - {(row.task_id, row.epoch) for row in rows})
 
 
 def _of_epoch(store: RunStore, epoch: int) -> list[TaskStore]:

@@ -12,11 +12,11 @@ from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
 from judge.results.run_record import (
-    epochs_of,
     judge_id_of,
     made_with,
     provenance,
     settings_checksum,
+    tasks_of,
     totals_of,
 )
 from judge.results.submission import TaskSummary, build_submission, entry_key
@@ -56,8 +56,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
     """
     record = store.read_run() or {}
     path = store.folder / "results.json"
-    listed, is_older = record.get("task_ids"), record.get("schema_version") in OLDER_RUN_SCHEMAS
-    if is_older or not isinstance(record.get("judge_id"), str) or not isinstance(listed, list):
+    if record.get("schema_version") in OLDER_RUN_SCHEMAS or not isinstance(record.get("judge_id"), str):
         return ()
     if not path.is_file() and not record.get(SELF_RECORDED):
         return ()
@@ -65,7 +64,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
         before = read_json(path) if path.is_file() else _unjudged(record)
         result = before["results"][0]
         published = {entry_key(entry): entry for entry in result["detail"]["tasks"]}
-        tasks = [store.task(name, epoch) for epoch in range(1, epochs_of(record) + 1) for name in map(str, listed)]
+        tasks = tasks_of(store, record)
         deciding = {task.key: _deciding(task, record) for task in tasks}
         # An epoch's judge is named where it is not that of the first one.
         usual = {task.key: record["judge_id"] if task.epoch == 1 else deciding[task.name] for task in tasks}

@@ -18,7 +18,7 @@ from judge.config import MAX_EPOCHS, RunConfig
 from judge.results.identity import identity_of_launch, resumed
 from judge.results.submission import TaskSummary, decided, judge_of
 from judge.scenario.models import Launch, Shard
-from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
+from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping
@@ -28,32 +28,16 @@ from shared.models import Task, TaskOutcome, TokenUsage, key_of
 from shared.text import one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")
-# Settings that change no result: where and how widely a run is spread, and how often it is repeated.
-_NO_RESULT = frozenset(
-    {
-        *("site_restarts", "run_id", "participant_ids", "shard_index", "num_shards", "num_instances"),
-        *("max_parallel", "epochs", "name"),
-    }
-)
-# Settings that may differ when a run is resumed, because no verdict depends on them: how fast and with which budget the
-# judge model is called (a verdict that a budget prevented is unscored, and resuming asks again), and what the other
-# compared parts contain already.
-_NOT_COMPARED = frozenset(
-    {
-        "run_id",
-        "name",
-        "participant_ids",
-        # Ports of the runner, which differ each time; `[[sites]]` are compared by their commands.
-        "site_restarts",
-        "max_parallel",
-        "judge_timeout_s",
-        "judge_max_concurrency",
-        "judge_requests_per_minute",
-        "judge_tokens_per_minute",
-        "max_judge_cost_usd",
-        "max_judge_tokens",
-    }
-)
+# Settings of one start of a run. `site_restarts` are ports of the runner; `[[sites]]` are compared by their commands.
+_OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel"})
+# Settings that change no result: also how widely a run is spread, and how often it is repeated.
+_NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs"}
+# Settings that may differ when a run is resumed, because no verdict depends on them: also how fast and with which
+# budget the judge model is called. A verdict that a budget prevented is unscored, and resuming asks again.
+_NOT_COMPARED = _OF_START | {
+    *("judge_timeout_s", "judge_max_concurrency", "judge_requests_per_minute", "judge_tokens_per_minute"),
+    *("max_judge_cost_usd", "max_judge_tokens"),
+}
 _MAX_DIFFERENCES = 20
 
 
@@ -95,7 +79,7 @@ def compared_parts(
 
 def task_digests(tasks: Sequence[Task]) -> dict[str, str]:
     """SHA-256 of each task, by its id."""
-    return {task.task_id: sha256_of(_without_unset(task, "start_urls", "keep_fields")) for task in tasks}
+    return {task.task_id: sha256_of(_without_unset(task)) for task in tasks}
 
 
 def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: Collection[str] = ()) -> None:
@@ -324,13 +308,16 @@ def _environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
 
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:
-    """SHA-256 of the tasks, whatever their order and however often each is named.
-
-    Keys that older versions lacked count only where they are set.
-    """
-    listed = [_without_unset(task, "checks", "allowed_sites", "start_urls", "keep_fields") for task in tasks]
-    declared = {sha256_of(task): task for task in listed}.values()
+    """SHA-256 of the tasks, whatever their order and however often each is named."""
+    declared = {sha256_of(task): task for task in map(_without_unset, tasks)}.values()
     return sha256_of(sorted(declared, key=lambda task: str(task["task_id"])))
+
+
+def tasks_of(store: RunStore, record: Mapping[str, Any]) -> list[TaskStore]:
+    """The folders of the tasks that a `run.json` lists, epoch by epoch, whether they exist or not."""
+    listed = record.get("task_ids")
+    names = dict.fromkeys(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
+    return [store.task(name, epoch) for epoch in range(1, epochs_of(record) + 1) for name in names]
 
 
 def epochs_of(record: Mapping[str, Any]) -> int:
@@ -339,8 +326,9 @@ def epochs_of(record: Mapping[str, Any]) -> int:
     return epochs if type(epochs) is int and 1 <= epochs <= MAX_EPOCHS else 1
 
 
-def _without_unset(task: Task, *later: str) -> dict[str, Any]:
-    """The task without those of the `later` keys, which older versions lacked, that are not set."""
+def _without_unset(task: Task) -> dict[str, Any]:
+    """The task without unset keys that older versions lacked, so that it has the checksum that they recorded."""
+    later = ("checks", "allowed_sites", "start_urls", "keep_fields")
     return task.model_dump(mode="json", exclude={key for key in later if not getattr(task, key)})
 
 

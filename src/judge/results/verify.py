@@ -16,12 +16,12 @@ from judge.judges.prompt_set import load_prompts
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
 from judge.results.run_record import (
-    epochs_of,
     judge_id_of,
     made_with,
     package_versions,
     settings_checksum,
     sha256_of,
+    tasks_of,
 )
 from judge.results.submission import TaskSummary, build_submission, decided, entry_key
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
@@ -62,13 +62,11 @@ def verify_run(store: RunStore) -> Findings:
     run = store.read_run()
     if run is None:
         raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
-    schema, listed = run.get("schema_version"), run.get("task_ids")
+    schema, tasks = run.get("schema_version"), tasks_of(store, run)
     is_older = schema in OLDER_RUN_SCHEMAS
     mismatches = [] if is_older else list(_differs("run.json: schema_version", schema, RUN_SCHEMA))
     notes = [f"older version ({schema}): digests not recorded, not checked"] if is_older else []
-    ids = dict.fromkeys(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else {}
     summaries = []
-    tasks = [store.task(name, epoch) for epoch in range(1, epochs_of(run) + 1) for name in ids]
     # One at a time: the largest task takes a few hundred megabytes while it is checked.
     for task in tasks:
         summary, problems = _task(task, judge_id_of(run, task.name, task.epoch), is_older=is_older)
@@ -91,7 +89,9 @@ def verify_run(store: RunStore) -> Findings:
         mismatches += _detail(detail, summaries, is_older=is_older)
     else:
         mismatches.append("results.json: missing or not a submission: the run is not finished")
-    return Findings(tasks=len(ids), mismatches=tuple(mismatches), notes=(*notes, *_versions(run)))
+    return Findings(
+        tasks=len({task.name for task in tasks}), mismatches=tuple(mismatches), notes=(*notes, *_versions(run))
+    )
 
 
 def _folder(store: FolderStore) -> Findings:

@@ -19,7 +19,7 @@ from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import first_mistake
 from shared.files import MAX_FILE_BYTES, parse_json, read_errors, read_file, write_atomic
-from shared.models import Action, Record, Step, TaskId, ToolSpec
+from shared.models import Record, Step, TaskId, ToolSpec
 from shared.snapshot import REF, parse_snapshot
 
 STEPS_FILE = "steps.jsonl"
@@ -91,12 +91,11 @@ def operation_of(checked: CheckedAction) -> tuple[str, Operation] | None:
 def references_of(trajectory: Trajectory) -> Iterator[tuple[Reference, Path | None]]:
     """The steps of one of our attempts that click, type or select, each with the path of its screenshot."""
     history: list[str] = []
+    task = trajectory.task
     for step in trajectory.steps:
-        snapshot, chosen = _snapshot(trajectory, step), None
-        if step.action and step.outcome and step.outcome.ok and snapshot is not None:
-            chosen = _chosen(step.action, snapshot)
-        if chosen is not None and snapshot is not None:
-            task = trajectory.task
+        snapshot = _snapshot(trajectory, step)
+        chosen = _chosen(step, snapshot)
+        if chosen is not None:
             reference = Reference(
                 task_id=task.task_id,
                 task=task.task,
@@ -114,16 +113,19 @@ def references_of(trajectory: Trajectory) -> Iterator[tuple[Reference, Path | No
             history.append(step.outcome.line)
 
 
-def _snapshot(trajectory: Trajectory, step: Step) -> str | None:
+def _snapshot(trajectory: Trajectory, step: Step) -> str:
     if step.snapshot is None:
-        return None
+        return ""
     path = inside(trajectory.folder, step.snapshot)
     with read_errors(path, kind=TrajectoryError):
         return read_file(path).decode("utf-8", "replace")
 
 
-def _chosen(action: Action, snapshot: str) -> tuple[str, Operation] | None:
-    checked = check_action(action, TOOLS, parse_snapshot(snapshot))
+def _chosen(step: Step, snapshot: str) -> tuple[str, Operation] | None:
+    """The element and operation of an executed action that names an element of the snapshot."""
+    if step.action is None or step.outcome is None or not step.outcome.ok:
+        return None
+    checked = check_action(step.action, TOOLS, parse_snapshot(snapshot))
     return operation_of(checked) if isinstance(checked, CheckedAction) else None
 
 
