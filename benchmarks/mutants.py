@@ -91,8 +91,8 @@ MUTANTS = (
     ),
     Mutant(
         "verify accepts a submission with a count taken out",
-        "and (key in detail or not is_older):",
-        "and key in detail:",
+        "if is_older:\n        # It counted less.",
+        "if True:\n        # It counted less.",
         ("test_verify.py",),
     ),
     Mutant(

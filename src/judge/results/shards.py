@@ -4,9 +4,10 @@ import contextlib
 import functools
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from judge.results.identity import identity_in, resumed
 from judge.results.merge import merged_provenance
@@ -32,6 +33,26 @@ _OWN = ("tasks", "shard")
 _RESTART = "start this shard again: it resumes"
 
 
+class _Shard(NamedTuple):
+    """A finished shard: its folder, its `run.json`, and the provenance of its submission."""
+
+    store: RunStore
+    record: dict[str, Any]
+    provenance: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.store.folder.name
+
+    @property
+    def request(self) -> dict[str, Any]:
+        return dict(self.record["request"])
+
+    @property
+    def tasks(self) -> list[TaskStore]:
+        return _tasks(self.store, self.request)
+
+
 def merge_shards(run: RunStore) -> Submission:
     """Write the whole run beside its shards, from all of them, and return its submission.
 
@@ -39,43 +60,40 @@ def merge_shards(run: RunStore) -> Submission:
     made since an earlier merge are kept with the trajectory that they judged. Raises `ConfigError` unless the shards
     belong to one request, are finished, and have each of its tasks once.
     """
-    shards = run.shards()
-    if not shards:
+    if not run.shards():
         raise ConfigError(f"run {run.run_id} has no shards", remedy="give a run that was started with --shards")
     with run.held("judge"):
-        records = _records(shards)
-        request = _whole_request(run, records)
-        # All of them before anything is written.
-        summaries = [summary for pair in zip(shards, records, strict=True) for summary in _summaries(*pair)]
-        provenances = [_provenance(shard) for shard in shards]
+        # Everything is read before anything is written.
+        shards = _finished(run.shards())
+        request = _whole_request(run, shards)
+        summaries = [summary for shard in shards for summary in _summaries(shard)]
         known = {task.folder for task in _tasks(run, request)}
         if strays := {task.folder for task in run.tasks()} - known:
             raise ConfigError(f"{min(strays)}: no task of the shards", remedy="move it elsewhere")
-        for shard, record in zip(shards, records, strict=True):
-            for task in _tasks(shard, record["request"]):
-                _take_over(task.folder, run.task(task.name, task.epoch).folder)
+        for task in chain.from_iterable(shard.tasks for shard in shards):
+            _take_over(task.folder, run.task(task.name, task.epoch).folder)
         run.create()
-        whole = _whole_record(run, shards, records, request, summaries)
-        submission = _submission(run, whole, summaries, provenances)
+        whole = _whole_record(run, shards, request, summaries)
+        submission = _submission(run, whole, shards, summaries)
         run.write_submission(submission)
         run.write_run(whole)
     return submission
 
 
-def _records(shards: Sequence[RunStore]) -> list[dict[str, Any]]:
-    """Each shard's `run.json`. Raises `ConfigError`, which names all shards that are not finished."""
-    records = [_record(shard) for shard in shards]
+def _finished(stores: Sequence[RunStore]) -> list[_Shard]:
+    """The shards. Raises `ConfigError`, which names all that are not finished."""
+    records = [_record(store) for store in stores]
     unfinished = [
-        f"{shard.folder.name} ({'running' if shard.is_being_judged else record.get('state')})"
-        for shard, record in zip(shards, records, strict=True)
-        if shard.is_being_judged or record.get("state") != "completed"
+        f"{store.folder.name} ({'running' if store.is_being_judged else record.get('state')})"
+        for store, record in zip(stores, records, strict=True)
+        if store.is_being_judged or record.get("state") != "completed"
     ]
     if unfinished:
         raise ConfigError(
-            f"{len(unfinished)} of {len(shards)} shards are not finished: {', '.join(unfinished)}",
+            f"{len(unfinished)} of {len(stores)} shards are not finished: {', '.join(unfinished)}",
             remedy="wait for those that run, and start the others again: they resume",
         )
-    return records
+    return [_Shard(store, record, _provenance(store)) for store, record in zip(stores, records, strict=True)]
 
 
 def _record(shard: RunStore) -> dict[str, Any]:
@@ -90,15 +108,15 @@ def _record(shard: RunStore) -> dict[str, Any]:
     return record
 
 
-def _whole_request(run: RunStore, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _whole_request(run: RunStore, shards: Sequence[_Shard]) -> dict[str, Any]:
     """The request that the shards have divided. Raises `ConfigError` if there is none that all of them belong to."""
-    first = records[0]["request"]
+    first = shards[0].request
     shared = {key: value for key, value in first.items() if key not in _OWN}
     whole = first["shard"]
     tasks: dict[str, str] = {}
     owners: dict[str, str] = {}
-    for record in records:
-        request, name = record["request"], str(record["run_id"]).rpartition("/")[2]
+    for shard in shards:
+        request, name = shard.request, shard.name
         differing = [key for key, value in shared.items() if request.get(key) != value]
         differing += ["number of shards"] if request["shard"]["of"] != whole["of"] else []
         differing += ["tasks"] if request["shard"]["tasks_sha256"] != whole["tasks_sha256"] else []
@@ -112,10 +130,10 @@ def _whole_request(run: RunStore, records: Sequence[Mapping[str, Any]]) -> dict[
                 raise ConfigError(f"task {task_id} is in two shards: {owners[task_id]} and {name}", remedy="remove one")
             tasks[task_id], owners[task_id] = digest, name
     if sha256_of(tasks) != whole["tasks_sha256"]:
-        present = {record["request"]["shard"]["index"] for record in records}
+        present = {shard.request["shard"]["index"] for shard in shards}
         missing = ", ".join(f"{index:03d}" for index in range(whole["of"]) if index not in present)
         raise ConfigError(
-            f"run {run.run_id} has {len(records)} of {whole['of']} shards, missing: {missing or 'tasks of some'}",
+            f"run {run.run_id} has {len(shards)} of {whole['of']} shards, missing: {missing or 'tasks of some'}",
             remedy="start what is missing; only a shard without tasks leaves no folder",
         )
     return {**shared, "tasks": tasks}
@@ -126,18 +144,16 @@ def _tasks(run: RunStore, request: Mapping[str, Any]) -> list[TaskStore]:
     return [run.task(name, epoch) for epoch in range(1, epochs_of(request) + 1) for name in request["tasks"]]
 
 
-def _summaries(shard: RunStore, record: Mapping[str, Any]) -> list[TaskSummary]:
-    asked = record["request"]["tasks"]
-    found = []
-    for task in _tasks(shard, record["request"]):
+def _summaries(shard: _Shard) -> Iterator[TaskSummary]:
+    asked = shard.request["tasks"]
+    for task in shard.tasks:
         try:
             attempt = read_attempt(task.folder)
         except TrajectoryError as error:
-            raise ConfigError(f"shard {shard.folder.name}: {error.message}", remedy=_RESTART) from None
+            raise ConfigError(f"shard {shard.name}: {error.message}", remedy=_RESTART) from None
         if task_digests([attempt.task]) != {task.name: asked[task.name]} or attempt.epoch != task.epoch:
             raise ConfigError(f"{task.folder}: records another task than the request", remedy=_RESTART)
-        found.append(TaskSummary.of(attempt, judge_id_of(record, task.name, task.epoch)))
-    return found
+        yield TaskSummary.of(attempt, judge_id_of(shard.record, task.name, task.epoch))
 
 
 def _provenance(shard: RunStore) -> Mapping[str, Any]:
@@ -170,10 +186,7 @@ def _link(source: str, target: str) -> None:
 
 
 def _submission(
-    run: RunStore,
-    record: Mapping[str, Any],
-    summaries: Sequence[TaskSummary],
-    provenances: Sequence[Mapping[str, Any]],
+    run: RunStore, record: Mapping[str, Any], shards: Sequence[_Shard], summaries: Sequence[TaskSummary]
 ) -> Submission:
     role = next(iter(record["participants"]))
     return build_submission(
@@ -181,7 +194,7 @@ def _submission(
         participant_ids={role: record["config"]["participant_ids"].get(role, "")},
         results=summaries,
         provenance={
-            **merged_provenance(provenances),
+            **merged_provenance([shard.provenance for shard in shards]),
             "run_id": run.run_id,
             "identity": identity_in(record),
             "config_checksum": record["config_checksum"],
@@ -193,13 +206,13 @@ def _submission(
 
 def _whole_record(
     run: RunStore,
-    shards: Sequence[RunStore],
-    records: Sequence[Mapping[str, Any]],
+    shards: Sequence[_Shard],
     request: Mapping[str, Any],
     summaries: Sequence[TaskSummary],
 ) -> dict[str, Any]:
     """The whole run's `run.json`."""
-    spent = [spending_before(shard) for shard in shards]
+    records = [shard.record for shard in shards]
+    spent = [spending_before(shard.store) for shard in shards]
     usage = sum((each.usage for each in spent), TokenUsage())
     return {
         **records[0],
