@@ -1,9 +1,9 @@
 """`wabe agreement`: how well verdicts agree with human labels, or with ground truth."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.table import Table
@@ -15,7 +15,7 @@ from judge.results.agreement import agreement as compare
 from judge.results.ground_truth import Difference, GroundTruth, measure
 from judge.store import output_folder, resolve_run
 from shared.errors import ConfigError
-from shared.text import one_line
+from shared.text import counted, one_line
 
 _COLUMNS = {
     "accuracy": "Accuracy",
@@ -35,6 +35,14 @@ _EXCLUDED = {
 _EXCLUDED_BY_TRUTH = {**_EXCLUDED, "unlabelled": "that ground truth leaves undecided"}
 _MAX_SHOWN_CHARS = 500
 _INTERVALS = "In brackets: 95 % intervals (Wilson; F1 from Wilson's of the Jaccard share; kappa large-sample)"
+
+
+class _Compared(NamedTuple):
+    """A judge's agreement with labels or ground truth; `judge_id` is empty for the rows of a CSV."""
+
+    judge_id: str
+    agreement: Agreement
+    differences: tuple[Difference, ...] = ()
 
 
 def agreement(
@@ -57,39 +65,26 @@ def agreement(
     """Compare verdicts with human labels or ground truth: rates with 95 % intervals, over all and by group."""
     if truth is not None and (file is None or verdicts is not None or labels is not None):
         raise ConfigError("--truth needs a run and nothing else", remedy=f"wabe agreement RUN --truth {truth}")
-    differences: dict[str, tuple[Difference, ...]] = {}
     if file is not None and truth is not None:
         measured = measure(_results(str(file), output_dir), truth, run=str(file), method=method)
-        found = {judge_id: compare(each.pairs) for judge_id, each in measured.items()}
-        differences = {judge_id: each.differences for judge_id, each in measured.items()}
+        found = [_Compared(judge_id, compare(each.pairs), each.differences) for judge_id, each in measured.items()]
     elif file is not None and verdicts is None and labels is None:
         if method is not None:
             raise ConfigError("--method goes with --verdicts", remedy="leave it out")
-        found = {"": compare(read_pairs(file))}
+        found = [_Compared("", compare(read_pairs(file)))]
     elif file is None and verdicts is not None and labels is not None:
         known = read_labels(labels, label_column)
         pairs = read_verdicts(_results(verdicts, output_dir), known, labels_path=labels, method=method)
-        found = {judge_id: compare(compared) for judge_id, compared in pairs.items()}
+        found = [_Compared(judge_id, compare(listed)) for judge_id, listed in pairs.items()]
     else:
         raise ConfigError(
             "agreement needs one source", remedy="give FILE.csv, RUN with --truth, or --verdicts RUN with --labels FILE"
         )
     if as_json:
-        typer.echo(_as_json(found, truth, differences))
+        typer.echo(_as_json(found, truth))
         return
-    console = wide_console()
-    for judge_id, compared in found.items():
-        title = f"Agreement with {truth or 'human labels'}{f': {judge_id}' if judge_id else ''}"
-        # First, because they are what a reader can look into.
-        for line in _difference_lines(judge_id, differences.get(judge_id, ()), truth):
-            console.print(line, soft_wrap=True)
-        console.print(_table(title, "", {"overall": compared.overall}))
-        for column, by_value in compared.groups.items():
-            console.print(_table(f"By {column}", column, by_value))
-        words = _EXCLUDED_BY_TRUTH if truth else _EXCLUDED
-        excluded = [f"Left out: {count} {words[why]}" for why, count in compared.overall.excluded.items()]
-        for note in (*compared.notes, *excluded, _INTERVALS):
-            console.print(Text(one_line(note)), style="dim", soft_wrap=True)
+    for each in found:
+        _show(each, truth)
 
 
 def _results(run: str, output_dir: Path | None) -> Path:
@@ -99,14 +94,29 @@ def _results(run: str, output_dir: Path | None) -> Path:
     return folder / "results" if (folder / "results").is_dir() else folder
 
 
-def _difference_lines(judge_id: str, differences: Sequence[Difference], truth: str | None) -> Iterator[Text]:
+def _show(compared: _Compared, truth: str | None) -> None:
+    console, judge_id, agreed = wide_console(), compared.judge_id, compared.agreement
+    if truth:
+        # First, because they are what a reader can look into.
+        count = counted(len(compared.differences), "disagreement")
+        console.print(Text(f"{count} of {judge_id} with {truth}", style="bold"), soft_wrap=True)
+        for line in _difference_lines(compared, truth):
+            console.print(line, soft_wrap=True)
+    title = f"Agreement with {truth or 'human labels'}{f': {judge_id}' if judge_id else ''}"
+    console.print(_table(title, "", {"overall": agreed.overall}))
+    for column, by_value in agreed.groups.items():
+        console.print(_table(f"By {column}", column, by_value))
+    words = _EXCLUDED_BY_TRUTH if truth else _EXCLUDED
+    excluded = [f"Left out: {count} {words[why]}" for why, count in agreed.overall.excluded.items()]
+    for note in (*agreed.notes, *excluded, _INTERVALS):
+        console.print(Text(one_line(note)), style="dim", soft_wrap=True)
+
+
+def _difference_lines(compared: _Compared, truth: str) -> Iterator[Text]:
     """Each disagreement: both verdicts, the failed checks with what was found instead, the judge's reasoning."""
-    if not truth:
-        return
-    number = len(differences)
-    yield Text(f"{number} disagreement{'s' * (number != 1)} of {judge_id} with {truth}", style="bold")
-    for each in differences:
-        yield Text.assemble((each.task_id, "red"), f": {truth} says {each.truth}, {judge_id} says {each.judge}")
+    for each in compared.differences:
+        said = f": {truth} says {each.truth}, {compared.judge_id} says {each.judge}"
+        yield Text.assemble((each.task_id, "red"), said)
         for check in each.failed:
             expected = f", expected {check.expected}" if check.expected else ""
             yield Text(f"  failed: {_shown(f'{check.description}{expected}, found {check.found}')}")
@@ -119,15 +129,17 @@ def _shown(text: str) -> str:
     return one_line(text, _MAX_SHOWN_CHARS)
 
 
-def _as_json(found: dict[str, Agreement], truth: str | None, differences: Mapping[str, tuple[Difference, ...]]) -> str:
+def _as_json(found: Sequence[_Compared], truth: str | None) -> str:
     """One comparison as such; several as `{"judges": {id: …}}`."""
-    plain = {judge_id: compared.model_dump(mode="json") for judge_id, compared in found.items()}
-    for judge_id, listed in differences.items():
-        own = {"truth": truth, "disagreements": [each.model_dump(mode="json") for each in listed]}
-        plain[judge_id] = own | plain[judge_id]
-    ((judge_id, first), *others) = plain.items()
-    only = {**first, "judge": judge_id} if judge_id else first
-    return json.dumps({"judges": plain} if others else only, indent=2, allow_nan=False)
+    plain = {}
+    for each in found:
+        disagreements = [difference.model_dump(mode="json") for difference in each.differences]
+        of_truth = {"truth": truth, "disagreements": disagreements} if truth else {}
+        plain[each.judge_id] = of_truth | each.agreement.model_dump(mode="json")
+    if len(plain) > 1:
+        return json.dumps({"judges": plain}, indent=2, allow_nan=False)
+    ((judge_id, only),) = plain.items()
+    return json.dumps(only | ({"judge": judge_id} if judge_id else {}), indent=2, allow_nan=False)
 
 
 def _table(title: str, first: str, by_value: dict[str, Rates]) -> Table:

@@ -83,7 +83,9 @@ def score(
     settings = Settings.from_environ()
     runs = output_folder(output_dir, settings)
     folder, run = _folder(target, runs)
-    _lock_run(context, run or _run_around(folder))
+    if (written := run or _run_around(folder)) is not None:
+        # Until the command ends, no assessment may write to it.
+        context.with_resource(written.held("judge"))
     is_webarena = method == WEBARENA
     if addresses is not None and not is_webarena:
         raise ConfigError("--config is for --method webarena_verified only", remedy="remove it, or add the method")
@@ -238,12 +240,6 @@ def _folder(target: str, runs: Path) -> tuple[Path, RunStore | None]:
         raise ConfigError(f"{target} is not a folder", remedy="give a run, or a folder with trajectories in it")
     run = resolve_run(target, runs)
     return run.folder, run
-
-
-def _lock_run(context: typer.Context, run: RunStore | None) -> None:
-    """Keep assessments from writing to the run until the command ends."""
-    if run is not None:
-        context.with_resource(run.held("judge"))
 
 
 def _run_around(folder: Path) -> RunStore | None:

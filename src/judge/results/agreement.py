@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -325,12 +325,8 @@ def _json_rows(path: Path, column: str) -> Iterable[tuple[int, Row]]:
             raise ConfigError(
                 f"{path}: label {number} has no task_id or no {column}", remedy="write both, or give --label-column"
             )
-        rows.append((number, {str(key): _word(cell) for key, cell in item.items()}))
+        rows.append((number, {str(key): "" if cell is None else str(cell) for key, cell in item.items()}))
     return rows
-
-
-def _word(cell: Any) -> str:
-    return "" if cell is None else str(cell)
 
 
 def verdicts_in(folder: Path) -> dict[str, Verdict]:

@@ -22,7 +22,7 @@ from judge.trajectory.formats import webeval
 from judge.trajectory.formats.online_mind2web import Problem, check_document, submission
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_file, read_json, reason_of, write_atomic, write_errors, write_json
-from shared.models import Record, Task
+from shared.models import Record
 
 WEBARENA = "webarena-verified"
 WEBEVAL = "webeval"
@@ -92,13 +92,10 @@ def write_tasks(tasks: Iterable[TaskStore], path: Path) -> None:
     rows = []
     for store in tasks:
         with contextlib.suppress(TrajectoryError):
-            rows.append(_row(load_trajectory(store.folder).task, store.name))
+            task = load_trajectory(store.folder).task
+            known = task.model_dump(include={"website", "level", "reference_length"})
+            rows.append({"task_id": store.name, "confirmed_task": task.task, **known})
     write_json(path, rows)
-
-
-def _row(task: Task, name: str) -> dict[str, object]:
-    row = {"task_id": name, "confirmed_task": task.task, **task.model_dump(include={"website", "level"})}
-    return {**row, "reference_length": task.reference_length}
 
 
 def _made(store: TaskStore, format_: str, length: int | None) -> tuple[str, dict[str, str], list[tuple[str, str]]]:

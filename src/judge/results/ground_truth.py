@@ -65,7 +65,8 @@ def measure(results: Path, truth: GroundTruth, *, run: str, method: str | None =
     for folder, result, verdicts in _tasks(results):
         own = "checks" if truth == "miniwob" else truth
         truth_id = newest(verdicts, own)
-        if truth_id is None or (truth == "miniwob" and not _has_probe(result)):
+        has_probe = any(check.get("kind") == "probe" for check in as_mappings(result.get("checks")))
+        if truth_id is None or (truth == "miniwob" and not has_probe):
             continue
         has_truth = True
         known, settled = verdicts[truth_id], result.get("stop_reason") in WHY_ZERO
@@ -124,10 +125,6 @@ def _failed(verdict: Verdict) -> Iterator[Assertion]:
         if each.passed is False:
             texts = {key: clip(getattr(each, key), _MAX_TEXT_CHARS) for key in ("description", "expected", "found")}
             yield each.model_copy(update=texts)
-
-
-def _has_probe(result: Mapping[str, Any]) -> bool:
-    return any(each.get("kind") == "probe" for each in as_mappings(result.get("checks")))
 
 
 def _tasks(results: Path) -> Iterator[tuple[Path, Mapping[str, Any], dict[str, Verdict]]]:

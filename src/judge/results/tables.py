@@ -209,10 +209,8 @@ def csv_of(rows: Iterable[AttemptRow]) -> str:
 
 def _cell(value: object) -> object:
     if isinstance(value, bool):
-        return "true" if value else "false"
-    if not isinstance(value, str):
-        return value
-    return not_a_formula(show_hidden(value))
+        return str(value).lower()
+    return not_a_formula(show_hidden(value)) if isinstance(value, str) else value
 
 
 def not_a_formula(text: str) -> str:
