@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from judge.commands import RUN_HELP, OutputDir, TasksFile
 from judge.evaluators.webarena import EvaluatorError, packaged_tasks
 from judge.results.export import (
-    FORMATS,
+    ONLINE_MIND2WEB,
     WEBARENA,
     WEBEVAL,
     export_tasks,
@@ -23,7 +23,6 @@ from judge.results.tables import AttemptRow, Unreadable, csv_of, markdown, parqu
 from judge.runner.boundary import EXIT_LOST
 from judge.store import RunStore, TaskStore, output_folder
 from shared.errors import ConfigError
-from shared.fields import closest
 from shared.files import write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import counted, one_line
@@ -31,13 +30,15 @@ from shared.text import counted, one_line
 CSV, PARQUET, MARKDOWN = "csv", "parquet", "markdown"
 # The file of each, by default.
 _TABLES: Mapping[str, str] = {CSV: "attempts.csv", PARQUET: "attempts.parquet", MARKDOWN: "summary.md"}
-_FORMATS = (*FORMATS, *_TABLES)
 _STDOUT = Path("-")
 
 
 def export(
     run: Annotated[str | None, typer.Argument(help=RUN_HELP, metavar="RUN")] = None,
-    format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(_FORMATS)}.")] = FORMATS[0],
+    format_: Annotated[
+        Literal["online-mind2web-v2", "webeval", "webarena-verified", "csv", "parquet", "markdown"],
+        typer.Option("--format", help="The layout of another benchmark, or a table."),
+    ] = ONLINE_MIND2WEB,
     output: Annotated[
         Path | None,
         typer.Option(help="Where to write; default: export/ in the run's folder. `-` prints csv and markdown."),
@@ -55,15 +56,16 @@ def export(
     output_dir: OutputDir = None,
 ) -> None:
     """Write a run as a folder of another benchmark or as a table of its attempts, or check a submission folder."""
-    if format_ not in _FORMATS:
-        remedy = f"{closest(format_, _FORMATS)}one of: {', '.join(_FORMATS)}"
-        raise ConfigError(f"unknown --format {one_line(format_)[:40]!r}", remedy=remedy)
     if (run is None) == (validate is None):
         raise ConfigError("give either a RUN to export or --validate DIR", remedy="such as: wabe export latest")
     if format_ in _TABLES and (validate or dataset or epoch > 1):
         raise ConfigError(
             "--validate, --dataset and --epoch are for folders of other benchmarks",
             remedy="leave them out; a table has all epochs",
+        )
+    if output == _STDOUT and format_ not in (CSV, MARKDOWN):
+        raise ConfigError(
+            f"--format {format_} is not for printing", remedy="leave out --output, or name a file or folder"
         )
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
     settings = Settings.from_environ()
@@ -116,8 +118,6 @@ def _export_table(store: RunStore, format_: str, target: Path) -> None:
         else:
             # Without its steps: a run has thousands of them.
             rows.append(each.row)
-    if target == _STDOUT and format_ == PARQUET:
-        raise ConfigError("--format parquet is not for printing", remedy="give --output a file")
     data = parquet_of(rows) if format_ == PARQUET else _text_of(store, format_, rows).encode()
     if target == _STDOUT:
         typer.echo(data, nl=False)

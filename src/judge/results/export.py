@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from judge.evaluators.webarena import evaluator_trace
 from judge.judges.webarena import read_trace
@@ -24,9 +25,9 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_file, read_json, reason_of, write_atomic, write_errors, write_json
 from shared.models import Record
 
-WEBARENA = "webarena-verified"
-WEBEVAL = "webeval"
-FORMATS = ("online-mind2web-v2", WEBEVAL, WEBARENA)
+ONLINE_MIND2WEB: Final = "online-mind2web-v2"
+WEBARENA: Final = "webarena-verified"
+WEBEVAL: Final = "webeval"
 
 
 class Exported(Record):
@@ -42,7 +43,7 @@ def export_tasks(
     output: Path,
     reference_lengths: Mapping[str, int] | None = None,
     *,
-    format_: str = FORMATS[0],
+    format_: str = ONLINE_MIND2WEB,
 ) -> Iterator[Exported]:
     """Write each task of a run as a folder under `output`; tasks that cannot be written are reported.
 

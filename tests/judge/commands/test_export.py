@@ -102,17 +102,23 @@ def test_a_damaged_task_is_missing_in_a_table_and_named(app: typer.Typer, runs: 
     ("arguments", "complaint"),
     [
         (["latest", "--format", "parquet", "--output", "-"], "not for printing"),
+        (["latest", "--output", "-"], "not for printing"),
         (["latest", "--format", "csv", "--output", "/dev/null/x"], "--output /dev/null/x: .*choose a file"),
         (["--format", "csv", "--validate", "x"], "are for folders of other benchmarks"),
         ([], "either a RUN"),
         (["latest", "--validate", "x"], "either a RUN"),
-        (["latest", "--format", "zip"], "unknown --format 'zip'"),
         (["none"], "no run 'none'"),
     ],
 )
 def test_a_mistake_is_one_clear_error(app: typer.Typer, runs: Path, arguments: list[str], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         CliRunner().invoke(app, ["export", *arguments, "--output-dir", str(runs)], catch_exceptions=False)
+
+
+def test_a_format_that_is_not_known_is_refused_with_those_that_are(app: typer.Typer) -> None:
+    refused = CliRunner().invoke(app, ["export", "latest", "--format", "zip"])
+    assert refused.exit_code == 2
+    assert "'zip' is not one of 'online-mind2web-v2', 'webeval', 'webarena-verified', 'csv'" in refused.output
 
 
 def test_a_submission_to_webarena_is_checked_in_its_environment_only(
