@@ -115,7 +115,7 @@ def score(
         name: _config(run, {**given, **changes}, names_judge=is_compared)
         for name, changes in _named_judges(judges).items()
     }
-    plan = [_Planned(method or "", configs[""])] if is_webarena else _plan(configs, repeat, settings)
+    plan = [_Planned(WEBARENA, configs[""])] if is_webarena else _plan(configs, repeat, settings)
     found = find_trajectories(folder)
     if tasks is not None:
         give_tasks(found, tasks)

@@ -51,6 +51,7 @@ def export_tasks(
     """
     lengths = reference_lengths or {}
     for source in tasks:
+        # A task's folder in the output is replaced as a whole.
         if Path(os.path.realpath(source.folder)).is_relative_to(os.path.realpath(output)):
             raise ConfigError(f"--output {output} holds the run itself", remedy="choose another folder")
         try:

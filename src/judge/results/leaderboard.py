@@ -108,6 +108,7 @@ def _load(connection: "duckdb.DuckDBPyConnection", documents: Sequence[tuple[Pat
 def _make_table(connection: "duckdb.DuckDBPyConnection", texts: Sequence[str]) -> None:
     connection.execute("CREATE OR REPLACE TEMP TABLE raw (document JSON)")
     connection.executemany("INSERT INTO raw VALUES (?)", [[json.dumps(_TEMPLATE)], *([text] for text in texts)])
+    # The template counts for the types of columns only.
     found = connection.execute("SELECT json_group_structure(document) FROM raw").fetchone()
     connection.execute("DELETE FROM raw WHERE rowid = 0")
     connection.execute(

@@ -14,11 +14,9 @@ _RATE_TOLERANCE = 0.06
 def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> Submission:
     """One submission of shards, each a submission of its own or, as the platform joins them, a result of one.
 
-    The shards must be of one participant and one judge; a shard in which nothing was judged names no judge. They must
-    have played their tasks equally often. A task that is in several shards must be identical in
-    all. The cost is what was paid in all, `None` when one is unknown.
-    What differs in `provenance` is kept under `shards`. Raises `ConfigError`, which names the shard (`names`, else its
-    number).
+    The shards must be of one participant and one judge (a shard in which nothing was judged names none), and must have
+    played their tasks equally often. A task that is in several shards must be identical in all of them. The cost is the
+    sum, `None` when one is unknown. Raises `ConfigError`, which names the shard (`names`, else its number).
     """
     if not submissions:
         raise ConfigError("nothing to merge", remedy="give the shards' submission files")

@@ -165,6 +165,7 @@ def begin_run(
     """
     asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
     settings = config.recorded()
+    # Tasks without a `run.json` are refused as well: nobody knows which request they belong to.
     if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
         require_same_request(store, asked)
     before = store.read_run() or {}

@@ -1,4 +1,4 @@
-"""Makes one run of the shards of a run."""
+"""Merges the shards of a run into one run beside them, which is then a run like any other."""
 
 import contextlib
 import functools

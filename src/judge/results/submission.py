@@ -160,6 +160,7 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         "flags": attempt.flags,
         "settle": attempt.settle,
         "duration_s": round(attempt.ended_at - attempt.started_at, 3),
+        # Without defaults, so that a key which a later version adds to tasks changes no task's digest.
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
         "epoch": attempt.epoch,
     }

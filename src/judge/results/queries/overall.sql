@@ -3,9 +3,10 @@
 -- One row a submission, best first; incomplete ones rank below all others, so that a lost task cannot win a place.
 -- What a file states is believed only as far as its tasks bear it out, and older files state nothing: both values are
 -- made from the tasks' verdicts or the counts, whichever lose more, and the worse of stated and made is shown. NULL
--- where a file has neither. Rows are ranked within one task set: "Task Set" is made from the tasks themselves. "Decided By" names what decided the rate (checks, webarena_verified, a judge model),
--- and labels a judge model whose unreadable replies count as failures ("published fidelity"). "Recorded By" tells whether
--- the judge or the agent itself recorded the evidence.
+-- where a file has neither. Rows are ranked within one task set: "Task Set" is made from the tasks themselves. "Decided
+-- By" names what decided the rate (checks, webarena_verified, a judge model), and labels a judge model whose unreadable
+-- replies count as failures ("published fidelity"). "Recorded By" tells whether the judge or the agent itself recorded
+-- the evidence.
 -- Read as JSON, so that a page with none but older files gives rows and no error. The id is looked up by a JSON
 -- pointer, since a role may have any name.
 WITH entries AS (

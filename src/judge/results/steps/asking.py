@@ -68,7 +68,7 @@ async def ask_all(
             for _ in range(max_parallel):
                 group.create_task(work())
     except ExceptionGroup as errors:
-        # What the first worker met; the others were cancelled for it.
+        # The first worker's error: the others were cancelled because of it.
         raise errors.exceptions[0] from None
 
 
