@@ -278,7 +278,7 @@ def spending_before(store: RunStore) -> Spending:
         usage, cost_usd = TokenUsage.model_validate(stored["token_usage"]), stored["cost_usd"]
     except (TypeError, KeyError, ValidationError):
         return Spending()
-    return Spending(usage, float(cost_usd) if isinstance(cost_usd, int | float) else 0.0)
+    return Spending(usage, float(cost_usd) if isinstance(cost_usd, int | float) else None)
 
 
 def totals_of(results: Sequence[TaskSummary]) -> dict[str, Any]:

@@ -113,6 +113,18 @@ def test_a_task_is_played_again_in_the_merged_run_and_the_shard_stays_as_it_is(r
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.parametrize(("costs", "whole"), [((0.5, 0.25, 0.0), 0.75), ((0.5, None, 0.25), None)])
+def test_what_the_judge_model_used_is_added_up_and_an_unknown_cost_stays_unknown(
+    run: RunStore, costs: tuple[float | None, ...], whole: float | None
+) -> None:
+    for shard, cost in zip(run.shards(), costs, strict=True):
+        record = shard.read_run() or {}
+        shard.write_run(record | {"judge_usage": {"token_usage": {"calls": 2}, "cost_usd": cost}})
+    merge_shards(run)
+    usage = (run.read_run() or {})["judge_usage"]
+    assert (usage["token_usage"]["calls"], usage["cost_usd"]) == (6, whole)
+
+
 def test_files_are_not_stored_twice_where_links_are_possible(run: RunStore) -> None:
     merge_shards(run)
     picture = run.task("t0").folder / "trajectory" / "step_000.jpg"
