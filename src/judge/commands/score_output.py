@@ -14,8 +14,8 @@ from judge.commands import table, wide_console
 from judge.judges.base import Judge
 from judge.judges.rescoring import Scored
 from judge.judges.webarena import WebArenaJudge
-from judge.results.epochs import interval_95, repeats_of, success_rate, tallies_of
 from judge.results.reliability import JudgePair, Reliability
+from judge.results.statistics import interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import total_cost
 from judge.store import TaskStore
 from shared.llm.limits import Spending

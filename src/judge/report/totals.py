@@ -17,7 +17,7 @@ from statistics import fmean, median
 from typing import Any
 
 from judge.report.data import LEVELS, OUTCOMES, Phases, RowOutcome, TaskRow
-from judge.results.epochs import Tally, bootstrap, interval_95, repeats_of, success_rate, tallies_of
+from judge.results.statistics import Tally, bootstrap, interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import is_complete
 from shared.models import TokenUsage
 

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from judge.results.agreement import Interval, Pair, rates
-from judge.results.epochs import sample_variance
+from judge.results.statistics import sample_variance
 from shared.models import Record
 
 # Outcomes by trajectory; what is neither success nor failure is not compared.

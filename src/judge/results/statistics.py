@@ -1,9 +1,98 @@
-"""95 % confidence intervals of a proportion. Pure; results are fractions between 0 and 1."""
+"""Success rates over tasks that may be played several times (`epochs`), and their 95 % confidence intervals. Pure.
+
+Results are fractions between 0 and 1. A task counts once, however often it was played: its rate is the mean over its
+scored attempts, and the rate of a run is the mean over its tasks. Attempts at one task resemble each other, so
+intervals are made by resampling whole tasks. Unscored and aborted attempts are in no rate but that of all attempts.
+"""
 
 import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
 from itertools import takewhile
+from typing import Any
 
 Z95 = 1.959963984540054
+_RESAMPLES = 2_000
+# Any number would do: the same results must always give the same interval.
+_SEED = 1979
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How the attempts at one task ended."""
+
+    successes: int
+    scored: int
+    attempts: int
+
+    @property
+    def rate(self) -> Fraction | None:
+        """Successes among the scored attempts; `None` without any."""
+        return Fraction(self.successes, self.scored) if self.scored else None
+
+    @property
+    def variance(self) -> float | None:
+        """The variance of an attempt's success (1 or 0), estimated from this sample; `None` below two attempts."""
+        return sample_variance(self.successes, self.scored)
+
+
+def sample_variance(successes: int, scored: int) -> float | None:
+    """The unbiased variance of results that are 1 or 0."""
+    return successes * (scored - successes) / (scored * (scored - 1)) if scored > 1 else None
+
+
+def tallies_of(outcomes: Iterable[tuple[str, str]]) -> dict[str, Tally]:
+    """The tally of each task, from the task and outcome of every attempt."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for task, outcome in outcomes:
+        counts[task][outcome] += 1
+    return {
+        task: Tally(count["success"], count["success"] + count["failure"], count.total())
+        for task, count in counts.items()
+    }
+
+
+def success_rate(tallies: Collection[Tally]) -> Fraction | None:
+    """The mean rate of the tasks with a scored attempt; `None` without any."""
+    rates = [tally.rate for tally in tallies if tally.rate is not None]
+    return sum(rates, Fraction()) / len(rates) if rates else None
+
+
+def success_rate_of_all(tallies: Collection[Tally]) -> Fraction:
+    """The mean rate of all tasks where unscored and aborted attempts count as failures; 0 without tasks."""
+    rates = [Fraction(tally.successes, tally.attempts) for tally in tallies]
+    return sum(rates, Fraction()) / len(rates) if rates else Fraction()
+
+
+def interval_95(tallies: Collection[Tally]) -> tuple[float, float]:
+    """The 95 % interval of `success_rate`; (0, 1) if nothing was scored.
+
+    It is Sterne's exact one if no task has more than one scored attempt, else the bootstrap's. Where all tasks have the
+    same rate, resampling them shows no spread: then it is Wilson's, as if each task had been played once.
+    """
+    scored = [tally for tally in tallies if tally.scored]
+    if all(tally.scored == 1 for tally in scored):
+        return exact(sum(tally.successes for tally in scored), len(scored))
+    rates = [tally.successes / tally.scored for tally in scored]
+    return bootstrap(rates) or wilson(sum(rates), len(rates))
+
+
+def bootstrap(values: Sequence[float]) -> tuple[float, float] | None:
+    """The 95 % percentile interval of the mean, from resampling one value per task (Efron 1979).
+
+    With paired differences as values it is the interval of the mean difference. `None` if all values are the same.
+    """
+    if len(set(values)) < 2:
+        return None
+    # Sorted, because the order of tasks must not matter.
+    drawn, size = sorted(values), len(values)
+    draw = random.Random(_SEED)
+    sums = sorted(math.fsum(draw.choices(drawn, k=size)) for _ in range(_RESAMPLES))
+    tail = _RESAMPLES // 40
+    return sums[tail] / size, sums[-1 - tail] / size
 
 
 def wilson(successes: float, total: int) -> tuple[float, float]:
@@ -54,3 +143,53 @@ def _lowest_kept(successes: int, total: int) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if kept(middle) else (middle, high)
     return high
+
+
+def pass_at_k(successes: int, scored: int, k: int) -> float:
+    """The chance that at least one of `k` attempts succeeds (Chen et al. 2021); unbiased, for `k` up to `scored`."""
+    return 1 - math.comb(scored - successes, k) / math.comb(scored, k)
+
+
+def pass_hat_k(successes: int, scored: int, k: int) -> float:
+    """The chance that all of `k` attempts succeed (tau-bench, Yao et al. 2024); unbiased, for `k` up to `scored`."""
+    return math.comb(successes, k) / math.comb(scored, k)
+
+
+def repeats_text(repeats: Mapping[str, Any]) -> str:
+    """What repeats tell, in a line."""
+    chances = [f"k={row['k']}: {row['pass_at_k']} % and {row['pass_hat_k']} %" for row in repeats["by_k"]]
+    variance = "" if repeats["variance"] is None else f"; variance within a task {repeats['variance']:.3f}"
+    return f"{repeats['epochs']} epochs; pass@k and pass^k: {', '.join(chances) or 'nothing was scored'}{variance}"
+
+
+def repeats_of(tallies: Mapping[str, Tally]) -> dict[str, Any] | None:
+    """What only repeats can tell, for a submission; `None` if every task was played once.
+
+    `by_k` has the mean of pass@k and pass^k, in percent, over those tasks that have `k` scored attempts. `variance` is
+    the mean over the tasks with at least two.
+    """
+    epochs = max((tally.attempts for tally in tallies.values()), default=0)
+    if epochs < 2:
+        return None
+    by_k = []
+    for k in range(1, max(tally.scored for tally in tallies.values()) + 1):
+        pairs = [(tally.successes, tally.scored) for tally in tallies.values() if tally.scored >= k]
+        means = {
+            name: round(100 * math.fsum(estimator(*pair, k) for pair in pairs) / len(pairs), 1)
+            for name, estimator in (("pass_at_k", pass_at_k), ("pass_hat_k", pass_hat_k))
+        }
+        by_k.append({"k": k, "tasks": len(pairs), **means})
+    variances = [tally.variance for tally in tallies.values() if tally.variance is not None]
+    return {
+        "epochs": epochs,
+        "by_k": by_k,
+        "variance": round(math.fsum(variances) / len(variances), 4) if variances else None,
+        "tasks": [
+            {
+                "task_id": task,
+                **asdict(tally),
+                "variance": None if tally.variance is None else round(tally.variance, 4),
+            }
+            for task, tally in tallies.items()
+        ],
+    }

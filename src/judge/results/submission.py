@@ -20,7 +20,7 @@ from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
-from judge.results.epochs import interval_95, repeats_of, success_rate, success_rate_of_all, tallies_of
+from judge.results.statistics import interval_95, repeats_of, success_rate, success_rate_of_all, tallies_of
 from judge.store import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
@@ -170,7 +170,7 @@ def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The counts and rates of entries, one for each attempt, computed from the entries alone.
 
     Rates are in percent to one decimal. `success_rate` is the mean over the tasks of each one's rate over its scored
-    attempts, 0.0 when nothing was scored; `confidence_interval_95` is its interval (`judge.results.epochs`),
+    attempts, 0.0 when nothing was scored; `confidence_interval_95` is its interval (`judge.results.statistics`),
     [0.0, 100.0] when nothing was scored. `success_rate_of_all` has every attempt in its denominators, so an aborted or
     unscored one weighs as much as a failure.
 

@@ -26,7 +26,7 @@ from judge.events import (
     TaskStarted,
     describe,
 )
-from judge.results.epochs import repeats_text
+from judge.results.statistics import repeats_text
 from judge.results.submission import (
     counts_of,
     entry_key,
