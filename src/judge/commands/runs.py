@@ -30,10 +30,10 @@ class _Run(NamedTuple):
     """A run as listed; what could not be read is `None`."""
 
     id: str
-    scenario: str | None
-    participant: str | None
-    state: str
-    success_rate: float | None
+    scenario: str | None = None
+    participant: str | None = None
+    state: str = "damaged"
+    success_rate: float | None = None
     name: str | None = None
     model: str | None = None
     revision: str | None = None
@@ -179,9 +179,8 @@ def _cells(run: _Run) -> tuple[str, ...]:
 
 
 def _listed(store: RunStore) -> _Run:
-    damaged = _Run(store.run_id, None, None, "damaged", None)
     if not store.has_begun:
-        return damaged._replace(state=f"{len(store.shards())} shards, not merged")
+        return _Run(store.run_id, state=f"{len(store.shards())} shards, not merged")
     try:
         run = store.read_run() or {}
         record = _Record.model_validate(run)
@@ -189,16 +188,20 @@ def _listed(store: RunStore) -> _Run:
         # A run that did not finish has no results yet.
         rate = _Submission.model_validate(read_json(results)).rate if results.exists() else None
     except ConfigError:
-        return damaged._replace(state="newer version")
+        return _Run(store.run_id, state="newer version")
     except (ValidationError, OSError, ValueError):
-        return damaged
+        return _Run(store.run_id)
     state = _STATES.get(record.state, "damaged")
     if record.state == "running":
         # A judge that was killed could not record its end, but it lost its lock.
         state = "running" if store.is_being_judged else "interrupted"
     known = identity_in(run)
-    who = player(known, ", ".join(record.participants))
     return _Run(
-        *(store.run_id, record.scenario, who, state, rate, known["name"], known["model"], known["revision"]),
+        store.run_id,
+        scenario=record.scenario,
+        participant=player(known, ", ".join(record.participants)),
+        state=state,
+        success_rate=rate,
         epochs=epochs_of(run),
+        **{key: known[key] for key in ("name", "model", "revision")},
     )
