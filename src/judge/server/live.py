@@ -24,10 +24,10 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Route
 
 from judge.events import (
-    JudgeEvent,
-    JudgeSink,
+    Event,
     RunDone,
     RunStarted,
+    Sink,
     StepBegun,
     StepDone,
     TaskDone,
@@ -154,7 +154,7 @@ class _Run:
     is_read: bool = False
     has_pages: bool = False
 
-    def take(self, event: JudgeEvent, version: int, now: float) -> None:
+    def take(self, event: Event, version: int, now: float) -> None:
         if isinstance(event, StepBegun) and not self.has_pages:
             # Only now do the run's files say who plays.
             self.has_pages, self.is_read = True, False
@@ -233,7 +233,7 @@ class LiveHub:
         earlier = records.remembered(max_runs) if records else ()
         self._runs = {run_id: _Run(run_id, 0.0, ended=0.0, state="stopped", is_restored=True) for run_id in earlier}
 
-    def watch(self, run_id: str) -> JudgeSink:
+    def watch(self, run_id: str) -> Sink:
         """The sink for the events of one run; of too many runs the oldest is dropped, finished ones first."""
         run = _Run(run_id, self._clock())
         # Removed first, so that a resumed run becomes the newest.
@@ -245,7 +245,7 @@ class LiveHub:
         if self._records:
             self._records.remember(run_id)
 
-        def take(event: JudgeEvent) -> None:
+        def take(event: Event) -> None:
             run.take(event, self._version + 1, self._clock())
             self._changed()
 
