@@ -111,10 +111,8 @@ class RunDone(Record):
     epochs: int = 1
 
 
-Event = RunStarted | Noted | TaskStarted | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
+Event = RunStarted | Noted | TaskStarted | StepBegun | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
 Sink = Callable[[Event], None]
-JudgeEvent = Event | StepBegun
-JudgeSink = Callable[[JudgeEvent], None]
 
 # The prose of each event. Of two for one event, the first is for `kept` tasks.
 _PROSE: tuple[tuple[type[Event], str], ...] = (
@@ -161,9 +159,9 @@ _READERS = tuple((_pattern(prose), kind) for kind, prose in _PROSE)
 
 
 def describe(event: Event) -> str:
-    """One line of prose for an event."""
+    """One line of prose for an event, empty for `StepBegun`."""
     has_kept = isinstance(event, RunStarted) and event.kept > 0
-    prose = next(prose for kind, prose in _PROSE if type(event) is kind and has_kept == ("{kept}" in prose))
+    prose = next((text for kind, text in _PROSE if type(event) is kind and has_kept == ("{kept}" in text)), "")
     limit = _MAX_NOTE_CHARS if isinstance(event, Noted | TaskDone) else _MAX_TEXT_CHARS
     fields = event.model_dump()
     prose = _COUNTED.sub(lambda found: f"{{{found[1]}}} {found[2]}{'' if fields[found[1]] == 1 else 's'}", prose)

@@ -12,8 +12,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import Any, Protocol
 from uuid import uuid4
 
-from pydantic import Field
-
 from judge.browser.action_lines import MAX_DOWNLOADS, action_line, with_downloads
 from judge.browser.points import Viewport
 from judge.browser.session import Browser, BrowserFactory, ToolResult
@@ -25,7 +23,7 @@ from judge.evaluators.probes import Probes
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store import TaskStore, clip_text
 from judge.trajectory.network import write_har
-from judge.trajectory.record import ABORTING, JUDGED_ENDS, NetworkTrace
+from judge.trajectory.record import JUDGED_ENDS, Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, WabeError
 from shared.models import (
@@ -165,39 +163,15 @@ def _understand(
     return Understood(action=reply.action, checked=checked, line=action_line(shown, snapshot))
 
 
-class EpisodeEnd(Record):
-    """How an attempt ended. `blame` and `error` name the cause unless the participant ended it.
+class EpisodeEnd(Attempt):
+    """An attempt as it ended, without a verdict, and what decides whether it is played again. That is not recorded.
 
-    `final_look` is the page after the end, if no step shows it. `participant_s` is how much of `task_timeout_s` the
-    participant used. `navigations` are those after the last recorded step or final look: a page that breaks the browser
-    on the way leaves no step. `is_astray` says whether the participant itself had led the browser off the task's
-    website without returning. `settle` is how pages were waited for, and `needs_real_time` says that this could not
-    work for the site. `shared_state`: another attempt may have changed the site (`judge.episode.reset`).
-    `network_missing` is why there is no `network`.
+    `is_astray`: the participant itself had led the browser off the task's website without returning. `needs_real_time`:
+    waiting in page time could not work for the site.
     """
 
-    steps: tuple[Step, ...] = ()
-    final_look: Step | None = None
-    stop_reason: StopReason
-    final_answer: str | None = None
-    error: str | None = None
-    blame: str | None = None
-    started_at: float
-    ended_at: float
-    versions: dict[str, str] = Field(default_factory=dict)
-    participant_s: float = 0.0
-    navigations: tuple[Navigation, ...] = ()
     is_astray: bool = False
-    settle: SettleMode | None = None
     needs_real_time: bool = False
-    shared_state: bool = False
-    network: NetworkTrace | None = None
-    network_missing: str | None = None
-
-    @property
-    def is_aborted(self) -> bool:
-        """Whether something other than the participant failed, so that the attempt is not scored."""
-        return self.stop_reason in ABORTING
 
 
 class Episode:
@@ -215,12 +189,14 @@ class Episode:
         connect: Connect,
         store: TaskStore,
         *,
+        number: int = 1,
         observed: Callable[[Step], Awaitable[None]],
         stepped: Callable[[Step], None],
         redaction: Redaction,
         in_real_time: bool = False,
     ) -> None:
         self._task = task
+        self._number = number
         self._redaction = redaction
         self._network: NetworkTrace | None = None
         self._network_fault: WabeError | None = None
@@ -278,6 +254,10 @@ class Episode:
         elif isinstance(ended, str):
             stop = ended
         return EpisodeEnd(
+            task=self._task,
+            max_steps=self._config.max_steps,
+            number=self._number,
+            epoch=self._store.epoch,
             steps=tuple(self._steps),
             final_look=self._final_look,
             stop_reason=stop,

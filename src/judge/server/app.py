@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from judge.browser.chromium import sweep
-from judge.events import JudgeEvent, JudgeSink, StepBegun
+from judge.events import Event, Sink
 from judge.server.limits import ServiceLimits
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import Audience, LiveRecords
@@ -97,14 +97,13 @@ def serve_judge(
 
 
 @contextmanager
-def watching(tracing: Tracing, hub: LiveHub, run_id: str, role: str) -> Iterator[JudgeSink]:
+def watching(tracing: Tracing, hub: LiveHub, run_id: str, role: str) -> Iterator[Sink]:
     """The sink that sends a run's events to traces and live page; afterwards both show the run as over."""
     with tracing.watch(run_id, role) as trace:
         show = hub.watch(run_id)
 
-        def take(event: JudgeEvent) -> None:
-            if not isinstance(event, StepBegun):
-                trace(event)
+        def take(event: Event) -> None:
+            trace(event)
             show(event)
 
         try:

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from helpers.live_page import RUN, ServedPage, live_page, serving
 from helpers.runs import write_synthetic_run
 from judge.events import (
-    JudgeEvent,
+    Event,
     RunDone,
     RunStarted,
     StepBegun,
@@ -38,7 +38,7 @@ from shared.a2a.tasks import Turn
 from shared.settings import Settings
 
 
-def hub_with(*events: JudgeEvent) -> LiveHub:
+def hub_with(*events: Event) -> LiveHub:
     hub = LiveHub(clock=lambda: 0.0)
     sink = hub.watch("r1")
     for event in events:
@@ -319,7 +319,7 @@ async def get(served: ServedPage, path: str) -> httpx.Response:
     ids=["after a step", "before the next one", "after the end"],
 )
 async def test_the_newest_screenshot_shows_the_page_after_the_latest_action(
-    served: ServedPage, events: list[JudgeEvent], shown: str
+    served: ServedPage, events: list[Event], shown: str
 ) -> None:
     for event in events:
         served.sink(event)
