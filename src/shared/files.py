@@ -159,10 +159,11 @@ def write_errors(where: object, remedy: str = "") -> Iterator[None]:
         raise ConfigError(f"{where}: {reason_of(error)}", remedy=remedy) from None
 
 
-def write_atomic(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:
     """Write `data` under `path` in one step: a temporary sibling, flushed to the disk, then renamed.
 
-    Nothing half-written is ever visible under the final name. Raises `OSError`, which names `path` even where the
+    Nothing half-written is ever visible under the final name; without `flush` that does not hold after a power cut.
+    Raises `OSError`, which names `path` even where the
     system names no file (a full disk).
     """
     part = None
@@ -172,8 +173,9 @@ def write_atomic(path: Path, data: bytes) -> None:
         part = Path(name)
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+            if flush:
+                stream.flush()
+                os.fsync(stream.fileno())
         part.chmod(0o644)
         part.replace(path)
     except BaseException as error:
