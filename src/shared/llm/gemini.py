@@ -59,23 +59,20 @@ class GeminiModel(HTTPModel):
             seed=request.seed,
             max_output_tokens=request.max_output_tokens,
         )
-        response = await self._generate(contents, config)
-        candidate = self._candidate(response)
+        response, candidate = await self.generate(contents, config)
         parts = (candidate.content.parts if candidate.content else None) or []
         text = "".join(part.text for part in parts if part.text and not part.thought)
         reason, usage = _name(candidate.finish_reason), _usage(response.usage_metadata)
         return self._finished(text, model=response.model_version, reason=reason, usage=usage)
 
-    async def _generate(
+    async def generate(
         self, contents: list[types.Content], config: types.GenerateContentConfig
-    ) -> types.GenerateContentResponse:
-        return await self._send(
+    ) -> tuple[types.GenerateContentResponse, types.Candidate]:
+        """The response and its answer, inside `bounded`. Raises a `ModelError` without one, or if it was cut."""
+        response = await self._send(
             # A copy, because the SDK takes a list of many more types and lists are invariant.
             lambda: self._client.aio.models.generate_content(model=self._model, contents=[*contents], config=config)
         )
-
-    def _candidate(self, response: types.GenerateContentResponse) -> types.Candidate:
-        """The answer. Raises a `ModelError` when there is none, or the provider cut it."""
         usage = _usage(response.usage_metadata)
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason:
@@ -85,7 +82,7 @@ class GeminiModel(HTTPModel):
         reason = _name(response.candidates[0].finish_reason)
         if reason in _BLOCKED:
             raise ModelBlocked(f"{self.name} cut the answer: {reason}", usage=usage)
-        return response.candidates[0]
+        return response, response.candidates[0]
 
     def _refusal(self, error: errors.APIError) -> ModelError:
         # A wrong key is answered with HTTP 400.

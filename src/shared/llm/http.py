@@ -105,9 +105,9 @@ class HTTPModel(ABC):
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Ask the model. Raises a `ModelError`; no error text contains the key."""
-        return await self._bounded(lambda: self._ask(request))
+        return await self.bounded(lambda: self._ask(request))
 
-    async def _bounded(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def bounded(self, ask: Callable[[], Awaitable[T]]) -> T:
         """One call within the time limit. Whatever goes wrong in it is raised as a `ModelError`."""
         requests = _Requests()
         token = _requests.set(requests)
@@ -186,7 +186,7 @@ class HTTPModel(ABC):
             return ModelKeyRefused(f"{self.name} refused the key (HTTP {code})", remedy=remedy)
         remedy = "check the model's name and the base URL" if code == 404 else ""
         kind = ModelRequestRefused if code in _REQUEST_REFUSED else ModelUnavailable
-        return kind(f"{self.name} answered HTTP {code}: {self._clean(text)}", remedy=remedy)
+        return kind(f"{self.name} answered HTTP {code}: {self.clean(text)}", remedy=remedy)
 
     def _malformed(self, what: str, usage: TokenUsage = UNREPORTED) -> ModelMalformed:
         return ModelMalformed(f"{self.name} answered with {what}", usage=usage)
@@ -203,7 +203,8 @@ class HTTPModel(ABC):
         served = without_surrogates(model or self._model)
         return Completion(text=text, model=served, finish_reason=finish, usage=usage)
 
-    def _clean(self, text: str) -> str:
+    def clean(self, text: str) -> str:
+        """A provider's error text in one bounded line, with the key removed."""
         return without_secret(text, self._key)
 
 
