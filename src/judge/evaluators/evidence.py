@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from judge.sites import Site, own_site
-from judge.trajectory.network import Har, read_har
+from judge.trajectory.network import Log, read_har
 from judge.trajectory.record import Trajectory
 from shared.checks import expressions_of
 from shared.errors import TrajectoryError
@@ -105,7 +105,7 @@ class Recording:
     expressions: tuple[str, ...] = ()
 
     @cached_property
-    def traffic(self) -> Har:
+    def traffic(self) -> Log:
         """The requests of the attempt."""
         if self.network is None:
             raise MissingEvidence(f"no recorded requests: {self.network_missing or 'there is no network.har'}")
