@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from judge.evaluators.addresses import is_address
-from judge.evaluators.base import Found
+from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.sites import Site
 from judge.trajectory.forms import is_json
@@ -24,7 +24,6 @@ from shared.normalise import plain
 from shared.patterns import glob
 from shared.text import clip
 
-Decided = tuple[bool, Found, int | None]
 _ERROR_STATUS = 400
 _MAX_SHOWN = 3
 
@@ -36,7 +35,7 @@ def named_fields(task: Task) -> frozenset[str]:
     return frozenset(compared | {name.lower() for name in task.keep_fields})
 
 
-def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], *, inverted: bool) -> Decided:
+def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], *, inverted: bool) -> Decision:
     """Whether it passes, what was found, and the index of the step that caused the request that decided.
 
     The last request with the method and address decides on the rest; with `at = "any"`, one is enough. Inverted: that
@@ -66,10 +65,11 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
         last = found[hits[0]] if check.at == "any" and hits else found[-1]
     if traffic.dropped and (inverted or check.at == "end"):
         # Nobody may hide a request behind more of them than are recorded.
-        return False, Found(False, f"{traffic.dropped} later requests were not recorded; before them {last.text}"), None
+        text = f"{traffic.dropped} later requests were not recorded; before them {last.text}"
+        return Decision(False, Found(False, text), None)
     passed = last.passed != inverted
     step = candidates[hits[0]].step if passed and not inverted and hits else None
-    return passed, last, None if step is None else max(0, step - 1)
+    return Decision(passed, last, None if step is None else max(0, step - 1))
 
 
 def _is_sent_by(site: Site, entry: Entry) -> bool:
