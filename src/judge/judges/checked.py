@@ -5,7 +5,7 @@ from pathlib import Path
 
 from judge.config import RunConfig
 from judge.evaluators.base import Assertion
-from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.checks import evaluate
 from judge.judges.base import Judge, judge_id
 from judge.trajectory.record import Trajectory
 from shared.checks import NO_CHECKS
@@ -25,9 +25,8 @@ class ChecksJudge(Judge):
     """
 
     def __init__(self, config: RunConfig, *, package_version: str, code_checksum: str) -> None:
-        self._evaluator = CheckEvaluator(config.allowed_sites)
-        settings = {"allowed_sites": list(config.allowed_sites)}
-        self.id = judge_id(METHOD, RULES_VERSION, code_checksum, settings)
+        self._allowed_sites = config.allowed_sites
+        self.id = judge_id(METHOD, RULES_VERSION, code_checksum, {"allowed_sites": list(config.allowed_sites)})
         self.info = JudgeInfo(
             method=METHOD,
             model=OFFLINE,
@@ -45,7 +44,7 @@ class ChecksJudge(Judge):
         if not trajectory.task.checks:
             return Verdict(outcome="unscored", reason=NO_CHECKS, judge=self.info, cost_usd=0.0)
         # Reading snapshots of several megabytes takes seconds.
-        assertions = await asyncio.to_thread(self._evaluator.evaluate, trajectory)
+        assertions = await asyncio.to_thread(evaluate, trajectory, self._allowed_sites)
         return Verdict(
             outcome=_outcome(assertions),
             reason=reason_of(assertions),

@@ -104,7 +104,7 @@ def read_trace(trajectory: Trajectory) -> tuple[Mapping[str, Any], int]:
     Raises `TrajectoryError` if there is none.
     """
     if trajectory.network is None:
-        why = trajectory.attempt.network_missing if trajectory.attempt else None
+        why = trajectory.network_missing
         raise TrajectoryError(f"no network trace was recorded{f': {why}' if why else ''}")
     found = read_har(trajectory.network)
     if not found.entries:
