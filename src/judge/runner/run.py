@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from judge.runner.restarts import restarts_of
 from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display, Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
-from judge.scenario.logins import with_logins
+from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
 from judge.scenario.toml import load_scenario, select
@@ -134,6 +135,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     if tasks:
         tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task_ids)
         tasks = with_logins(scenario, tasks, settings.environ)
+        notes += tuple(expired_logins(tasks, time.time()))
     if options.serve_only or not is_ours:
         request = request_text(scenario, tasks=tasks, config=config)
         return Plan(scenario, members, request, store=None, notes=notes, tasks=tasks)
