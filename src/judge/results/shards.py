@@ -10,6 +10,7 @@ from typing import Any
 
 from judge.results.identity import identity_in, resumed
 from judge.results.merge import merged_provenance
+from judge.results.rejudged import take_over
 from judge.results.run_record import (
     epochs_of,
     judge_id_of,
@@ -54,11 +55,15 @@ def merge_shards(run: RunStore) -> Submission:
         for shard, record in zip(shards, records, strict=True):
             for task in _tasks(shard, record["request"]):
                 _take_over(task.folder, run.task(task.name, task.epoch).folder)
+        was_merged = run.has_begun
         run.create()
         whole = _whole_record(run, shards, records, request, summaries)
         submission = _submission(run, whole, summaries, provenances)
         run.write_submission(submission)
         run.write_run(whole)
+        # What the shards say counts only where no later verdict was given since.
+        if was_merged and take_over(run):
+            return dict(read_json(run.folder / "results.json"))
     return submission
 
 
@@ -154,6 +159,10 @@ def _take_over(source: Path, target: Path) -> None:
     shutil.copytree(source, target, copy_function=_link, dirs_exist_ok=True)
 
 
+def _is_later_verdict(path: Path, source: Path) -> bool:
+    return path.parent.name == "verdicts" and path.exists() and path.stat().st_mtime_ns >= source.stat().st_mtime_ns
+
+
 def _trajectory_of(folder: Path) -> object:
     with contextlib.suppress(TrajectoryError):
         return read_result(folder).get("trajectory_sha256")
@@ -161,6 +170,8 @@ def _trajectory_of(folder: Path) -> object:
 
 
 def _link(source: str, target: str) -> None:
+    if _is_later_verdict(Path(target), Path(source)):
+        return
     Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)

@@ -172,6 +172,9 @@ async def test_one_file_holds_every_page_with_its_images(browser: Browser, tmp_p
             await link.click()
         saved = await (await download.value).path()
         assert "task_003" in saved.read_text()
+        # An address that was cut inside an escape.
+        await page.goto(f"{path.as_uri()}?a/tasks/task_003.html%")
+        await page.get_by_role("heading", name="Comparison of 2 runs").wait_for()
         assert watched.troubles == []
         assert [url for url in watched.requests if not url.startswith(("file:", "data:"))] == []
 
