@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from judge.evaluators.base import Assertion, assertions_in
 from judge.judges.rescoring import WHY_ZERO
 from judge.results.agreement import Pair, facts_of, pair_of, verdicts_in
 from judge.results.submission import method_of
@@ -33,14 +34,6 @@ _REMEDIES: Mapping[GroundTruth, str] = MappingProxyType(
 )
 
 
-class FailedCheck(Record):
-    """A check that did not pass, with what was expected and what was found instead."""
-
-    description: str
-    expected: str = ""
-    found: str = ""
-
-
 class Difference(Record):
     """An attempt on which a judge method differs from ground truth, with the reason of each."""
 
@@ -48,7 +41,7 @@ class Difference(Record):
     truth_id: str
     truth: VerdictOutcome
     truth_reason: str
-    failed: tuple[FailedCheck, ...]
+    failed: tuple[Assertion, ...]
     judge_id: str
     judge: VerdictOutcome
     reason: str
@@ -126,11 +119,11 @@ def newest(verdicts: Mapping[str, Verdict], method: str) -> str | None:
     return next((judge_id for judge_id in reversed(list(verdicts)) if method_of(judge_id) == method), None)
 
 
-def _failed(verdict: Verdict) -> Iterator[FailedCheck]:
-    for item in as_mappings(verdict.evidence.get("checks")):
-        if item.get("passed") is False:
-            texts = {key: clip(str(item.get(key) or ""), _MAX_TEXT_CHARS) for key in FailedCheck.model_fields}
-            yield FailedCheck(**texts)
+def _failed(verdict: Verdict) -> Iterator[Assertion]:
+    for each in assertions_in(verdict):
+        if each.passed is False:
+            texts = {key: clip(getattr(each, key), _MAX_TEXT_CHARS) for key in ("description", "expected", "found")}
+            yield each.model_copy(update=texts)
 
 
 def _has_probe(result: Mapping[str, Any]) -> bool:
