@@ -186,10 +186,8 @@ class Assessment:
         self._begin(store, number)
         self.judge.prefetch(task)
 
-        async def observed(step: Step) -> None:
-            begun = StepBegun(
-                task_id=task.task_id, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url
-            )
+        def observed(step: Step) -> None:
+            begun = StepBegun(task_id=store.name, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url)
             self.emit(begun)
             if step.screenshot is not None:
                 self.judge.prefetch(task, store.folder / step.screenshot)
