@@ -74,41 +74,40 @@ class Assessment:
         """
         epochs = self.config.epochs
         plays = [(task, self.store.task(task.task_id, epoch)) for epoch in range(1, epochs + 1) for task in self.tasks]
-        done: dict[int, TaskSummary] = {}
-        for place, (task, store) in enumerate(plays):
+        done: dict[str, TaskSummary] = {}
+        for task, store in plays:
             if (kept := await asyncio.to_thread(self._kept, task, store)) is not None:
-                done[place] = kept
+                done[store.key] = kept
         self.emit(RunStarted(run_id=self.store.run_id, total=len(self.tasks), kept=len(done), epochs=epochs))
-        todo = iter([place for place in range(len(plays)) if place not in done])
-
-        async def settle(place: int) -> TaskSummary:
-            task, store = plays[place]
-            try:
-                result = await self._settle(task, store)
-            except OSError as error:
-                # A full disk, for example.
-                why = f"cannot write results: {error.strerror or error}"
-                result = self._done(self._unplayed(task, store, why, blame="internal"))
-            # Isolation boundary: an internal error fails only this task.
-            except Exception as error:  # noqa: BLE001
-                _log.exception("task %s", store.key)
-                why = f"{type(error).__name__}; see the log"
-                result = self._done(self._unplayed(task, store, why, blame="internal"))
-            return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
+        todo = iter([play for play in plays if play[1].key not in done])
 
         async def work() -> None:
             # Workers share one iterator, so that memory holds only the attempts that are being played.
-            for place in todo:
-                done[place] = await settle(place)
+            for task, store in todo:
+                done[store.key] = await self._summary(task, store)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(self.config.max_parallel):
                 group.create_task(work())
-        results = tuple(done[place] for place in range(len(plays)))
+        results = tuple(done[store.key] for _, store in plays)
         outcomes = [result.outcome for result in results]
         scored = outcomes.count("success") + outcomes.count("failure")
         self.emit(RunDone(successes=outcomes.count("success"), scored=scored, total=len(results), epochs=epochs))
         return results
+
+    async def _summary(self, task: Task, store: TaskStore) -> TaskSummary:
+        try:
+            result = await self._settle(task, store)
+        except OSError as error:
+            # A full disk, for example.
+            why = f"cannot write results: {error.strerror or error}"
+            result = self._done(self._unplayed(task, store, why, blame="internal"))
+        # Isolation boundary: an internal error fails only this task.
+        except Exception as error:  # noqa: BLE001
+            _log.exception("task %s", store.key)
+            why = f"{type(error).__name__}; see the log"
+            result = self._done(self._unplayed(task, store, why, blame="internal"))
+        return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
 
     def _kept(self, task: Task, store: TaskStore) -> TaskSummary | None:
         """The stored result if it is settled: undamaged evidence, and this judge's verdict on it."""
@@ -186,10 +185,8 @@ class Assessment:
         self._begin(store, number)
         self.judge.prefetch(task)
 
-        async def observed(step: Step) -> None:
-            begun = StepBegun(
-                task_id=task.task_id, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url
-            )
+        def observed(step: Step) -> None:
+            begun = StepBegun(task_id=store.name, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url)
             self.emit(begun)
             if step.screenshot is not None:
                 self.judge.prefetch(task, store.folder / step.screenshot)

@@ -14,7 +14,7 @@ from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
-from judge.runner.launch import Member, child_environ, launched
+from judge.runner.launch import child_environ, launched, site_member
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.store import RunStore
@@ -45,9 +45,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     config = scenario.config
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    sites = tuple(
-        Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False) for site in scenario.sites
-    )
+    sites = [site_member(site) for site in scenario.sites]
     browser_settings = BrowserSettings.from_config(config, settings)
     problems: list[str] = []
     notes: list[str] = []

@@ -4,6 +4,7 @@ Files may be damaged or half written; then they are left out.
 """
 
 import contextlib
+import itertools
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Literal
 
 from judge.events import StepBegun, StepDone, TaskDone, TaskEvent, TaskJudging, TaskRetried, TaskStarted
 from judge.report.data import RunView, read_run
-from judge.store import RUN_ID, RunStore, TaskStore
+from judge.store import RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt, read_steps
 from shared.errors import ConfigError, TrajectoryError
 from shared.models import Step
@@ -105,15 +106,9 @@ class LiveRecords:
 
     def remembered(self, limit: int) -> list[str]:
         """The newest runs that were shown to this audience, oldest first; none that another process is judging."""
-        folder = self._output_dir / "runs"
-        found: list[str] = []
-        # Ids begin with the time of the start.
-        for name in sorted((path.name for path in folder.iterdir()), reverse=True) if folder.is_dir() else ():
-            if len(found) == limit:
-                break
-            if RUN_ID.fullmatch(name) and self._is_marked(name) and not self._store(name).is_being_judged:
-                found.append(name)
-        return found[::-1]
+        newest = reversed(runs_in(self._output_dir))
+        shown = (store.run_id for store in newest if self._is_marked(store) and not store.is_being_judged)
+        return [*itertools.islice(shown, limit)][::-1]
 
     def read(self, run_id: str) -> RunRecord:
         """What the run's files tell."""
@@ -150,9 +145,9 @@ class LiveRecords:
         is_own = folder.resolve() == folder.parent.resolve() / "report"
         return folder if self._audience != "everyone" and is_own and folder.is_dir() else None
 
-    def _is_marked(self, run_id: str) -> bool:
+    def _is_marked(self, store: RunStore) -> bool:
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            return (self._store(run_id).folder / _MARK).read_text() == self._audience
+            return (store.folder / _MARK).read_text() == self._audience
         return False
 
     def _store(self, run_id: str) -> RunStore:

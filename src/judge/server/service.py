@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
-from judge.events import RUN_ID_KEY, Event, Noted, Sink, describe
+from judge.events import RUN_ID_KEY, Event, Noted, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.results.identity import identity_in, record_card
@@ -31,36 +31,32 @@ from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, shard
 from judge.server.limits import Capacity, ServiceLimits, settings_of_the_host
+from judge.server.live import LiveHub
+from judge.server.tracing import Tracing
 from judge.store import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
 from shared.a2a.tasks import TaskSink, Turn
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm.limits import Budget, Spending
-from shared.llm.model import Model
 from shared.settings import Settings
 from shared.text import counted, excerpt, one_line
 
 log = logging.getLogger(__name__)
 
 
-def _unwatched(_run_id: str, _role: str) -> AbstractContextManager[Sink]:
-    return contextlib.nullcontext(lambda _: None)
-
-
 @dataclass
 class JudgeService:
     """Runs assessments that arrive over A2A; each is isolated from the others.
 
-    `watch(run_id, role)` gives the sink for a run's events. `wrap_model` wraps the judge model, inside caches and
-    limits. The judge's browsers may not visit `own_address`.
+    The judge's browsers may not visit `own_address`.
     """
 
     settings: Settings
     output_dir: Path
     limits: ServiceLimits = field(default_factory=ServiceLimits)
-    watch: Callable[[str, str], AbstractContextManager[Sink]] = _unwatched
-    wrap_model: Callable[[Model], Model] = lambda model: model
+    tracing: Tracing = field(default_factory=Tracing)
+    hub: LiveHub = field(default_factory=LiveHub)
     own_address: str = ""
 
     def __post_init__(self) -> None:
@@ -158,7 +154,7 @@ class JudgeService:
                 config,
                 self.settings,
                 cache_dir=self.output_dir / "cache",
-                wrap=self.wrap_model,
+                wrap=self.tracing.model,
                 spending=spending,
                 others=(self._budget,),
                 shards=request.shard.of,
@@ -176,15 +172,18 @@ class JudgeService:
                 judge_ids={task_id: judge_id for task_id, judge_id in deciding.items() if judge_id != judge.id},
                 launch=request.launch,
             )
+            trace = stack.enter_context(self.tracing.watch(run_id, role))
+            show = self.hub.watch(run_id)
+            stack.callback(self.hub.end, run_id)
             await sink.annotate({RUN_ID_KEY: run_id})
-            watch = stack.enter_context(self.watch(run_id, role))
             tell = await stack.enter_async_context(_progress(sink))
 
             def emit(event: Event) -> None:
                 if line := describe(event):
                     log.info("%s", line)
                     tell(line)
-                watch(event)
+                trace(event)
+                show(event)
 
             for warning in request.warnings:
                 emit(Noted(text=warning))
