@@ -4,14 +4,13 @@ Wire format: generateContent of the Gemini API (https://ai.google.dev/api/genera
 """
 
 from types import MappingProxyType
-from typing import Unpack
 
 import httpx
 from google import genai
 from google.genai import errors, types
 
 from shared.errors import ModelBlocked, ModelError
-from shared.llm.http import HTTPModel, Options, trace_request
+from shared.llm.http import HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.models import TokenUsage
 
@@ -30,8 +29,7 @@ class GeminiModel(HTTPModel):
     status_errors = (errors.APIError,)
     connection_errors = (httpx.HTTPError,)
 
-    def __init__(self, model: str, **options: Unpack[Options]) -> None:
-        super().__init__(model, **options)
+    def _connect(self) -> None:
         self._http = httpx.AsyncClient(
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
             event_hooks={"request": [trace_request]},
@@ -48,11 +46,7 @@ class GeminiModel(HTTPModel):
         await self._http.aclose()
 
     async def _ask(self, request: ModelRequest) -> Completion:
-        contents = [
-            types.Content(role="user", parts=[_part(part) for part in turn])
-            for turn in (request.lead, request.parts)
-            if turn
-        ]
+        contents = [types.Content(role="user", parts=[_part(part) for part in turn]) for turn in request.turns]
         config = types.GenerateContentConfig(
             system_instruction=request.system,
             temperature=request.temperature,

@@ -19,9 +19,11 @@ _KEPT_SCREENSHOTS = 3
 _CONFIRM = "require_confirmation"
 
 
-class _Args(BaseModel):
-    """The arguments of a function call; which of them there are depends on the function."""
+class _Call(BaseModel):
+    """A function call on a screenshot of this size; which of the other fields there are depends on the function."""
 
+    width: int
+    height: int
     x: float | None = None
     y: float | None = None
     start_x: float | None = None
@@ -41,17 +43,9 @@ class _Args(BaseModel):
     seconds: float = 1
     url: str | None = None
 
-
-class _Call(BaseModel):
-    """A function call on a screenshot of a certain size."""
-
-    args: _Args
-    width: int
-    height: int
-
     def need(self, name: str) -> Any:
         """An argument. Raises `ValueError` if it is missing."""
-        value = getattr(self.args, name)
+        value = getattr(self, name)
         if value is None:
             raise ValueError(f"{name} is missing")
         return value
@@ -59,7 +53,7 @@ class _Call(BaseModel):
     @property
     def side(self) -> int:
         """The length of the screenshot's side along which it scrolls."""
-        return self.height if self.args.direction in ("up", "down") else self.width
+        return self.height if self.direction in ("up", "down") else self.width
 
     def point(self, x: str = "x", y: str = "y") -> tuple[int, int]:
         """A point in pixels."""
@@ -98,7 +92,7 @@ class GeminiConversation:
         return computer.read_turn(
             [(str(call.name), call.args or {}) for call in calls],
             _MEANINGS,
-            lambda make, args: make(_Call(args=_Args.model_validate(args), width=view.width, height=view.height)),
+            lambda make, args: make(_Call.model_validate({**args, "width": view.width, "height": view.height})),
             text=text or _intent(calls),
             reasons=reasons,
         )
@@ -162,13 +156,13 @@ def _click(button: computer.Button = "left", count: int = 1) -> "_Make":
 
 
 def _drag(call: _Call) -> computer.Actions:
-    if call.args.start_x is None:  # the older action
+    if call.start_x is None:  # the older action
         return computer.drag(*call.point(), *call.point("destination_x", "destination_y"))
     return computer.drag(*call.point("start_x", "start_y"), *call.point("end_x", "end_y"))
 
 
 def _type(call: _Call) -> computer.Actions:
-    return computer.type_text(call.need("text")) + (computer.press("Enter") if call.args.press_enter else ())
+    return computer.type_text(call.need("text")) + (computer.press("Enter") if call.press_enter else ())
 
 
 def _type_at(call: _Call) -> computer.Actions:
@@ -176,20 +170,20 @@ def _type_at(call: _Call) -> computer.Actions:
     text = call.need("text")
     return (
         computer.click(*call.point())
-        + (computer.press("Control", "a") if call.args.clear_before_typing else ())
+        + (computer.press("Control", "a") if call.clear_before_typing else ())
         + (computer.type_text(text) if text else computer.press("Delete"))
-        + (computer.press("Enter") if call.args.press_enter is not False else ())
+        + (computer.press("Enter") if call.press_enter is not False else ())
     )
 
 
 def _press(call: _Call) -> computer.Actions:
-    keys = call.args.key or call.need("keys")
+    keys = call.key or call.need("keys")
     return computer.press(*(keys.split("+") if isinstance(keys, str) and len(keys) > 1 else keys))
 
 
 def _scroll_at(call: _Call) -> computer.Actions:
     """The older action, whose magnitude is in thousandths too."""
-    return _scrolled(call, call.point(), call.args.magnitude * call.side / _GRID)
+    return _scrolled(call, call.point(), call.magnitude * call.side / _GRID)
 
 
 def _scroll_document(call: _Call) -> computer.Actions:
@@ -228,8 +222,8 @@ _MEANINGS: Mapping[str, _Make] = MappingProxyType(
         "type": _type,
         "press_key": _press,
         "hotkey": _press,
-        "scroll": lambda call: _scrolled(call, call.point(), call.args.magnitude_in_pixels),
-        "wait": lambda call: computer.wait(call.args.seconds),
+        "scroll": lambda call: _scrolled(call, call.point(), call.magnitude_in_pixels),
+        "wait": lambda call: computer.wait(call.seconds),
         "take_screenshot": lambda _: (),
     }
 )

@@ -6,13 +6,13 @@ speak as well.
 
 import base64
 from types import MappingProxyType
-from typing import Any, Unpack
+from typing import Any
 
 import openai
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from shared.errors import ModelBlocked, ModelError, ModelUnavailable
-from shared.llm.http import HTTPModel, Options, trace_request
+from shared.llm.http import HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.prices import find_price
 from shared.models import TokenUsage
@@ -72,8 +72,7 @@ class OpenAIModel(HTTPModel):
     connection_errors = (openai.APIConnectionError,)
     body_errors = (openai.OpenAIError, ValueError)
 
-    def __init__(self, model: str, **options: Unpack[Options]) -> None:
-        super().__init__(model, **options)
+    def _connect(self) -> None:
         price = find_price(self.name)
         self._refused_names = set() if price is None or price.sampling else {"temperature"}
         # Compatible endpoints know the older name of the output limit, OpenAI's reasoning models only the newer one.
@@ -119,8 +118,7 @@ class OpenAIModel(HTTPModel):
             self._limit_name: request.max_output_tokens,
         }
         used = {key: value for key, value in options.items() if value is not None and key not in self._refused_names}
-        turns = [[_part(part) for part in turn] for turn in (request.lead, request.parts) if turn]
-        users = [{"role": "user", "content": content} for content in turns]
+        users = [{"role": "user", "content": [_part(part) for part in turn]} for turn in request.turns]
         messages = [{"role": "system", "content": request.system}, *users]
         return {"messages": messages, **used}
 
