@@ -140,8 +140,8 @@ MUTANTS = (
     ),
     Mutant(
         "what was there earlier, but not at the end, satisfies a check of the end",
-        "return _Decision(last.passed,",
-        "return _Decision(bool(passing),",
+        "return Decision(last.passed,",
+        "return Decision(bool(passing),",
         ("evaluators/test_checks.py",),
     ),
     Mutant(
