@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from shared.fields import Invalid, did_you_mean
 from shared.patterns import Pattern
+from shared.snapshot import YAML_QUOTED, scalar
 
 MAX_ELEMENT_CHARS = 1_000
 # WAI-ARIA 1.2, with the names that Playwright's snapshots add: `generic`, `iframe`, `text`.
@@ -52,19 +53,28 @@ def parse_element(written: str) -> Element:
     at = _skip(written, 0)
     if written.startswith("- ", at):
         at = _skip(written, at + 1)
-    role, at = _role(written, at)
+    line, written = written, _without_yaml_quotes(written, at)
+    role, at = _role(written, _skip(written, at))
     name, pattern, at = _name(written, at)
     states, at = _states(written, at)
     value = None
     if written.startswith(":", at):
-        value = written[at + 1 :].strip()
+        value = scalar(written[at + 1 :].strip())
         at = len(written)
     if at < len(written):
         problem = f"{written[at : at + 20]!a} is not expected here"
         raise Invalid(problem, 'write it like: role "name" [state]: value', column=at + 1)
     if role is None and name is None and pattern is None and not states and value is None:
         raise Invalid("empty", 'write it like: button "Buy"', column=1)
-    return Element(written=written, role=role, name=name, pattern=pattern, states=states, value=value)
+    return Element(written=line, role=role, name=name, pattern=pattern, states=states, value=value)
+
+
+def _without_yaml_quotes(line: str, at: int) -> str:
+    """A snapshot quotes all of a line but its value where YAML needs it; blanks keep the columns of what is inside."""
+    quoted = YAML_QUOTED.match(line, at)
+    if quoted is None:
+        return line
+    return " " * (at + 1) + quoted[1].replace("''", "'") + line[quoted.end(1) + 1 :]
 
 
 def _skip(text: str, at: int) -> int:
