@@ -108,10 +108,10 @@ class RunningCommand:
         self.process.send_signal(signal.SIGINT)
 
     def end(self, timeout_s: float = 120.0) -> FinishedCommand:
-        """Wait for its end and count what is left, giving the kernel a moment to reap."""
+        """Wait for its end and count what is left, giving the kernel time to reap."""
         stdout, stderr = self.process.communicate(timeout=timeout_s)
         seconds = time.monotonic() - self.began
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while (left := self._left()) and time.monotonic() < until:
             time.sleep(0.05)
         files = sorted(path.name for path in self.temp.iterdir())

@@ -9,6 +9,7 @@ import tomli
 import typer
 from typer.testing import CliRunner
 
+from helpers.ports import free_port
 from judge.commands.app import app as wabe
 from judge.scenario.sources import scenario_toml
 from judge.scenario.toml import load_scenario
@@ -138,12 +139,6 @@ def test_a_site_that_the_runner_starts_is_not_checked(app: typer.Typer, tmp_path
     path = Path(scenario_file(tmp_path, a_task(website="http://127.0.0.1:9/")))
     path.write_text('[[sites]]\nname = "s"\nendpoint = "http://127.0.0.1:9"\ncmd = "serve"\n' + path.read_text())
     assert "valid" in run(app, "validate", "--check", str(path))
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def checked(task_id: str, website: str, *checks: dict[str, Any]) -> Task:
