@@ -9,6 +9,7 @@ import tomli
 import typer
 from typer.testing import CliRunner
 
+from helpers.ports import free_port
 from judge.commands.app import app as wabe
 from judge.scenario.sources import scenario_toml
 from judge.scenario.toml import load_scenario
@@ -131,12 +132,6 @@ def test_an_expired_log_in_is_noted(app: typer.Typer, tmp_path: Path) -> None:
     (tmp_path / "login.json").write_text(json.dumps({"cookies": [cookie]}))
     path = scenario_file(tmp_path, a_task().model_copy(update={"storage_state": "login.json"}))
     assert "note: storage_state of task t: 1 of 1 cookie expired: 'id'" in run(app, "validate", path)
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def checked(task_id: str, website: str, *checks: dict[str, Any]) -> Task:
