@@ -1,6 +1,5 @@
 import json
 import re
-import socket
 from pathlib import Path
 from typing import Any
 
