@@ -86,7 +86,7 @@ class Talkative(ChecksJudge):
     """A judge that puts more on record than fits into a file."""
 
     def __init__(self) -> None:
-        super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+        super().__init__(RunConfig(judge_model="offline"))
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         calls = [{"stage": "image", "reply": "\x01" * 400_000} for _ in range(20)]

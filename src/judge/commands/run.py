@@ -82,6 +82,7 @@ def run(
     # Importing the rest takes a second, several on a busy machine.
     with console.status("Loading"):
         from judge.runner import run as runner
+        from judge.runner.plan import RunOptions
         from judge.store import output_folder
         from shared.settings import Settings
         from shared.text import one_line
@@ -89,7 +90,7 @@ def run(
     if fail_under is not None and not 0 <= fail_under <= 100:
         raise ConfigError(f"--fail-under {fail_under:g} is not a percentage", remedy="give 0 to 100")
     settings = Settings.from_environ()
-    options = runner.RunOptions(
+    options = RunOptions(
         scenario=_scenario_file(scenario, settings),
         command=(*context.command_path.split(), scenario),
         output_dir=output_folder(output_dir, settings),
@@ -100,7 +101,7 @@ def run(
         resume=resume,
         limit=limit,
         level=level,
-        task_ids=tuple(task or ()),
+        task=tuple(task or ()),
         max_parallel=max_parallel,
         judge_model=judge_model,
         participant_model=participant_model,

@@ -44,3 +44,11 @@ class Found(NamedTuple):
     text: str
     normalised: str | None = None
     counts: bool = True
+
+
+class Decision(NamedTuple):
+    """Whether a check passed, the finding that decided it, and the index of the step at which it passed first."""
+
+    passed: bool
+    found: Found
+    step: int | None

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from judge.results.identity import identity_in, resumed
 from judge.results.merge import merged_provenance
+from judge.results.rejudged import take_over
 from judge.results.run_record import (
     epochs_of,
     judge_id_of,
@@ -71,12 +72,16 @@ def merge_shards(run: RunStore) -> Submission:
         if strays := {task.folder for task in run.tasks()} - known:
             raise ConfigError(f"{min(strays)}: no task of the shards", remedy="move it elsewhere")
         for task in chain.from_iterable(shard.tasks for shard in shards):
-            _take_over(task.folder, run.task(task.name, task.epoch).folder)
+            _copy_task(task.folder, run.task(task.name, task.epoch).folder)
+        was_merged = run.has_begun
         run.create()
         whole = _whole_record(run, shards, request, summaries)
         submission = _submission(run, whole, shards, summaries)
         run.write_submission(submission)
         run.write_run(whole)
+        # What the shards say counts only where no later verdict was given since.
+        if was_merged and take_over(run):
+            return dict(read_json(run.folder / "results.json"))
     return submission
 
 
@@ -163,11 +168,15 @@ def _provenance(shard: RunStore) -> Mapping[str, Any]:
         raise ConfigError(f"{shard.folder / 'results.json'}: missing or damaged", remedy=_RESTART) from None
 
 
-def _take_over(source: Path, target: Path) -> None:
+def _copy_task(source: Path, target: Path) -> None:
     """Put a task's folder into the whole run, over what an earlier merge has put there."""
     if target.exists() and _trajectory_of(target) != _trajectory_of(source):
         shutil.rmtree(target)
     shutil.copytree(source, target, copy_function=_link, dirs_exist_ok=True)
+
+
+def _is_later_verdict(path: Path, source: Path) -> bool:
+    return path.parent.name == "verdicts" and path.exists() and path.stat().st_mtime_ns >= source.stat().st_mtime_ns
 
 
 def _trajectory_of(folder: Path) -> object:
@@ -177,6 +186,8 @@ def _trajectory_of(folder: Path) -> object:
 
 
 def _link(source: str, target: str) -> None:
+    if _is_later_verdict(Path(target), Path(source)):
+        return
     Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)

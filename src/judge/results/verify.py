@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.judges.checked import OFFLINE
-from judge.judges.factory import code_checksum
+from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in

@@ -15,7 +15,7 @@ from judge.commands.run import _scenario_file
 from judge.results.identity import identity_in
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
-from judge.runner.run import RunOptions, make_plan, resume_command
+from judge.runner.plan import RunOptions, make_plan, resume_command
 from judge.scenario.request import parse_request
 from judge.scenario.toml import load_scenario
 from judge.store import RunStore

@@ -319,6 +319,7 @@ def test_each_epoch_of_a_task_has_its_page_and_the_front_page_sums_them_up(tmp_p
     assert {address for address in page if address.startswith("../images/")} >= {"../images/t1.2/step_000.jpg"}
     assert "Every task was played" not in (tmp_path / "report" / "a" / "index.html").read_text()
     assert "sign test" in (tmp_path / "report" / "index.html").read_text()
+    assert "This run has no epoch 2 of the task." in (tmp_path / "report" / "tasks" / "t1.2.html").read_text()
 
 
 def test_a_copied_task_folder_has_a_page_of_its_own_and_is_no_repeat(tmp_path: Path) -> None:

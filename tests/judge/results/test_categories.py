@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helpers.results import a_result, a_step, a_verdict
 from judge.evaluators.base import Assertion
-from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.checks import evaluate
 from judge.results.categories import failure_categories
 from judge.trajectory.record import Attempt, Trajectory
 from shared.models import Action, Outcome, Step, StopReason, Task, Verdict
@@ -125,7 +125,7 @@ def judged(tmp_path: Path, check: dict[str, Any], snapshot: str, url: str = f"{S
     task = Task.model_validate({"task_id": "t1", "website": SITE, "task": "Find it.", "checks": [check]})
     steps = (a_step(0, url=url, snapshot="page.yaml", screenshot=None, line="<Blue checkbox> -> CLICK"),)
     trajectory = Trajectory(folder=tmp_path, task=task, action_history=(), steps=steps, stop_reason="finished")
-    (assertion,) = CheckEvaluator().evaluate(trajectory)
+    (assertion,) = evaluate(trajectory)
     assert assertion.passed is False
     verdict = a_verdict("failure", evidence={"checks": [assertion.model_dump()]})
     return names(a_failure(*steps, task=task, verdict=verdict), verdict)

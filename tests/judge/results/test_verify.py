@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from helpers.results import A_TRACE, JUDGE, a_finished_run, a_result, a_step, a_verdict
 from judge.commands.app import app
-from judge.judges.factory import code_checksum
+from judge.judges.code import code_checksum
 from judge.results.verify import verify_run
 from judge.store import OLDER_RUN_SCHEMAS, RunStore
 from judge.trajectory.record import evidence_sha256
