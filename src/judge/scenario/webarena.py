@@ -9,10 +9,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    model_validator,
+)
 
 from judge.evaluators.webarena import PackageTask
 from shared.errors import ConfigError
@@ -70,6 +79,12 @@ class SiteAddress(_Lenient):
     active_url_idx: int | None = Field(default=None, ge=0)
     credentials: Credentials | None = None
 
+    @model_validator(mode="after")
+    def _has_an_active_url(self) -> Self:
+        if (self.active_url_idx or 0) >= len(self.urls):
+            raise Invalid(f"there is no url {self.active_url_idx}", "count the urls from 0", key="active_url_idx")
+        return self
+
     @property
     def url(self) -> str:
         """The address at which the site is played."""
@@ -102,14 +117,7 @@ def read_addresses(path: Path | None) -> SiteAddresses:
         raise ConfigError("--config is missing: WebArena-Verified needs the addresses of its sites", remedy=_EXAMPLE)
     with read_errors(f"--config {path}", f"write it like {_EXAMPLE}"):
         value = read_json(path)
-    addresses = validated(TypeAdapter(SiteAddresses), value, f"--config {path}")
-    for site, each in addresses.environments.items():
-        if (each.active_url_idx or 0) >= len(each.urls):
-            raise ConfigError(
-                f"--config {path}: {site}: there is no url with active_url_idx {each.active_url_idx}",
-                remedy="count the urls from 0",
-            )
-    return addresses
+    return validated(TypeAdapter(SiteAddresses), value, f"--config {path}")
 
 
 def task_number(task_id: str) -> int | None:
