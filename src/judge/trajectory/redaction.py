@@ -135,7 +135,7 @@ class Redaction:
         mime_type = body["mimeType"]
         if is_multipart(mime_type):
             fields = multipart_fields(_bytes_of(body), mime_type)
-            kept = [{**field, "value": self._value(field["name"], field["value"])} for field in fields]
+            kept = [field | {"value": self._value(field["name"], field["value"])} for field in fields]
             return made | {"params": kept, "text": multipart_text(kept, mime_type)}
         if body.get("encoding") == "base64":
             return made | {"comment": "not UTF-8 text"}
