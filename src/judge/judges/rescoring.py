@@ -134,8 +134,9 @@ async def judge_stored(
     """
     folder = store.folder
     try:
-        trajectory = await asyncio.to_thread(_load, store)
-    except TrajectoryError as error:
+        trajectory = await asyncio.to_thread(load_trajectory, folder)
+    # An `OSError` is that of a folder or file that may not be read, and no fault of the judge model either.
+    except (TrajectoryError, OSError) as error:
         return Scored(folder=folder, outcome="broken", reason=str(error))
     # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.
     except Exception as error:  # noqa: BLE001
@@ -200,15 +201,3 @@ def verdict_on_file(store: TaskStore, judge_id: str, trajectory: Trajectory) -> 
     if verdict is None or (verdict.trajectory_sha256 is None and trajectory.is_digested):
         return None
     return verdict if verdict.trajectory_sha256 in (None, trajectory.sha256) else None
-
-
-def _load(store: TaskStore) -> Trajectory:
-    """The trajectory. A missing image makes the folder broken, which is not a fault of the judge model."""
-    try:
-        trajectory = load_trajectory(store.folder)
-        missing = next((path for path in trajectory.screenshots if not path.is_file()), None)
-    except OSError as error:
-        raise TrajectoryError(f"{store.folder}: {error}") from None
-    if missing is not None:
-        raise TrajectoryError(f"{missing}: no such file")
-    return trajectory

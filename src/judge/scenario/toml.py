@@ -65,8 +65,6 @@ def select(
     """The tasks of that level and among those ids, in order, at most `limit`. Raises `ConfigError` if none is left."""
     if level is not None and level not in get_args(Level):
         raise ConfigError(f"--level {shown(level)} is not a level", remedy=did_you_mean(level, get_args(Level)))
-    if limit is not None and limit < 1:
-        raise ConfigError(f"--limit {limit} leaves no task", remedy="give 1 or more")
     known = [task.task_id for task in tasks]
     for task_id in ids:
         if task_id not in known:
@@ -85,6 +83,4 @@ def shard(tasks: tuple[Task, ...], index: int, num: int, *, instances: int | Non
     order of the list; neighbouring tasks (often of one website or level) land in different shards. A slice may be
     empty when there are more shards than tasks.
     """
-    if not 0 <= index < num:
-        raise ConfigError(f"shard_index {index} of num_shards {num}", remedy="0 <= shard_index < num_shards")
     return tasks[:instances][index::num]
