@@ -36,7 +36,7 @@ _PROGRAM = Path(__file__).with_name("webarena_program.py")
 _START_TIMEOUT_S = 120.0
 _TIMEOUT_S = 30.0
 _PACKAGING_TIMEOUT_S = 300.0
-# Decides nothing, and every evaluator can read it.
+# An answer that every evaluator can read; what it makes of it is not used.
 _NEUTRAL_ANSWER = '{"task_type": "RETRIEVE", "status": "UNKNOWN_ERROR"}'
 _MAX_ANSWER_BYTES = 32_000_000
 _KEPT_OF_ERRORS = 500
@@ -44,7 +44,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class EvaluatorError(WabeError):
-    """The package's process failed, hung, or answered something else than expected. The attempt stays unscored."""
+    """The package's process failed, hung, or gave an unexpected answer. The attempt stays unscored."""
 
 
 class _Foreign(BaseModel):
@@ -317,7 +317,7 @@ class WebArenaPackage:
             # It ended before it read the request.
             line = b""
         except asyncio.CancelledError:
-            # Its answer would be taken for the next one's.
+            # Its answer would be read as that of the next request.
             await self._end()
             raise
         if not line.endswith(b"\n"):

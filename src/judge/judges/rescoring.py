@@ -31,7 +31,7 @@ WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
     }
 )
 _PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "final", "verdicts", "attempts", "scores")
-# Deeper than any layout; bounds the search where a file system does not.
+# Deeper than any layout. A file system may be nested without end.
 _MAX_DEPTH = 32
 
 
@@ -84,7 +84,7 @@ def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[li
 def _children(folder: Path, *, is_run: bool) -> Iterator[Path]:
     """The entries of a folder, of a run those of its results folders; links last in each."""
     for parent in [folder / "results", *later_results(folder)] if is_run else [folder]:
-        # What is reached both ways is listed under its own name.
+        # A folder that is reached both directly and by a link is listed under its own name.
         yield from sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child))
 
 
@@ -135,7 +135,7 @@ async def judge_stored(
     folder = store.folder
     try:
         trajectory = await asyncio.to_thread(load_trajectory, folder)
-    # An `OSError` is that of a folder or file that may not be read, and no fault of the judge model either.
+    # An `OSError`: a folder or file that may not be read, which is no fault of the judge either.
     except (TrajectoryError, OSError) as error:
         return Scored(folder=folder, outcome="broken", reason=str(error))
     # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.

@@ -108,7 +108,7 @@ def write_har(
     kept = [redacted(entry) for entry in entries]
     data = _har_bytes(kept, dropped, versions)
     if len(data) > MAX_FILE_BYTES:
-        # Redaction makes texts longer, if hardly ever that much.
+        # Redaction can make texts longer, though hardly ever that much.
         data = _har_bytes([_without_bodies(entry) for entry in kept], dropped, versions)
     write_atomic(folder / NETWORK_FILE, data)
     return NetworkTrace(file=NETWORK_FILE, sha256=hashlib.sha256(data).hexdigest(), entries=len(kept))

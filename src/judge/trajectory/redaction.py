@@ -27,7 +27,7 @@ _SECRET_NAME = re.compile(
 _SECRET_WORDS = frozenset({"auth", "key", "keys", "sid", "sess", "pass", "pin", "otp", "cvv", "cvc", "sig"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SESSION_COOKIE = re.compile(r"sess|sid", re.IGNORECASE)
-# Nobody chooses such a value for a preference, and nobody guesses one that is shorter.
+# Cookies for preferences have shorter values; session ids that are shorter could be guessed.
 _MIN_SESSION_CHARS = 16
 _WITH_ADDRESS = frozenset({"referer", "location", "content-location", "refresh", "link"})
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+|^/\S*")
