@@ -200,13 +200,14 @@ def packaged_tasks(settings: Settings, folder: Path) -> frozenset[int]:
             done = subprocess.run(
                 command, cwd=place, env={}, capture_output=True, timeout=_PACKAGING_TIMEOUT_S, check=False
             )
-            summary = read_file(Path(place) / "checked" / "summary.json")
         except subprocess.TimeoutExpired:
             raise EvaluatorError(f"create-submission-pkg did not end within {_PACKAGING_TIMEOUT_S:g} s") from None
-        except OSError:
-            words = _last_line(done.stderr, otherwise="no summary.json")
-            raise EvaluatorError(f"create-submission-pkg: {words}") from None
-    return frozenset(parsed_answer(summary, SubmissionSummary).packaged_tasks.task_ids)
+        except OSError as error:
+            raise EvaluatorError(f"{python} cannot be started: {error.strerror or error}") from None
+        summary = Path(place) / "checked" / "summary.json"
+        if not summary.is_file():
+            raise EvaluatorError(f"create-submission-pkg: {_last_line(done.stderr, otherwise='no summary.json')}")
+        return frozenset(parsed_answer(read_file(summary), SubmissionSummary).packaged_tasks.task_ids)
 
 
 class WebArenaPackage:
