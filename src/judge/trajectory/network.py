@@ -25,7 +25,7 @@ MAX_ENTRIES = 20_000
 class _Part(BaseModel):
     """A part of a HAR file. Only what is used here is read; other programs write more."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Pair(_Part):
