@@ -53,13 +53,13 @@ def find_trajectories(path: Path) -> tuple[Path, ...]:
     """
     if not path.is_dir():
         raise ConfigError(f"{path}: no such folder", remedy="give a run, or a folder with trajectories in it")
-    folders, _ = _search(path, {_identity(path)}, depth=0)
+    folders, _ = _search(path, {path.resolve()}, depth=0)
     if not folders:
         raise ConfigError(f"{path}: no trajectory in it", remedy="docs/own-browser.md lists the layouts that are read")
     return tuple(folders)
 
 
-def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[list[Path], bool]:
+def _search(folder: Path, seen: set[Path], *, depth: int) -> tuple[list[Path], bool]:
     """What is listed at and under a folder, and whether it contains a trajectory; `seen` folders are skipped."""
     if depth > _MAX_DEPTH:
         return [folder], False
@@ -68,16 +68,18 @@ def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[li
     for child in _children(folder, is_run=not is_one and (folder / "results").is_dir()):
         if not child.is_dir() or child.name.startswith(".") or child.name in _PARTS_OF_A_TRAJECTORY:
             continue
-        if (identity := _identity(child)) in seen:
+        if (real := child.resolve()) in seen:
             continue
-        seen.add(identity)
+        seen.add(real)
         try:
             below, holds_one = _search(child, seen, depth=depth + 1)
         except OSError:
             below, holds_one = [], False
         found = found or holds_one
-        if holds_one or not is_one:
-            listed += below if holds_one else [child]
+        if holds_one:
+            listed += below
+        elif not is_one:
+            listed.append(child)
     return listed, found
 
 
@@ -86,11 +88,6 @@ def _children(folder: Path, *, is_run: bool) -> Iterator[Path]:
     for parent in [folder / "results", *later_results(folder)] if is_run else [folder]:
         # A folder that is reached both directly and by a link is listed under its own name.
         yield from sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child))
-
-
-def _identity(folder: Path) -> tuple[int, int]:
-    status = folder.stat()
-    return status.st_dev, status.st_ino
 
 
 async def score_all(
