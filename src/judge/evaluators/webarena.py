@@ -47,13 +47,13 @@ class EvaluatorError(WabeError):
     """The package's process failed, hung, or gave an unexpected answer. The attempt stays unscored."""
 
 
-class _Foreign(BaseModel):
-    """A part of the package's answers; keys that nobody here reads are ignored."""
+class Foreign(BaseModel):
+    """A part of the package's files and answers. It has more keys than are read here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
-class About(_Foreign):
+class About(Foreign):
     """The package's version, checksums of its evaluators and its data, and the JSON schema of an answer."""
 
     version: str = Field(max_length=50)
@@ -62,7 +62,7 @@ class About(_Foreign):
     answer_schema: dict[str, Any]
 
 
-class PackageTask(_Foreign):
+class PackageTask(Foreign):
     """A task of the package. `start_urls` begin with a site's placeholder, such as `__SHOPPING__`.
 
     `fields` are the names of what its evaluators read in requests and responses: parameters, form fields, headers.
@@ -75,14 +75,14 @@ class PackageTask(_Foreign):
     fields: tuple[str, ...]
 
 
-class PackageTasks(_Foreign):
+class PackageTasks(Foreign):
     """The tasks of a subset, or `None` where there is none of that name; `subsets` are the names that there are."""
 
     tasks: tuple[PackageTask, ...] | None
     subsets: tuple[str, ...]
 
 
-class PackageAssertion(_Foreign):
+class PackageAssertion(Foreign):
     """One thing that an evaluator did not find as expected."""
 
     assertion_name: str
@@ -91,7 +91,7 @@ class PackageAssertion(_Foreign):
     error_msg: str | None = None
 
 
-class EvaluatorResult(_Foreign):
+class EvaluatorResult(Foreign):
     """What one evaluator of a task found, as JSON texts: `actual` as recorded, `actual_normalized` as compared."""
 
     evaluator_name: str
@@ -104,7 +104,7 @@ class EvaluatorResult(_Foreign):
     should_not_exist: bool | None = None
 
 
-class PackageResult(_Foreign):
+class PackageResult(Foreign):
     """The package's result for one attempt (its `eval_result.json`)."""
 
     task_id: int
@@ -119,7 +119,7 @@ class PackageResult(_Foreign):
     webarena_verified_data_checksum: str
 
 
-class Evaluation(_Foreign):
+class Evaluation(Foreign):
     """The package's result for one attempt, which is `None` where it cannot read what the participant made.
 
     `refusal` is why a success does not count, or what cannot be read: the participant's fault either way.
@@ -177,11 +177,11 @@ def _marked(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "request": {**request, "headers": [*kept, {"name": "Sec-Fetch-User", "value": "?0"}]}}
 
 
-class _Packaged(_Foreign):
+class _Packaged(Foreign):
     task_ids: tuple[int, ...]
 
 
-class SubmissionSummary(_Foreign):
+class SubmissionSummary(Foreign):
     """What the package's own submission command says of a folder (its `summary.json`)."""
 
     packaged_tasks: _Packaged

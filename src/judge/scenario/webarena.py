@@ -12,18 +12,9 @@ from types import MappingProxyType
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    TypeAdapter,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, TypeAdapter, model_validator
 
-from judge.evaluators.webarena import PackageTask
+from judge.evaluators.webarena import Foreign, PackageTask
 from shared.errors import ConfigError
 from shared.fields import Invalid, Url, did_you_mean
 from shared.files import read_errors, read_json
@@ -59,20 +50,14 @@ def _without_slash(url: str) -> str:
     return url.rstrip("/")
 
 
-class _Lenient(BaseModel):
-    """The benchmark's tools read more keys than we do."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
-
-
-class Credentials(_Lenient):
+class Credentials(Foreign):
     """The account that the tasks are about."""
 
     username: str = Field(min_length=1, max_length=200)
     password: SecretStr
 
 
-class SiteAddress(_Lenient):
+class SiteAddress(Foreign):
     """Where one site is. Recorded requests to any of `urls` count as the site's; it is played at the active one."""
 
     urls: tuple[Annotated[Url, AfterValidator(_without_slash)], ...] = Field(min_length=1, max_length=20)
@@ -91,7 +76,7 @@ class SiteAddress(_Lenient):
         return self.urls[self.active_url_idx or 0]
 
 
-class SiteAddresses(_Lenient):
+class SiteAddresses(Foreign):
     """The file of addresses."""
 
     environments: dict[Annotated[str, BeforeValidator(_site_of)], SiteAddress] = Field(min_length=1)
