@@ -108,7 +108,7 @@ def test_a_submission_of_a_thousand_loud_tasks_can_be_read(tmp_path: Path, recor
     step = bounded(a_largest_step(TEXTS["control"] * LONG))
     loud = a_result(steps=(step,) * 20, error=TEXTS["control"] * 2_000, blame="participant")
     tasks = (TaskSummary.of(loud),) * 1_000
-    submission = build_submission(role="p", participant_ids={}, results=tasks, judge=None, provenance={})
+    submission = build_submission(role="p", participant_ids={}, results=tasks, provenance={})
     write_json(tmp_path / "results.json", submission)
     size = (tmp_path / "results.json").stat().st_size
     entry = read_json(tmp_path / "results.json")["results"][0]["detail"]["tasks"][0]

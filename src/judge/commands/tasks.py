@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from judge.runner.boundary import EXIT_USAGE
 from judge.runner.miniwob import with_utterances
 from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
-from judge.scenario.logins import with_logins
+from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.miniwob import chosen_tasks, settings_for, site_entry
 from judge.scenario.models import Scenario, SiteEntry
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml
@@ -67,7 +68,7 @@ def validate(
     """
     bad = 0
     for path in files:
-        scenario, problems = _examine(path)
+        scenario, problems, warnings = _examine(path)
         passing: list[str] = []
         if try_ and scenario is not None and not problems:
             problems, passing = asyncio.run(try_checks(scenario, Settings.from_environ()))
@@ -78,7 +79,7 @@ def validate(
             typer.echo(problem, err=True)
         if scenario is None:
             continue
-        for warning in (*_warnings(scenario), *passing):
+        for warning in (*warnings, *passing):
             typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
             typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}")
@@ -170,18 +171,19 @@ def _warnings(scenario: Scenario) -> list[str]:
     return found
 
 
-def _examine(path: Path) -> tuple[Scenario | None, list[str]]:
-    """The scenario, if it can be parsed, and its mistakes."""
+def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
+    """The scenario, if it can be parsed, its mistakes, and what is allowed and probably wrong."""
     try:
         content = read_scenario_bytes(path)
     except ConfigError as error:
-        return None, [str(error)]
+        return None, [str(error)], []
     scenario, problems = problems_of(content, path)
     if scenario is None:
-        return None, problems
+        return None, problems, []
+    warnings = _warnings(scenario)
     try:
         # Without the variables of passwords: a scenario is often written on another machine than it is run on.
-        with_logins(scenario, scenario.tasks, environ=None)
+        warnings += expired_logins(with_logins(scenario, scenario.tasks, environ=None), time.time())
     except ConfigError as error:
         problems.append(str(error))
     for task in scenario.tasks:
@@ -199,4 +201,4 @@ def _examine(path: Path) -> tuple[Scenario | None, list[str]]:
         check_config(config, Settings.from_environ(), with_key=False)
     except ConfigError as error:
         problems.append(f"{path}: {error}")
-    return scenario, problems
+    return scenario, problems, warnings

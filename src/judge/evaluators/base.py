@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
-from shared.models import Record
+from pydantic import TypeAdapter, ValidationError
+
+from shared.models import Record, Verdict
 
 MAX_FOUND_CHARS = 500
 
@@ -22,6 +24,17 @@ class Assertion(Record):
     found: str
     normalised: str | None = None
     step: int | None = None
+
+
+_ASSERTIONS = TypeAdapter(list[Assertion])
+
+
+def assertions_in(verdict: Verdict | None) -> list[Assertion]:
+    """The results of the checks that a verdict's evidence holds; none where it holds anything else."""
+    try:
+        return _ASSERTIONS.validate_python(verdict.evidence.get("checks") if verdict else None, strict=True)
+    except ValidationError:
+        return []
 
 
 class Found(NamedTuple):

@@ -58,10 +58,14 @@ class Question(Record):
 
 
 class Session:
-    """The questions about one trajectory; records every prompt and reply with tokens and cost."""
+    """The questions about one trajectory; records every prompt and reply with tokens and cost.
 
-    def __init__(self, parts: JudgeParts) -> None:
+    A reply that another `payer` counts already, such as another epoch's verdict, is free.
+    """
+
+    def __init__(self, parts: JudgeParts, payer: str | None = None) -> None:
         self._parts = parts
+        self._payer = payer
         self._record: list[tuple[tuple[int, ...], dict[str, Any]]] = []
         self._systems: dict[str, str] = {}
         self._usage = TokenUsage()
@@ -80,7 +84,7 @@ class Session:
             request = self._request(question, remind=attempt > 0)
             requests.append(request)
             try:
-                completion = await self._parts.model.complete(request)
+                completion = await self._parts.model.complete(request, self._payer)
             except ModelError as error:
                 self._note(question, attempt, request, f"({error.message})", "error", error)
                 # An answer without usable text counts as an unusable reply, once.
@@ -212,7 +216,8 @@ class ModelJudge(Judge):
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict; a fault of the model or an unreadable file makes it `unscored`."""
-        session = Session(self.parts)
+        epoch = trajectory.attempt.epoch if trajectory.attempt else 1
+        session = Session(self.parts, payer=f"{self.id} {trajectory.sha256 or trajectory.folder} {epoch}")
         try:
             if not trajectory.screenshots:
                 verdict = session.verdict("unscored", "the trajectory has no screenshots")
