@@ -118,8 +118,11 @@ def test_a_space_in_a_host_is_still_a_mistake() -> None:
         ('{"participants": ["x"]}', "key 'participants': a list of 1 entries is not a table"),
         ('{"participants": {"p": 3}}', "3 is not a text"),
         ('{"participants": {"p": "ftp://x"}}', "does not begin with http"),
-        ('{"participants": {"p": "http://h:1"}, "config": {"max_steps": NaN}}', "NaN is not a JSON number"),
-        ('{"participants": {"p": "http://h:1"}, "config": {"task_timeout_s": 1e999}}', '1e999" is too large'),
+        (
+            '{"participants": {"p": "http://h:1"}, "config": {"max_steps": NaN}}',
+            "holds NaN, which is not a JSON number",
+        ),
+        ('{"participants": {"p": "http://h:1"}, "config": {"task_timeout_s": 1e999}}', '"1e999", which is too large'),
         ("[" * 200_000, "nested too deeply"),
         (request(), "no tasks"),
         (request([1]), "key 'config': a list of 1 entries is not a table"),
