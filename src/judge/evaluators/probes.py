@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from judge.evaluators.addresses import is_at
-from judge.evaluators.evidence import Look
+from judge.evaluators.addresses import is_address
 from judge.sites import Site, own_site
 from shared.checks import expressions_of, probes_of
-from shared.models import Page, ProbeValue, Step, Task
+from shared.models import Page, ProbeValue, Task
 
 
 class Reader(Protocol):
@@ -40,13 +39,13 @@ class Probes:
         return tuple(ProbeValue(error=why) for _ in self._expressions)
 
     def has_ended(self, page: Page, values: Sequence[ProbeValue]) -> bool:
-        """Whether a probe with `ends` has a value."""
+        """Whether a probe with `ends` has a value; on a page of another site none has."""
         if self._site is None:
             return False
-        step = Step(index=0, url=page.url, title=page.title)
-        look = Look(step, None, self._site.holds(page.url), self._site.is_home(page.url))
         found = dict(zip(self._expressions, values, strict=True))
+        is_home = self._site.is_home(page.url)
         return any(
-            found[probe.expression].value is not None and (probe.on is None or is_at(look, probe.on, extra_query=True))
+            found[probe.expression].value is not None
+            and (probe.on is None or is_address(page.url, probe.on, is_home=is_home, extra_query=True))
             for probe in self._ending
         )

@@ -46,7 +46,7 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
     if not inverted:
         entries = [entry for entry in entries if _is_sent_by(recording.site, entry)]
     if check.on is not None:
-        # The first page is opened by the judge, and action 1 is that of the look with the index 0.
+        # The judge opened the first page (0); action 1 followed the look with index 0.
         acted_on = {look.step.index + 1 for look in looks}
         entries = [entry for entry in entries if entry.step in acted_on]
     *earlier, target = as_tuple(check.url)
@@ -64,7 +64,7 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
     else:
         last = found[hits[0]] if check.at == "any" and hits else found[-1]
     if traffic.dropped and (inverted or check.at == "end"):
-        # Nobody may hide a request behind more of them than are recorded.
+        # Otherwise a participant could hide a request behind more than are recorded.
         text = f"{traffic.dropped} later requests were not recorded; before them {last.text}"
         return Decision(False, Found(False, text), None)
     passed = last.passed != inverted
@@ -107,7 +107,7 @@ def _problems(entry: Entry, check: RequestCheck, *, inverted: bool) -> Iterator[
         yield from _differences("header", check.headers, lambda name: _of_name(headers, name.lower()))
     if check.post_data is not None:
         yield from _body_differences("post_data", check.post_data, entry.request.body)
-    # What was sent and not answered may have happened: whoever must not send it may not have.
+    # A site may have acted on a request that it did not answer, so a check that forbids the request counts it.
     if not (inverted and check.status is None and entry.response.status == 0):
         problem = _answer_problem(entry, check.status)
         yield from [problem] if problem else []

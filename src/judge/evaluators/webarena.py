@@ -36,7 +36,7 @@ _PROGRAM = Path(__file__).with_name("webarena_program.py")
 _START_TIMEOUT_S = 120.0
 _TIMEOUT_S = 30.0
 _PACKAGING_TIMEOUT_S = 300.0
-# Decides nothing, and every evaluator can read it.
+# An answer that every evaluator can read; what it makes of it is not used.
 _NEUTRAL_ANSWER = '{"task_type": "RETRIEVE", "status": "UNKNOWN_ERROR"}'
 _MAX_ANSWER_BYTES = 32_000_000
 _KEPT_OF_ERRORS = 500
@@ -44,16 +44,16 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class EvaluatorError(WabeError):
-    """The package's process failed, hung, or answered something else than expected. The attempt stays unscored."""
+    """The package's process failed, hung, or gave an unexpected answer. The attempt stays unscored."""
 
 
-class _Foreign(BaseModel):
-    """A part of the package's answers; keys that nobody here reads are ignored."""
+class Foreign(BaseModel):
+    """A part of the package's files and answers. It has more keys than are read here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
-class About(_Foreign):
+class About(Foreign):
     """The package's version, checksums of its evaluators and its data, and the JSON schema of an answer."""
 
     version: str = Field(max_length=50)
@@ -62,7 +62,7 @@ class About(_Foreign):
     answer_schema: dict[str, Any]
 
 
-class PackageTask(_Foreign):
+class PackageTask(Foreign):
     """A task of the package. `start_urls` begin with a site's placeholder, such as `__SHOPPING__`.
 
     `fields` are the names of what its evaluators read in requests and responses: parameters, form fields, headers.
@@ -75,14 +75,14 @@ class PackageTask(_Foreign):
     fields: tuple[str, ...]
 
 
-class PackageTasks(_Foreign):
+class PackageTasks(Foreign):
     """The tasks of a subset, or `None` where there is none of that name; `subsets` are the names that there are."""
 
     tasks: tuple[PackageTask, ...] | None
     subsets: tuple[str, ...]
 
 
-class PackageAssertion(_Foreign):
+class PackageAssertion(Foreign):
     """One thing that an evaluator did not find as expected."""
 
     assertion_name: str
@@ -91,7 +91,7 @@ class PackageAssertion(_Foreign):
     error_msg: str | None = None
 
 
-class EvaluatorResult(_Foreign):
+class EvaluatorResult(Foreign):
     """What one evaluator of a task found, as JSON texts: `actual` as recorded, `actual_normalized` as compared."""
 
     evaluator_name: str
@@ -104,7 +104,7 @@ class EvaluatorResult(_Foreign):
     should_not_exist: bool | None = None
 
 
-class PackageResult(_Foreign):
+class PackageResult(Foreign):
     """The package's result for one attempt (its `eval_result.json`)."""
 
     task_id: int
@@ -119,7 +119,7 @@ class PackageResult(_Foreign):
     webarena_verified_data_checksum: str
 
 
-class Evaluation(_Foreign):
+class Evaluation(Foreign):
     """The package's result for one attempt, which is `None` where it cannot read what the participant made.
 
     `refusal` is why a success does not count, or what cannot be read: the participant's fault either way.
@@ -177,11 +177,11 @@ def _marked(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "request": {**request, "headers": [*kept, {"name": "Sec-Fetch-User", "value": "?0"}]}}
 
 
-class _Packaged(_Foreign):
+class _Packaged(Foreign):
     task_ids: tuple[int, ...]
 
 
-class SubmissionSummary(_Foreign):
+class SubmissionSummary(Foreign):
     """What the package's own submission command says of a folder (its `summary.json`)."""
 
     packaged_tasks: _Packaged
@@ -200,13 +200,14 @@ def packaged_tasks(settings: Settings, folder: Path) -> frozenset[int]:
             done = subprocess.run(
                 command, cwd=place, env={}, capture_output=True, timeout=_PACKAGING_TIMEOUT_S, check=False
             )
-            summary = read_file(Path(place) / "checked" / "summary.json")
         except subprocess.TimeoutExpired:
             raise EvaluatorError(f"create-submission-pkg did not end within {_PACKAGING_TIMEOUT_S:g} s") from None
-        except OSError:
-            words = _last_line(done.stderr, otherwise="no summary.json")
-            raise EvaluatorError(f"create-submission-pkg: {words}") from None
-    return frozenset(parsed_answer(summary, SubmissionSummary).packaged_tasks.task_ids)
+        except OSError as error:
+            raise EvaluatorError(f"{python} cannot be started: {error.strerror or error}") from None
+        summary = Path(place) / "checked" / "summary.json"
+        if not summary.is_file():
+            raise EvaluatorError(f"create-submission-pkg: {_last_line(done.stderr, otherwise='no summary.json')}")
+        return frozenset(parsed_answer(read_file(summary), SubmissionSummary).packaged_tasks.task_ids)
 
 
 class WebArenaPackage:
@@ -317,7 +318,7 @@ class WebArenaPackage:
             # It ended before it read the request.
             line = b""
         except asyncio.CancelledError:
-            # Its answer would be taken for the next one's.
+            # Its answer would be read as that of the next request.
             await self._end()
             raise
         if not line.endswith(b"\n"):

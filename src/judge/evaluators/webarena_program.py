@@ -28,7 +28,7 @@ _MAX_TEXT_CHARS = 20_000
 
 def serve() -> None:
     """Answer requests until standard input ends."""
-    # The package prints; its prints must not end up between the answers.
+    # The package prints; its output must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     package: WebArenaVerified | None = None
@@ -40,7 +40,7 @@ def serve() -> None:
                 answer = _about(package)
             else:
                 answer = _OPERATIONS[request.pop("op")](package, **request)
-        # Whatever fails is the other side's to judge, and it must not cost the tasks that follow.
+        # The judge decides what an error means. It must not stop the evaluation of later tasks.
         except Exception as error:  # noqa: BLE001
             answer = {"error": f"{type(error).__name__}: {error}"[:2000]}
         answers.write(json.dumps(answer, default=str) + "\n")
@@ -119,7 +119,7 @@ def evaluate(package: WebArenaVerified, task_id: int, instruction: str, answer: 
 
 
 def _refusal(task: WebArenaVerifiedTask, answer: str | None, made: Mapping[str, Any]) -> str | None:
-    """Why a success is none. The package compares both ways, so that a value may be the pattern that matches."""
+    """Why a success does not count. The package compares both ways, so a value may be the pattern that matches."""
     for each, config in zip(made["evaluators_results"], task.eval, strict=True):
         if each["evaluator_name"] == "AgentResponseEvaluator":
             given = each["actual_normalized"]

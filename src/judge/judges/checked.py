@@ -34,7 +34,7 @@ class ChecksJudge(Judge):
             model=OFFLINE,
             prompt_set="none",
             prompt_version=RULES_VERSION,
-            # Checks have no prompts; the code that evaluates them takes their place.
+            # Checks have no prompts; what decides is the code that evaluates them.
             prompt_checksum=code["code_checksum"],
             threshold=config.score_threshold,
             **code,

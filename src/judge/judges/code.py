@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 
 from judge.judges.base import files_checksum
 
-# Everything between a trajectory and its verdict decides: whole packages, and single files.
+# What can change the verdict on a trajectory: whole packages, and single files.
 _JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
 _JUDGING_FILES = (
     "judge/trajectory/files.py",
@@ -34,7 +34,7 @@ _JUDGING_FILES = (
 
 
 def judging_code() -> Mapping[str, Traversable]:
-    """The files with everything between a trajectory and its verdict, by name."""
+    """The files that can change the verdict on a trajectory, by name."""
     packages = {name: resources.files(name) for name in ("judge", "shared")}
     files = {name: packages[name.partition("/")[0]].joinpath(name.partition("/")[2]) for name in _JUDGING_FILES}
     for folder in _JUDGING:

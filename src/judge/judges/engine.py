@@ -80,7 +80,7 @@ class Session:
         text = ""
         is_published = self._parts.config.fidelity == "published"
         for attempt in range(1 if is_published else 2):
-            # Built only now: a request holds its images' bytes.
+            # Built only now, because a request holds the bytes of its images.
             request = self._request(question, remind=attempt > 0)
             requests.append(request)
             try:
@@ -199,6 +199,7 @@ class ModelJudge(Judge):
             note=f"repeat {parts.repeat}" if again else None,
             **installed_code(),
         )
+        # The event loop itself keeps only weak references to its tasks.
         self._prefetching: set[asyncio.Task[None]] = set()
 
     def prefetch(self, task: Task, screenshot: Path | None = None) -> None:

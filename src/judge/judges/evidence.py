@@ -6,6 +6,7 @@ computed from its content, so no content can close its own fence; each entry is 
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from judge.trajectory.foreign import MAX_IMAGE_BYTES
@@ -27,14 +28,11 @@ MAX_LINES = 200
 
 
 class Shot(Record):
-    """A screenshot of a trajectory: its place in the order (from 1) and its file.
-
-    `same_as` is the place of the first of a row of identical screenshots, `None` for that one itself.
-    """
+    """A screenshot of a trajectory: its place in the order (from 1), its file, and how often it came in a row."""
 
     place: int
     path: Path
-    same_as: int | None = None
+    times: int = 1
 
 
 def block(title: str, lines: Iterable[str]) -> str:
@@ -103,20 +101,13 @@ def reasons_block(reasons: Sequence[str]) -> str:
 
 
 def read_shots(trajectory: Trajectory) -> tuple[Shot, ...]:
-    """The screenshots in order. Raises `TrajectoryError` when one cannot be read."""
-    shots: list[Shot] = []
-    before = ""
-    for place, path in enumerate(trajectory.screenshots, 1):
-        digest = hashlib.sha256(read_image(path)).hexdigest()
-        same_as = (shots[-1].same_as or shots[-1].place) if digest == before else None
-        shots.append(Shot(place=place, path=path, same_as=same_as))
-        before = digest
-    return tuple(shots)
+    """The screenshots that differ from the one before. Raises `TrajectoryError` when one cannot be read."""
 
+    def digest(numbered: tuple[int, Path]) -> bytes:
+        return hashlib.sha256(read_image(numbered[1])).digest()
 
-def distinct(shots: Sequence[Shot]) -> tuple[Shot, ...]:
-    """The screenshots that differ from the one before them."""
-    return tuple(shot for shot in shots if shot.same_as is None)
+    rows = [list(row) for _, row in groupby(enumerate(trajectory.screenshots, 1), key=digest)]
+    return tuple(Shot(place=row[0][0], path=row[0][1], times=len(row)) for row in rows)
 
 
 def image_part(path: Path) -> ImagePart:

@@ -80,7 +80,7 @@ def open_judge(
         purpose="judge model",
         timeout_s=config.judge_timeout_s,
         base_url=config.judge_base_url,
-        # Bound late, because the meter wraps the very model that asks it.
+        # A lambda, because the meter is made only below: it wraps this model.
         before_retry=lambda: metered.before_retry(),
     )
     metered = MeteredModel(
@@ -144,7 +144,7 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
 
 
 def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:
-    """The cache namespace: replies of a stand-in under a model's name must not pass for that model's.
+    """The cache namespace: replies of a stand-in under a model's name must not be taken for that model's.
 
     By host and not by port, so that a local server may come back on another one.
     """

@@ -1,7 +1,7 @@
-"""Finds text in an attempt's evidence that speaks to a judge: a suspected injection. Only flags; decides nothing.
+"""Finds text in an attempt's evidence that is addressed to the judge model: a suspected injection. It only flags.
 
-Patterns miss what is worded otherwise, and a page may hold such words for honest reasons. So prompts show all evidence
-as untrusted, flagged or not.
+Patterns miss other wordings, and a page may contain such words legitimately. So a flag decides nothing, and prompts
+mark all evidence as untrusted.
 """
 
 import re
@@ -14,12 +14,12 @@ from shared.text import bounded_line, split_line
 
 FLAG = "suspected_injection"
 MAX_FOUND = 20
-# Snapshots are recorded up to several megabytes; so much of each is searched.
+# Snapshots may have several megabytes. Only this much of each is read and searched.
 _MAX_SNAPSHOT_BYTES = 8_000_000
 _MAX_SEARCHED_CHARS = 400_000
 _AROUND = 60
 _ATTEMPT = r"(?:this|the|my|our)[ ](?:task|attempt|trajectory|run|screenshot|answer)"
-# Orders to a model that judges. Every quantifier is bounded.
+# Instructions to a judge model. Every quantifier is bounded, so that a search takes linear time.
 _ORDER = re.compile(
     r"(?im)\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:instructions?|rules|prompts?|criteria|guidelines|above)\b"
     rf"|\b(?:mark|judge|rate|grade|score|evaluate|consider|count)[ ]{_ATTEMPT}[ ](?:as|to be)\b"
@@ -29,7 +29,7 @@ _ORDER = re.compile(
     r"|\b(?:all|every)(?: of the)? key points? (?:is|are|has been|have been) (?:met|fulfilled|satisfied)\b"
     r"|\[\[\s?(?:begin|end)\b|<\|?(?:system|im_start|assistant)\b|^\W{0,8}#{2,3} (?:system|instructions?)\b"
 )
-# What a reply of the judge ends in. Pages show statuses and scores of their own, participants have no use for them.
+# How a judge's reply ends. Only participants' text is searched for it: pages show statuses and scores of their own.
 _REPLY = re.compile(r"(?i)\b(?:status|verdict|decision)\W{1,6}(?:success|passed|met)\b|\bscore\W{1,6}[1-5]\b")
 
 
@@ -41,7 +41,7 @@ class Suspicion(Record):
 
 
 def suspicions(trajectory: Trajectory) -> tuple[Suspicion, ...]:
-    """What speaks to a judge in typed text, the answer and pages; at most the first twenty. Reads snapshots."""
+    """Suspicious text in what was typed, in the answer and on pages; at most the first twenty. Reads snapshots."""
     found: list[Suspicion] = []
     for where, text, is_participants in _evidence(trajectory):
         match = _ORDER.search(text) or (_REPLY.search(text) if is_participants else None)

@@ -103,7 +103,7 @@ class Published(Record):
         """The numbered actions; in the general variant with the participant's thoughts, if wanted."""
         lines: Sequence[str] = trajectory.action_history
         if with_thoughts and self.variant == "general":
-            # The source pairs them in order and leaves the rest out as well.
+            # The source pairs them in order too, and drops what is left over.
             lines = [f"{line}. Reasoning: {said}" for line, said in zip(lines, trajectory.thoughts, strict=False)]
         return numbered(lines)
 
@@ -151,10 +151,10 @@ def fields_of(text: str) -> set[str]:
 
 
 def _encoded(path: Path, label: ImageLabel) -> ImagePart:
-    """The image as the source sends it: encoded again as JPEG, under a label that need not be true."""
+    """The image as the source sends it: encoded again as JPEG, under the source's label, whatever the format was."""
     try:
         data = encoded_as_jpeg(read_image(path))
-    # The bytes are foreign, and image decoders raise whatever they like.
+    # Image decoders raise errors of any kind on foreign bytes.
     except Exception as error:  # noqa: BLE001
         raise TrajectoryError(f"{path}: not an image that can be encoded as JPEG: {error!a:.200}") from None
     return ImagePart(data=data, detail=label.detail, named_type=label.media_type)

@@ -12,13 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter
 
-from judge.judges.published import FIELDS, FILE, ImageLabel, InputImages, Published, Stage, fields_of
+from judge.judges.published import FIELDS, FILE, Published, fields_of
 from shared.errors import ConfigError
 from shared.fields import Invalid
-from shared.files import read_text, reason_of, write_atomic
-from shared.validation import problems_of
+from shared.files import read_errors, read_text, write_atomic
+from shared.validation import validated
 
 MAX_SOURCE_BYTES = 1_000_000
 _EVALS: Mapping[str, Literal["online_mind2web", "general"]] = MappingProxyType(
@@ -39,13 +39,9 @@ _REMEDY = "give a WebJudge file of the evaluator's src/methods, unchanged"
 def read_source(path: Path) -> Published:
     """What the evaluator's source says. Raises `ConfigError` naming the file and what is not as expected in it."""
     try:
-        text = read_text(path, max_bytes=MAX_SOURCE_BYTES)
-        return _Source(path, ast.parse(text)).read(hashlib.sha256(text.encode()).hexdigest())
-    except ValidationError as error:
-        where, problem, _ = problems_of(error)[0]
-        raise ConfigError(f"{path}: {'.'.join(map(str, where))}: {problem}", remedy=_REMEDY) from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {reason_of(error)}", remedy=_REMEDY) from None
+        with read_errors(path, _REMEDY):
+            text = read_text(path, max_bytes=MAX_SOURCE_BYTES)
+            return _Source(path, ast.parse(text)).read(hashlib.sha256(text.encode()).hexdigest())
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ConfigError(f"{path}: not readable as Python: {error}", remedy=_REMEDY) from None
 
@@ -86,19 +82,20 @@ class _Source:
         reason_marker, reason_end = self._literals(statements, _REASON)
         (score_marker,) = self._literals(statements, _SCORE_TEXT)
         (first,), (other,) = (self._literals(statements, form) for form in (_KEY_POINTS_FIRST, _KEY_POINTS_ELSE))
-        return Published(
-            variant=_EVALS[name],
-            source_sha256=checksum,
-            key_points=self._stage("key_points", self._function("identify_key_points")),
-            image=self._stage("image", self._function("judge_image")),
-            outcome=self._stage("outcome", outcome),
-            outcome_without_images=self._template("outcome_without_images", outcome),
-            max_images=self._limit(outcome),
-            key_points_markers=(first, other),
-            score_marker=score_marker,
-            reason_marker=reason_marker,
-            reason_end=reason_end,
-        )
+        found = {
+            "variant": _EVALS[name],
+            "source_sha256": checksum,
+            "key_points": self._stage("key_points", self._function("identify_key_points")),
+            "image": self._stage("image", self._function("judge_image")),
+            "outcome": self._stage("outcome", outcome),
+            "outcome_without_images": self._template("outcome_without_images", outcome),
+            "max_images": self._limit(outcome),
+            "key_points_markers": (first, other),
+            "score_marker": score_marker,
+            "reason_marker": reason_marker,
+            "reason_end": reason_end,
+        }
+        return validated(TypeAdapter(Published), found, self._path)
 
     def _fail(self, problem: str, node: ast.AST | None = None) -> NoReturn:
         line = f" line {node.lineno}" if node is not None and hasattr(node, "lineno") else ""
@@ -121,16 +118,16 @@ class _Source:
             self._fail(f"not one statement of the form {form.replace(chr(92), '')}")
         return texts
 
-    def _stage(self, name: str, function: ast.AST) -> Stage:
+    def _stage(self, name: str, function: ast.AST) -> dict[str, Any]:
         of_inputs = [node for loop in ast.walk(function) if _is_input_loop(loop) for node in ast.walk(loop)]
         inputs = self._label(of_inputs, function)
         others = [node for node in ast.walk(function) if node not in of_inputs]
-        return Stage(
-            system=self._system(function),
-            user=self._template(name, function),
-            images=self._label(others, function),
-            inputs=InputImages(label=inputs, lead=self._lead(function)) if inputs else None,
-        )
+        return {
+            "system": self._system(function),
+            "user": self._template(name, function),
+            "images": self._label(others, function),
+            "inputs": {"label": inputs, "lead": self._lead(function)} if inputs else None,
+        }
 
     def _system(self, function: ast.AST) -> str:
         """The text of the one message with the role `system`."""
@@ -155,7 +152,7 @@ class _Source:
             self._fail(f"not one format string with {sorted(FIELDS[name])}", function)
         return str(found.pop())
 
-    def _label(self, nodes: list[ast.AST], function: ast.AST) -> ImageLabel | None:
+    def _label(self, nodes: list[ast.AST], function: ast.AST) -> dict[str, str | None] | None:
         """How images are labelled in these nodes; `None` where there are none."""
         found = set()
         for entries in _dicts(nodes):
@@ -165,9 +162,7 @@ class _Source:
                 found.add((match[1] if match else None, _text(entries.get("detail"))))
         if len(found) > 1:
             self._fail("images with different labels", function)
-        for media_type, detail in found:
-            return ImageLabel.model_validate({"media_type": media_type, "detail": detail})
-        return None
+        return next(({"media_type": media_type, "detail": detail} for media_type, detail in found), None)
 
     def _lead(self, function: ast.AST) -> str | None:
         """The fixed text of a message, which only that with the task's own images has."""

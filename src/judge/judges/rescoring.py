@@ -31,7 +31,7 @@ WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
     }
 )
 _PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "final", "verdicts", "attempts", "scores")
-# Deeper than any layout; bounds the search where a file system does not.
+# Deeper than any layout. A file system may be nested without end.
 _MAX_DEPTH = 32
 
 
@@ -53,13 +53,13 @@ def find_trajectories(path: Path) -> tuple[Path, ...]:
     """
     if not path.is_dir():
         raise ConfigError(f"{path}: no such folder", remedy="give a run, or a folder with trajectories in it")
-    folders, _ = _search(path, {_identity(path)}, depth=0)
+    folders, _ = _search(path, {path.resolve()}, depth=0)
     if not folders:
         raise ConfigError(f"{path}: no trajectory in it", remedy="docs/own-browser.md lists the layouts that are read")
     return tuple(folders)
 
 
-def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[list[Path], bool]:
+def _search(folder: Path, seen: set[Path], *, depth: int) -> tuple[list[Path], bool]:
     """What is listed at and under a folder, and whether it contains a trajectory; `seen` folders are skipped."""
     if depth > _MAX_DEPTH:
         return [folder], False
@@ -68,29 +68,26 @@ def _search(folder: Path, seen: set[tuple[int, int]], *, depth: int) -> tuple[li
     for child in _children(folder, is_run=not is_one and (folder / "results").is_dir()):
         if not child.is_dir() or child.name.startswith(".") or child.name in _PARTS_OF_A_TRAJECTORY:
             continue
-        if (identity := _identity(child)) in seen:
+        if (real := child.resolve()) in seen:
             continue
-        seen.add(identity)
+        seen.add(real)
         try:
             below, holds_one = _search(child, seen, depth=depth + 1)
         except OSError:
             below, holds_one = [], False
         found = found or holds_one
-        if holds_one or not is_one:
-            listed += below if holds_one else [child]
+        if holds_one:
+            listed += below
+        elif not is_one:
+            listed.append(child)
     return listed, found
 
 
 def _children(folder: Path, *, is_run: bool) -> Iterator[Path]:
     """The entries of a folder, of a run those of its results folders; links last in each."""
     for parent in [folder / "results", *later_results(folder)] if is_run else [folder]:
-        # What is reached both ways is listed under its own name.
+        # A folder that is reached both directly and by a link is listed under its own name.
         yield from sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child))
-
-
-def _identity(folder: Path) -> tuple[int, int]:
-    status = folder.stat()
-    return status.st_dev, status.st_ino
 
 
 async def score_all(
@@ -134,8 +131,9 @@ async def judge_stored(
     """
     folder = store.folder
     try:
-        trajectory = await asyncio.to_thread(_load, store)
-    except TrajectoryError as error:
+        trajectory = await asyncio.to_thread(load_trajectory, folder)
+    # An `OSError`: a folder or file that may not be read, which is no fault of the judge either.
+    except (TrajectoryError, OSError) as error:
         return Scored(folder=folder, outcome="broken", reason=str(error))
     # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.
     except Exception as error:  # noqa: BLE001
@@ -200,15 +198,3 @@ def verdict_on_file(store: TaskStore, judge_id: str, trajectory: Trajectory) -> 
     if verdict is None or (verdict.trajectory_sha256 is None and trajectory.is_digested):
         return None
     return verdict if verdict.trajectory_sha256 in (None, trajectory.sha256) else None
-
-
-def _load(store: TaskStore) -> Trajectory:
-    """The trajectory. A missing image makes the folder broken, which is not a fault of the judge model."""
-    try:
-        trajectory = load_trajectory(store.folder)
-        missing = next((path for path in trajectory.screenshots if not path.is_file()), None)
-    except OSError as error:
-        raise TrajectoryError(f"{store.folder}: {error}") from None
-    if missing is not None:
-        raise TrajectoryError(f"{missing}: no such file")
-    return trajectory

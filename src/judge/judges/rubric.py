@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from judge.judges.engine import ModelJudge, Question, Session, together
-from judge.judges.evidence import MAX_LINE_CHARS, Shot, block, distinct, read_shots, task_block
+from judge.judges.evidence import MAX_LINE_CHARS, Shot, block, read_shots, task_block
 from judge.parsing import Status
 from judge.parsing.key_points import last_json_object
 from judge.trajectory.record import Trajectory
@@ -188,7 +188,7 @@ class RubricJudge(ModelJudge):
 
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
         """Criteria, then all screenshots concurrently, then all votes concurrently."""
-        task, shots = trajectory.task, distinct(read_shots(trajectory))
+        task, shots = trajectory.task, read_shots(trajectory)
         criteria = await _ask_criteria(session, task)
         readings = await together(_ask_reading(session, task, criteria, shot.path, shot.place) for shot in shots)
         read = list(zip(shots, readings, strict=True))

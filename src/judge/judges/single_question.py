@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from judge.judges.engine import ModelJudge, Session
-from judge.judges.evidence import answer_block, distinct, read_shots, thoughts_block
+from judge.judges.evidence import answer_block, read_shots, thoughts_block
 from judge.trajectory.record import Trajectory
 from shared.models import Verdict
 
@@ -57,7 +57,7 @@ class WebVoyagerJudge(AutonomousJudge):
 
     def images(self, trajectory: Trajectory) -> tuple[Path, ...]:
         """The last distinct screenshots, at most 15 or `max_images`."""
-        shown = distinct(read_shots(trajectory))[-min(LAST_SHOTS, self.config.max_images) :]
+        shown = read_shots(trajectory)[-min(LAST_SHOTS, self.config.max_images) :]
         return tuple(shot.path for shot in shown)
 
     def blocks(self, trajectory: Trajectory) -> dict[str, str]:

@@ -33,9 +33,9 @@ class WebArenaJudge(Judge):
             model=OFFLINE,
             prompt_set="none",
             prompt_version=about.version,
-            # No prompts: the evaluator's code is digested instead, as it is for checks.
+            # No prompts: what decides is code, as for checks.
             prompt_checksum=code["code_checksum"],
-            # Of screenshots, which it does not look at.
+            # The score threshold of screenshots, which it does not look at.
             threshold=1,
             note=f"webarena-verified {about.version}, evaluators {about.evaluator_checksum[:12]}, "
             f"data {about.data_checksum[:12]}",
@@ -72,7 +72,7 @@ class WebArenaJudge(Judge):
         if made.result is None:
             return self._verdict("failure", made.refusal or "", None)
         if dropped and any(each.evaluator_name != ANSWER_EVALUATOR for each in made.result.evaluators_results):
-            # Nobody may hide a request, or leave the rate, by more of them than are recorded.
+            # Otherwise a participant could hide a request, or end unscored, by sending more than are recorded.
             return self._verdict("failure", f"{dropped} later requests were not recorded", made.result)
         if made.result.status == "success" and made.refusal is None:
             return self._verdict("success", "all evaluators passed", made.result)

@@ -15,7 +15,6 @@ from judge.judges.engine import JudgeParts, ModelJudge, Question, Session, toget
 from judge.judges.evidence import (
     MAX_LINE_CHARS,
     block,
-    distinct,
     key_points_block,
     read_shots,
     reasons_block,
@@ -72,13 +71,11 @@ class WebJudge(ModelJudge):
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
         """Key points, then all screenshots concurrently, then the decision."""
         task, shots = trajectory.task, read_shots(trajectory)
-        images = distinct(shots)
         inputs = self._inputs(trajectory)
         points = await self._ask_key_points(session, task, inputs)
-        rated = await together(self._ask_score(session, task, points, shot.path, shot.place, inputs) for shot in images)
-        # Repeated screenshots share the first one's score, which is paid for once.
-        by_place = dict(zip((shot.place for shot in images), rated, strict=True))
-        every = [by_place[shot.same_as or shot.place] for shot in shots]
+        rated = await together(self._ask_score(session, task, points, shot.path, shot.place, inputs) for shot in shots)
+        # Repeated screenshots share one score, which is paid for once.
+        every = [one for shot, one in zip(shots, rated, strict=True) for _ in range(shot.times)]
         # A screenshot without a score is among them: what the model failed to rate must not vanish from the evidence.
         threshold = self.config.score_threshold
         relevant = [one for one in every if one.score is None or one.score >= threshold]

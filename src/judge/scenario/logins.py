@@ -6,10 +6,11 @@ both themselves: a judge reads no file and no variable that a request names.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from judge.scenario.models import Scenario, SiteEntry, resolved
 from judge.sites import Site, is_off_site, origin_of, own_site, site_of
-from shared.access import HttpCredentials, StorageState, read_storage_state
+from shared.access import StorageState, read_storage_state
 from shared.fields import Invalid, shown
 from shared.files import read_json, reason_of
 from shared.models import Task
@@ -18,6 +19,7 @@ from shared.validation import Problem, mistake
 
 _MAX_STATE_BYTES = 4_000_000
 _NAMED = 3
+E = TypeVar("E", Task, SiteEntry)
 
 
 def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str, str] | None) -> tuple[Task, ...]:
@@ -27,21 +29,20 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
     Without `environ`, references to variables stay as they are. Raises `ConfigError`: file, key, remedy, and no value.
     """
     places = {task.task_id: place for place, task in enumerate(scenario.tasks)}
+    allowed = scenario.config.allowed_sites
     states: dict[str, StorageState] = {}
-    sites = [_site(scenario, place, states, environ) for place in range(len(scenario.sites))]
-    resolved = []
+    sites = [
+        _with_content(site, scenario, ("sites", place), states, environ) for place, site in enumerate(scenario.sites)
+    ]
+    found = []
     for task in tasks:
         where = ("tasks", places[task.task_id])
-        if isinstance(task.storage_state, str):
-            state = _read(scenario, task.storage_state, where, states)
-            task = task.model_copy(update={"storage_state": state})
-        own = _credentials(scenario, task.http_credentials, where, environ)
-        task = _with_sites(task.model_copy(update={"http_credentials": own}), sites, scenario.config.allowed_sites)
-        if problem := login_problem(task, scenario.config.allowed_sites):
+        task = _with_sites(_with_content(task, scenario, where, states, environ), sites, allowed)
+        if problem := login_problem(task, allowed):
             path, text, remedy = problem
             raise mistake(scenario.path, (*where, *path), text, remedy, is_toml=True)
-        resolved.append(task)
-    return tuple(resolved)
+        found.append(task)
+    return tuple(found)
 
 
 def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
@@ -54,13 +55,11 @@ def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
     def is_own(url: str) -> bool:
         return not is_off_site(task.website, url) or site.holds(url)
 
-    for url in task.start_urls:
+    places = [("start_urls", url) for url in task.start_urls]
+    places += [("http_credentials", each.origin) for each in task.http_credentials if each.origin is not None]
+    for key, url in places:
         if not is_own(url):
-            return Problem(("start_urls",), f"{shown(url)} is on another site than website", "add it to allowed_sites")
-    for credentials in task.http_credentials:
-        if credentials.origin is not None and not is_own(credentials.origin):
-            text = f"{shown(credentials.origin)} is on another site than website"
-            return Problem(("http_credentials",), text, "add it to allowed_sites")
+            return Problem((key,), f"{shown(url)} is on another site than website", "add it to allowed_sites")
     state = task.storage_state
     if isinstance(state, str):
         return Problem(("storage_state",), f"{shown(state)} is not in storage_states", "send the content of the file")
@@ -106,19 +105,26 @@ def _host_site(origin: tuple[str, int | None]) -> str | None:
     return site_of(f"https://[{host}]" if ":" in host else f"https://{host}")
 
 
-def _site(
-    scenario: Scenario, place: int, states: dict[str, StorageState], environ: Mapping[str, str] | None
-) -> SiteEntry:
-    site, where = scenario.sites[place], ("sites", place)
-    state = site.storage_state
+def _with_content(
+    entry: E,
+    scenario: Scenario,
+    where: tuple[str, int],
+    states: dict[str, StorageState],
+    environ: Mapping[str, str] | None,
+) -> E:
+    """A task or a site with the content of its storage state, and with its passwords."""
+    state, credentials = entry.storage_state, entry.http_credentials
     if isinstance(state, str):
         state = _read(scenario, state, where, states)
-    # Of the site alone: a task's website is another one where the site is only allowed.
-    credentials = tuple(
-        each if each.origin else each.model_copy(update={"origin": site.endpoint})
-        for each in _credentials(scenario, site.http_credentials, where, environ)
-    )
-    return site.model_copy(update={"storage_state": state, "http_credentials": credentials})
+    if environ is not None:
+        named = mistake(scenario.path, (*where, "http_credentials"), "", "", is_toml=True).message
+        credentials = tuple(
+            each.model_copy(
+                update={name: resolved(getattr(each, name), environ, named) for name in ("username", "password")}
+            )
+            for each in credentials
+        )
+    return entry.model_copy(update={"storage_state": state, "http_credentials": credentials})
 
 
 def _with_sites(task: Task, sites: Sequence[SiteEntry], allowed: Iterable[str]) -> Task:
@@ -129,7 +135,12 @@ def _with_sites(task: Task, sites: Sequence[SiteEntry], allowed: Iterable[str]) 
     if state is None and states:
         cookies = tuple(cookie for each in states for cookie in each.cookies)
         state = StorageState(cookies=cookies, origins=tuple(origin for each in states for origin in each.origins))
-    credentials = task.http_credentials or tuple(each for site in used for each in site.http_credentials)
+    # Of the site alone: a task's website is another one where the site is only allowed.
+    credentials = task.http_credentials or tuple(
+        each if each.origin else each.model_copy(update={"origin": site.endpoint})
+        for site in used
+        for each in site.http_credentials
+    )
     return task.model_copy(update={"storage_state": state, "http_credentials": credentials})
 
 
@@ -149,20 +160,3 @@ def _read(scenario: Scenario, name: str, where: tuple[str, int], states: dict[st
     except Invalid as error:
         raise mistake(scenario.path, key, f"{path}: {error.problem}", error.remedy, is_toml=True) from None
     return states[name]
-
-
-def _credentials(
-    scenario: Scenario,
-    declared: tuple[HttpCredentials, ...],
-    where: tuple[str, int],
-    environ: Mapping[str, str] | None,
-) -> tuple[HttpCredentials, ...]:
-    if environ is None:
-        return declared
-    named = mistake(scenario.path, (*where, "http_credentials"), "", "", is_toml=True).message
-    return tuple(
-        each.model_copy(
-            update={name: resolved(getattr(each, name), environ, named) for name in ("username", "password")}
-        )
-        for each in declared
-    )

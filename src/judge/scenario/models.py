@@ -156,7 +156,7 @@ def resolved(text: str, environ: Mapping[str, str], where: str) -> str:
             )
         return value
 
-    # The text between two references, and each reference, in turn.
+    # Texts and references take turns, beginning with a text.
     pieces = _REFERENCE.split(text)
     return "".join(resolve(piece) if place % 2 else piece for place, piece in enumerate(pieces))
 

@@ -21,6 +21,7 @@ from judge.scenario.models import (
 from shared.access import StorageState
 from shared.errors import ConfigError
 from shared.fields import keys_of, remedy_for, shown
+from shared.files import parse_json, reason_of
 from shared.models import Task
 from shared.validation import mistake, validated
 
@@ -124,17 +125,10 @@ def _read_json(text: str) -> object:
     if len(text) > MAX_REQUEST_CHARS:
         raise mistake(_SOURCE, (), f"{len(text)} characters, more than {MAX_REQUEST_CHARS}", "send fewer tasks at once")
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        problem = f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}: {shown(text)}"
-        raise mistake(_SOURCE, (), problem, 'send {"participants": {role: url}, "config": {…}}') from None
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:100]
-        raise mistake(_SOURCE, (), f"unusable JSON: {reason}", "send plain numbers and texts") from None
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
+        return parse_json(text)
+    except ValueError as error:
+        remedy = 'send {"participants": {role: url}, "config": {…}}'
+        raise mistake(_SOURCE, (), f"{reason_of(error)}: {shown(text)}", remedy) from None
 
 
 def _known(value: object, model: type[BaseModel], path: tuple[str | int, ...], warnings: list[str]) -> Any:

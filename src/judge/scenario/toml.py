@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from judge.scenario.models import EXAMPLES, Scenario, ScenarioFile
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
-from shared.files import decode, parse_toml, read_file, reason_of
+from shared.files import decode, parse_toml, read_errors, read_file
 from shared.models import Level, Task
 from shared.validation import Mistakes, mistake, validated
 
@@ -35,18 +35,14 @@ def bundled_tasks(name: str, folder: Path) -> tuple[Task, ...]:
 
 def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> bytes:
     """The bytes of a regular file. Raises `ConfigError` when it cannot be read, or is too large."""
-    try:
+    with read_errors(path, f"give the path of {what}"):
         return read_file(path, max_bytes=MAX_FILE_BYTES)
-    except (OSError, ValueError) as error:
-        raise mistake(path, (), reason_of(error), f"give the path of {what}") from None
 
 
 def parse_scenario(content: bytes, path: Path) -> Scenario:
     """Check the bytes of a scenario file; `path` names it in errors. Raises nothing but `ConfigError`."""
-    try:
+    with read_errors(path, "write TOML with plain numbers and texts, as UTF-8"):
         tables = parse_toml(decode(content))
-    except ValueError as error:
-        raise mistake(path, (), str(error), "write TOML with plain numbers and texts, as UTF-8") from None
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
     found = validated(_SCENARIO_FILE, tables, path, is_toml=True, examples=EXAMPLES)
@@ -69,8 +65,6 @@ def select(
     """The tasks of that level and among those ids, in order, at most `limit`. Raises `ConfigError` if none is left."""
     if level is not None and level not in get_args(Level):
         raise ConfigError(f"--level {shown(level)} is not a level", remedy=did_you_mean(level, get_args(Level)))
-    if limit is not None and limit < 1:
-        raise ConfigError(f"--limit {limit} leaves no task", remedy="give 1 or more")
     known = [task.task_id for task in tasks]
     for task_id in ids:
         if task_id not in known:
@@ -89,6 +83,4 @@ def shard(tasks: tuple[Task, ...], index: int, num: int, *, instances: int | Non
     order of the list; neighbouring tasks (often of one website or level) land in different shards. A slice may be
     empty when there are more shards than tasks.
     """
-    if not 0 <= index < num:
-        raise ConfigError(f"shard_index {index} of num_shards {num}", remedy="0 <= shard_index < num_shards")
     return tasks[:instances][index::num]

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, TypeAdapter
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, TypeAdapter, model_validator
 
-from judge.evaluators.webarena import PackageTask
+from judge.evaluators.webarena import Foreign, PackageTask
 from shared.errors import ConfigError
 from shared.fields import Invalid, Url, did_you_mean
 from shared.files import read_errors, read_json
@@ -50,25 +50,25 @@ def _without_slash(url: str) -> str:
     return url.rstrip("/")
 
 
-class _Lenient(BaseModel):
-    """The benchmark's tools read more keys than we do."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
-
-
-class Credentials(_Lenient):
+class Credentials(Foreign):
     """The account that the tasks are about."""
 
     username: str = Field(min_length=1, max_length=200)
     password: SecretStr
 
 
-class SiteAddress(_Lenient):
+class SiteAddress(Foreign):
     """Where one site is. Recorded requests to any of `urls` count as the site's; it is played at the active one."""
 
     urls: tuple[Annotated[Url, AfterValidator(_without_slash)], ...] = Field(min_length=1, max_length=20)
     active_url_idx: int | None = Field(default=None, ge=0)
     credentials: Credentials | None = None
+
+    @model_validator(mode="after")
+    def _has_an_active_url(self) -> Self:
+        if (self.active_url_idx or 0) >= len(self.urls):
+            raise Invalid(f"there is no url {self.active_url_idx}", "count the urls from 0", key="active_url_idx")
+        return self
 
     @property
     def url(self) -> str:
@@ -76,7 +76,7 @@ class SiteAddress(_Lenient):
         return self.urls[self.active_url_idx or 0]
 
 
-class SiteAddresses(_Lenient):
+class SiteAddresses(Foreign):
     """The file of addresses."""
 
     environments: dict[Annotated[str, BeforeValidator(_site_of)], SiteAddress] = Field(min_length=1)
@@ -102,14 +102,7 @@ def read_addresses(path: Path | None) -> SiteAddresses:
         raise ConfigError("--config is missing: WebArena-Verified needs the addresses of its sites", remedy=_EXAMPLE)
     with read_errors(f"--config {path}", f"write it like {_EXAMPLE}"):
         value = read_json(path)
-    addresses = validated(TypeAdapter(SiteAddresses), value, f"--config {path}")
-    for site, each in addresses.environments.items():
-        if (each.active_url_idx or 0) >= len(each.urls):
-            raise ConfigError(
-                f"--config {path}: {site}: there is no url with active_url_idx {each.active_url_idx}",
-                remedy="count the urls from 0",
-            )
-    return addresses
+    return validated(TypeAdapter(SiteAddresses), value, f"--config {path}")
 
 
 def task_number(task_id: str) -> int | None:

@@ -23,7 +23,7 @@ from shared.models import Step, Verdict
 
 
 class _Layout(NamedTuple):
-    """A layout of another tool: the files that tell it, how it is read, and the verdicts that its evaluators left."""
+    """A layout of another tool: the files by which it is recognised, how it is read, and its evaluators' verdicts."""
 
     files: Callable[[Path], list[Path]]
     load: Callable[[Path], Trajectory]
@@ -199,7 +199,7 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
         if network.parent != folder:
             raise TrajectoryError(f"{path}: {attempt.network.file[:100]!r} points outside its folder")
         if found["network"]["sha256"] is None:
-            # Whoever passes a run on may withhold its requests: what needs them is unscored, and the rest is as it was.
+            # A run may be passed on without its requests. Only what needs them is unscored then.
             found["network"], network, missing = result["network"], None, f"{attempt.network.file}: no such file"
     try:
         if is_digested and (problem := next(evidence_problems(result, found), None)):

@@ -165,10 +165,12 @@ def evaluator_named(method: str) -> JudgeInfo:
 
 def usage_of(components: Mapping[str, Any]) -> TokenUsage:
     """The sum over `{component: {"prompt_tokens": n, "completion_tokens": n}}`."""
-    listed = [value for value in components.values() if isinstance(value, Mapping)]
-    counts = {key: [value.get(key) for value in listed] for key in ("prompt_tokens", "completion_tokens")}
-    sums = {key: sum(n for n in found if type(n) is int and n > 0) for key, found in counts.items()}
-    return TokenUsage(input=sums["prompt_tokens"], output=sums["completion_tokens"])
+
+    def total(key: str) -> int:
+        counts = [value.get(key) for value in components.values() if isinstance(value, Mapping)]
+        return sum(count for count in counts if type(count) is int and count > 0)
+
+    return TokenUsage(input=total("prompt_tokens"), output=total("completion_tokens"))
 
 
 def _by_place(trajectory: Trajectory) -> Attempt:

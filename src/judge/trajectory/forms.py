@@ -30,12 +30,8 @@ def is_multipart(mime_type: str) -> bool:
     return mime_type.lower().startswith("multipart/form-data")
 
 
-def multipart_fields(data: bytes, mime_type: str) -> list[dict[str, str]]:
+def multipart_fields(data: bytes, mime_type: str) -> Iterator[dict[str, str]]:
     """The fields as `params` of HAR 1.2. A file has a `fileName`, and its content is left out."""
-    return list(_fields(data, mime_type))
-
-
-def _fields(data: bytes, mime_type: str) -> Iterator[dict[str, str]]:
     boundary = _BOUNDARY.search(mime_type)
     if boundary is None:
         return

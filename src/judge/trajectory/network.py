@@ -25,7 +25,7 @@ MAX_ENTRIES = 20_000
 class _Part(BaseModel):
     """A part of a HAR file. Only what is used here is read; other programs write more."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Pair(_Part):
@@ -108,7 +108,7 @@ def write_har(
     kept = [redacted(entry) for entry in entries]
     data = _har_bytes(kept, dropped, versions)
     if len(data) > MAX_FILE_BYTES:
-        # Redaction makes texts longer, if hardly ever that much.
+        # Redaction can make texts longer, though hardly ever that much.
         data = _har_bytes([_without_bodies(entry) for entry in kept], dropped, versions)
     write_atomic(folder / NETWORK_FILE, data)
     return NetworkTrace(file=NETWORK_FILE, sha256=hashlib.sha256(data).hexdigest(), entries=len(kept))

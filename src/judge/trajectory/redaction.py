@@ -27,7 +27,7 @@ _SECRET_NAME = re.compile(
 _SECRET_WORDS = frozenset({"auth", "key", "keys", "sid", "sess", "pass", "pin", "otp", "cvv", "cvc", "sig"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SESSION_COOKIE = re.compile(r"sess|sid", re.IGNORECASE)
-# Nobody chooses such a value for a preference, and nobody guesses one that is shorter.
+# Cookies for preferences have shorter values; session ids that are shorter could be guessed.
 _MIN_SESSION_CHARS = 16
 _WITH_ADDRESS = frozenset({"referer", "location", "content-location", "refresh", "link"})
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+|^/\S*")
@@ -135,7 +135,7 @@ class Redaction:
         mime_type = body["mimeType"]
         if is_multipart(mime_type):
             fields = multipart_fields(_bytes_of(body), mime_type)
-            kept = [{**field, "value": self._value(field["name"], field["value"])} for field in fields]
+            kept = [field | {"value": self._value(field["name"], field["value"])} for field in fields]
             return made | {"params": kept, "text": multipart_text(kept, mime_type)}
         if body.get("encoding") == "base64":
             return made | {"comment": "not UTF-8 text"}

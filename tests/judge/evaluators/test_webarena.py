@@ -232,6 +232,18 @@ async def test_an_environment_without_the_package_is_a_configuration_error(tmp_p
 
 
 @pytest.mark.parametrize(
+    ("program", "problem"),
+    [("#!/absent/sh\n", "cannot be started"), ("#!/bin/sh\necho 'No module' >&2\n", "No module")],
+)
+def test_a_submission_command_that_fails_says_why(tmp_path: Path, program: str, problem: str) -> None:
+    python = tmp_path / "python"
+    python.write_text(program)
+    python.chmod(0o755)
+    with pytest.raises(EvaluatorError, match=problem):
+        packaged_tasks(Settings(webarena_python=str(python)), tmp_path)
+
+
+@pytest.mark.parametrize(
     "reply", ["not JSON", "[]", "{}", '{"error": "KeyError"}', '{"result": {"status": "success"}}']
 )
 async def test_an_unexpected_answer_leaves_the_attempt_unscored(tmp_path: Path, reply: str) -> None:

@@ -13,7 +13,6 @@ from judge.judges.evidence import (
     actions_block,
     answer_block,
     block,
-    distinct,
     image_part,
     numbered,
     read_shots,
@@ -52,10 +51,13 @@ def test_missing_actions_and_a_missing_answer_are_stated(tmp_path: Path) -> None
     assert "(no answer was given)" in answer_block(one)
 
 
-def test_repeated_screenshots_refer_to_the_first_of_them(tmp_path: Path) -> None:
+def test_screenshots_that_repeat_the_one_before_are_counted_with_it(tmp_path: Path) -> None:
     shots = read_shots(trajectory(tmp_path, (b"a", b"a", b"a", b"b", b"a")))
-    assert [shot.same_as for shot in shots] == [None, 1, 1, None, None]
-    assert [shot.place for shot in distinct(shots)] == [1, 4, 5]
+    assert [(shot.place, shot.path.name, shot.times) for shot in shots] == [
+        (1, "step_000.jpg", 3),
+        (4, "step_003.jpg", 1),
+        (5, "step_004.jpg", 1),
+    ]
 
 
 def test_a_file_that_is_not_an_image_is_refused(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ import pytest
 import tomli
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from helpers.paths import ROOT
 from helpers.scenario.texts import AGENTS, GOOD, value_or_complaint
+from judge.config import RunConfig
 from judge.scenario.toml import bundled_tasks, load_scenario, parse_scenario, select, shard
 from shared.errors import ConfigError
 from shared.models import Task
@@ -68,7 +70,7 @@ def test_selection_filters_by_level_and_id_then_limits() -> None:
     ("options", "expected"),
     [
         ({"level": "esay"}, "did you mean 'easy'"),
-        ({"limit": 0}, "--limit 0"),
+        ({"limit": 0}, "no task is left"),
         ({"ids": ["t10"]}, "'t10' is not in this scenario"),
         ({"ids": ["t1"], "level": "easy"}, "no task is left"),
     ],
@@ -95,8 +97,8 @@ def test_the_shards_together_have_as_many_tasks_as_are_asked_for(instances: int 
 
 @pytest.mark.parametrize(("index", "num"), [(-1, 2), (2, 2), (0, 0)])
 def test_a_shard_outside_the_shards_is_an_error(index: int, num: int) -> None:
-    with pytest.raises(ConfigError, match="shard_index"):
-        shard(tasks_of(3), index, num)
+    with pytest.raises(ValidationError, match=r"shard_index|num_shards"):
+        RunConfig.model_validate({"shard_index": index, "num_shards": num})
 
 
 @given(st.binary(max_size=200))

@@ -96,7 +96,10 @@ def test_a_file_of_addresses_is_always_required() -> None:
         ({"environments": {"__SHOP__": {"urls": ["http://x.test"]}}}, "unknown site"),
         ({"environments": {"__MAP__": {"urls": []}}}, "urls"),
         ({"environments": {"__MAP__": {"urls": ["x.test"]}}}, "http://"),
-        ({"environments": {"__MAP__": {"urls": ["http://x.test"], "active_url_idx": 1}}}, "active_url_idx 1"),
+        (
+            {"environments": {"__MAP__": {"urls": ["http://x.test"], "active_url_idx": 1}}},
+            "'active_url_idx': there is no url 1",
+        ),
         ({"environments": {"__MAP__": {"urls": ["http://x.test"], "credentials": {"username": "x"}}}}, "password"),
     ],
 )

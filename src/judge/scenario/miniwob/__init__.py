@@ -22,7 +22,7 @@ PORT = 9182
 REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
 # Defined once the episode has begun.
 UTTERANCE = "WOB_UTTERANCE"
-# Pages on which something happens by the wall clock, whatever the participant does.
+# Pages that change with the wall clock, whatever the participant does.
 TIMED = frozenset({"button-delay", "chase-circle", "hover-shape", "moving-items", "simon-says", "stock-market"})
 MAX_SEED = 1_000_000
 _SUCCESS = ProbeCheck(
@@ -46,7 +46,7 @@ def page_names(package: Path) -> list[str]:
 
 
 def registered_names(package: Path) -> list[str]:
-    """The tasks that the package registers, which are those that results elsewhere are about."""
+    """The tasks that the package registers: published results are about these."""
     return sorted(set(_REGISTERED.findall((package / "registration.py").read_text())) & set(page_names(package)))
 
 

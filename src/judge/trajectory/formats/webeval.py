@@ -40,6 +40,7 @@ from shared.text import clip, one_line, split_line, without_surrogates
 NO_ANSWER = "<no_answer>"
 _ANSWER = "_answer.json"
 _LOG = "web_surfer.log"
+_TASK_DATA = "task_data.json"
 _SOURCE = "WebSurfer"
 _MAX_TEXT_CHARS = 20_000
 _MAX_SCORES = 50
@@ -95,8 +96,9 @@ def load(folder: Path) -> Trajectory:
     if len(paths) != 1:
         raise TrajectoryError(f"{folder}: {len(paths)} answer files (*{_ANSWER}), expected one")
     answer = validated(_Answer, folder, read_object(folder, paths[0].name), name=paths[0].name)
-    known = {"task_id": usable_id(task_id_of(folder)), **_task_data(folder)}
-    task = foreign_task(folder, known, source=paths[0])
+    # The rubric verifier leaves the task's text.
+    text = read_object(folder, _TASK_DATA).get("task_summary") if (folder / _TASK_DATA).exists() else None
+    task = foreign_task(folder, {"task_id": usable_id(task_id_of(folder)), "task": text}, source=paths[0])
     # Absolute paths are of the machine that recorded them.
     names = [PurePosixPath(name).name if PurePosixPath(name).is_absolute() else name for name in answer.screenshots]
     screenshots = [inside(folder, name, source=paths[0]) for name in names]
@@ -140,12 +142,6 @@ def _verdict(folder: Path, path: Path) -> Verdict:
         return Verdict(outcome="success" if score == 1 else "failure", reason=text, judge=info)
     # A rubric's share only becomes a verdict with the threshold that its benchmark uses.
     return Verdict(outcome="unscored", reason=f"score {score!r:.40}, neither 0 nor 1: {text}", judge=info)
-
-
-def _task_data(folder: Path) -> dict[str, Any]:
-    """The task's text where the rubric verifier has left it."""
-    name = "task_data.json"
-    return {"task": read_object(folder, name).get("task_summary")} if (folder / name).exists() else {}
 
 
 def _times(folder: Path) -> tuple[float, float]:
