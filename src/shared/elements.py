@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from shared.fields import Invalid, closest, did_you_mean
 from shared.patterns import Pattern
+from shared.snapshot import YAML_QUOTED, scalar
 
 MAX_ELEMENT_CHARS = 1_000
 # WAI-ARIA 1.2, with the names that Playwright's snapshots add: `generic`, `iframe`, `text`.
@@ -63,6 +64,7 @@ def parse_element(written: str) -> Element:
     if len(written) > MAX_ELEMENT_CHARS:
         problem = f"more than {MAX_ELEMENT_CHARS} characters"
         raise Invalid(problem, "shorten it", column=MAX_ELEMENT_CHARS + 1)
+    line, written = written, _without_yaml_quotes(written)
     found = _ELEMENT.match(written)
     assert found is not None
     role, name, pattern, value = found.group("role", "name", "pattern", "value")
@@ -77,13 +79,22 @@ def parse_element(written: str) -> Element:
     if not (role or name or pattern is not None or found["states"] or value is not None):
         raise Invalid("empty", 'write it like: button "Buy"', column=1)
     return Element(
-        written=written,
+        written=line,
         role=role,
         name=None if name is None else _unquoted(name, found.start("name")),
         pattern=None if pattern is None else _pattern(pattern, found.start("pattern")),
         states=_states(found["states"], found.start("states")),
-        value=None if value is None else value.strip(),
+        value=None if value is None else scalar(value.strip()),
     )
+
+
+def _without_yaml_quotes(line: str) -> str:
+    """A snapshot quotes all of a line but its value where YAML needs it; blanks keep the columns of what is inside."""
+    at = len(line) - len(line.lstrip().removeprefix("- ").lstrip())
+    quoted = YAML_QUOTED.match(line, at)
+    if quoted is None:
+        return line
+    return " " * (at + 1) + quoted[1].replace("''", "'") + line[quoted.end(1) + 1 :]
 
 
 def _unquoted(name: str, start: int) -> str:

@@ -237,7 +237,7 @@ def _decimal(digits: str) -> float:
 
 
 def _constant(name: str) -> NoReturn:
-    raise ValueError(f"holds {name}, which is no JSON number")
+    raise ValueError(f"holds {name}, which is not a JSON number")
 
 
 # How Python's decoder refuses what other JSON readers read differently or not at all.

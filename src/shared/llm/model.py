@@ -40,13 +40,14 @@ class ModelRequest(Record):
 
 
 class Completion(Record):
-    """A model's answer. `cost_usd` is `None` when the price of the model is unknown."""
+    """A model's answer. `cost_usd` is `None` when the price of the model is unknown; `payer` is who counts it."""
 
     text: str
     model: str
     finish_reason: FinishReason = "stop"
     usage: TokenUsage = TokenUsage()
     cost_usd: float | None = None
+    payer: str | None = None
 
 
 class Model(Protocol):
