@@ -7,7 +7,7 @@ not a step of the attempt.
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
@@ -15,7 +15,7 @@ from shared.errors import ConfigError, ModelError, ModelKeyRefused, ModelRequest
 from shared.llm.model import ImagePart, Model, ModelRequest
 from shared.llm.opening import PROVIDERS, open_model, provider_of
 from shared.models import Action
-from shared.protocol import FINISH, REPLY_EXAMPLE, parse_reply, render_tools
+from shared.protocol import FINISH, REPLY_EXAMPLE, parse_reply, render_observation
 from shared.snapshot import cut_snapshot, parse_snapshot
 from shared.text import clip, escape_line
 
@@ -173,14 +173,14 @@ class ModelAgent:
 
     async def _ask(self, observation: Observation) -> Action | None:
         """Ask until a reply is usable, naming what was wrong with the last one; a refused image is left out."""
-        state = "\n".join(_state_lines(observation, self._calls))
+        prompt = _prompt(observation, self._calls)
         page = observation.page
         image = [ImagePart(data=page.screenshot, media_type=page.media_type)] if page.screenshot else []
         note: list[str] = []
         error: ModelError | None = None
         for _ in range(MAX_QUESTIONS):
             try:
-                request = ModelRequest(system=SYSTEM, parts=(state, *image, *note))
+                request = ModelRequest(system=SYSTEM, parts=(prompt, *image, *note))
                 completion = await self._model.complete(request)
             except ModelError as caught:
                 # A model may have refused the image, or take none; the snapshot alone is often enough. Whatever else
@@ -224,25 +224,14 @@ def _is_on_page(target: object, snapshot: str) -> bool:
     return isinstance(target, str) and (is_cut or parse_snapshot(snapshot).by_ref(target) is not None)
 
 
-def _state_lines(observation: Observation, calls: list[_Call]) -> Iterator[str]:
-    page = observation.page
-    yield f"Task: {escape_line(observation.instruction)}"
-    if observation.website:
-        yield f"Website: {escape_line(observation.website)}"
-    yield f"Calls so far: {len(calls)}"
+def _prompt(observation: Observation, calls: list[_Call]) -> str:
+    """The calls so far, then the judge's message, which here has the task at every step."""
+    lines = [f"Calls so far: {len(calls)}"]
     for number, call in list(enumerate(calls, 1))[-_MAX_CALLS_SHOWN:]:
-        yield f"{number}. on {escape_line(clip(call.url, 200))}: {call.call} -> {escape_line(clip(call.result, 300))}"
+        result = escape_line(clip(call.result, 300))
+        lines.append(f"{number}. on {escape_line(clip(call.url, 200))}: {call.call} -> {result}")
         if call.thought:
-            yield f"   thought: {escape_line(clip(call.thought, _MAX_THOUGHT_CHARS))}"
-    if observation.feedback is not None:
-        yield f"The judge on your last call: {escape_line(observation.feedback)}"
-    yield "Tools:"
-    yield render_tools(observation.tools)
-    yield f"Page now: {escape_line(clip(page.url, 500))}"
-    yield f"Title: {escape_line(clip(page.title, 300))}"
-    if page.dialog is not None:
-        yield f"Open dialog: {escape_line(clip(page.dialog, 1000))}"
-    for tab in page.tabs if len(page.tabs) > 1 else ():
-        yield f"Tab {tab.index}{' (current)' if tab.current else ''}: {escape_line(clip(tab.title or tab.url, 200))}"
-    yield "Snapshot:"
-    yield cut_snapshot(page.snapshot, _MAX_SNAPSHOT_CHARS)
+            lines.append(f"   thought: {escape_line(clip(call.thought, _MAX_THOUGHT_CHARS))}")
+    page = observation.page
+    page = page.model_copy(update={"snapshot": cut_snapshot(page.snapshot, _MAX_SNAPSHOT_CHARS)})
+    return "\n".join([*lines, render_observation(observation.model_copy(update={"page": page}))])

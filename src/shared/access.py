@@ -20,20 +20,12 @@ _MAX_VALUE_CHARS = 1_000_000
 _MIN_SECRET_CHARS = 6
 _MAX_DEPTH = 20
 # The problems in our own words that show no value.
-_SHOWS_NO_VALUE = re.compile(r"unknown key|not a text|longer than .*|\d+ (entries|characters), more than \d+")
+_SHOWS_NO_VALUE = re.compile(r"unknown key|\d+ (entries|characters), more than \d+")
 T = TypeVar("T")
 _SAVE_AGAIN = "save it again with Playwright: context.storage_state(path=…)"
 
 
-def _is_secret_text(value: object) -> object:
-    if not isinstance(value, str):
-        raise Invalid("not a text", "put it in quotes")
-    if len(value) > _MAX_VALUE_CHARS:
-        raise Invalid(f"longer than {_MAX_VALUE_CHARS} characters", "shorten it")
-    return value
-
-
-SecretText = Annotated[str, BeforeValidator(_is_secret_text)]
+SecretText = Annotated[str, at_most(_MAX_VALUE_CHARS)]
 
 
 class _SecretTable(Table):
@@ -109,7 +101,7 @@ def _without_values(adapter: TypeAdapter[T], value: object, remedy: str) -> T:
         detail = error.errors(include_url=False)[0]
         cause = (detail.get("ctx") or {}).get("error")
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]).lstrip(".")
-        what = "missing" if detail["type"] == "missing" else "not usable"
+        what = {"missing": "missing", "string_type": "not a text"}.get(detail["type"], "not usable")
         if isinstance(cause, Invalid) and _SHOWS_NO_VALUE.fullmatch(cause.problem):
             what = f"{cause.problem}{f' {shown(cause.key)}' if cause.key else ''}"
         raise Invalid(f"{path}: {what}" if path else what, remedy) from None

@@ -56,7 +56,7 @@ def encoded_as_jpeg(data: bytes) -> bytes:
 
 
 def scaled_webp(data: bytes, max_width: int) -> bytes | None:
-    """The picture as WebP, at most `max_width` pixels wide; `None` for bytes that are no picture, or a huge one."""
+    """The picture as WebP, at most `max_width` pixels wide; `None` for other bytes, or a huge one."""
     from PIL import Image
 
     out = io.BytesIO()

@@ -104,7 +104,7 @@ def render_observation(observation: Observation) -> str:
         _render_value("Page", page.url, MAX_URL_CHARS),
         _render_value("Title", page.title, MAX_TITLE_CHARS),
         _render_value("Dialog", page.dialog, MAX_DIALOG_CHARS),
-        _render_value("Vanished", _render_vanished(page.vanished)),
+        _render_value("Vanished", json.dumps(page.vanished, ensure_ascii=False) if page.vanished else None),
         *_render_tabs(page.tabs),
         "Snapshot:",
         without_surrogates(page.snapshot),
@@ -163,10 +163,6 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
 
 def _render_value(name: str, value: str | None, max_chars: int = sys.maxsize) -> str | None:
     return None if value is None else f"{name}: {escape_line(clip(value, max_chars))}"
-
-
-def _render_vanished(texts: tuple[str, ...]) -> str | None:
-    return json.dumps(texts, ensure_ascii=False) if texts else None
 
 
 def _parse_vanished(text: str | None) -> tuple[str, ...]:

@@ -99,6 +99,13 @@ async def test_the_judges_feedback_is_not_cut() -> None:
     assert "x" * 900 in model.text()
 
 
+async def test_texts_that_vanished_again_are_told() -> None:
+    model = Answers(GOOD)
+    page = Page(url="https://a.test/", title="A", snapshot="- text", vanished=("Saved",))
+    await ModelAgent(model)(observed(page, (CLICK,), instruction="Save"))
+    assert 'Vanished: ["Saved"]' in model.text()
+
+
 async def test_a_new_task_starts_with_an_empty_memory() -> None:
     model = Answers(GOOD)
     participant = ModelParticipant(model, lambda _: ModelAgent(model))

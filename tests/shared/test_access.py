@@ -41,7 +41,7 @@ def test_what_playwright_saves_is_given_back_as_it_was() -> None:
         ({"expires": "hunter-2"}, "cookies[0].expires: not usable"),
         ({"domain": "hunter-2\nx"}, "cookies[0].domain: not usable"),
         ({"hostOnly": True}, "cookies[0]: unknown key 'hostOnly'"),
-        ({"value": "x" * 1_000_001}, "cookies[0].value: longer than 1000000 characters"),
+        ({"value": "x" * 1_000_001}, "cookies[0].value: 1000001 characters, more than 1000000"),
     ],
 )
 def test_a_mistake_is_named_without_the_value(change: dict[str, Any], problem: str) -> None:

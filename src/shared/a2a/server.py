@@ -148,8 +148,9 @@ class _TaskStore(TaskStore):
         """Mark tasks that an earlier process left unfinished as failed: nothing works on them any more."""
         context = ServerCallContext()
         newest_first: dict[str, int] = {}
-        page = await self._store.list(ListTasksRequest(page_size=_PAGE), context)
-        while page.tasks:
+        request = ListTasksRequest(page_size=_PAGE)
+        while True:
+            page = await self._store.list(request, context)
             for task in page.tasks:
                 if task.status.state not in TERMINAL_TASK_STATES:
                     message = new_text_message("The agent was restarted before the work was done.")
@@ -159,8 +160,7 @@ class _TaskStore(TaskStore):
                 newest_first[task.id] = task.ByteSize()
             if not page.next_page_token:
                 break
-            request = ListTasksRequest(page_size=_PAGE, page_token=page.next_page_token)
-            page = await self._store.list(request, context)
+            request.page_token = page.next_page_token
         self._finished = dict(reversed(newest_first.items()))
         await self._forget_oldest(context)
 

@@ -61,13 +61,13 @@ class _Call(BaseModel):
 
 
 class GeminiConversation:
-    """See `shared.llm.computer.Conversation`. `_calls` are those that the model awaits the result of."""
+    """See `shared.llm.computer.Conversation`. Each of `_answers` follows the view in the same place."""
 
     def __init__(self, model: GeminiModel, system: str, task: str) -> None:
         self._model = model
         self._task = task
-        self._contents: list[types.Content] = []
-        self._calls: list[types.FunctionCall] = []
+        self._views: list[computer.View] = []
+        self._answers: list[types.Content] = []
         tool = types.ComputerUse(environment=types.Environment.ENVIRONMENT_BROWSER)
         self._config = types.GenerateContentConfig(
             system_instruction=system,
@@ -77,65 +77,50 @@ class GeminiConversation:
 
     async def ask(self, view: computer.View) -> computer.Turn:
         """See `shared.llm.computer.Conversation`."""
-        contents = [*self._contents, types.Content(role="user", parts=self._parts(view))]
-        _drop_old_screenshots(contents)
+        views = [*self._views, view]
+        for place, old in enumerate(views[:-_KEPT_SCREENSHOTS]):
+            views[place] = old.model_copy(update={"screenshot": b""})
+        contents: list[types.Content] = []
+        for place, each in enumerate(views):
+            calls = _calls(self._answers[place - 1]) if place else []
+            contents.append(types.Content(role="user", parts=self._parts(each, calls, is_first=place == 0)))
+            contents += self._answers[place : place + 1]
         _, candidate = await self._model.bounded(lambda: self._model.generate(contents, self._config))
-        answer = candidate.content
-        parts = (answer.parts if answer else None) or []
-        calls = [part.function_call for part in parts if part.function_call is not None]
+        answer = candidate.content or types.Content(role="model", parts=[])
         # An empty answer (a function call that the provider could not read) must not become part of the conversation.
-        if answer and parts:
-            self._contents = [*contents, answer]
-            self._calls = calls
-        reasons = [reason for call in calls if (reason := _confirmation(call)) is not None]
-        text = "\n".join(part.text for part in parts if part.text and not part.thought)
+        if answer.parts:
+            self._views = views
+            self._answers.append(answer)
+        calls = _calls(answer)
+        text = "\n".join(part.text for part in answer.parts or () if part.text and not part.thought)
         return computer.read_turn(
             [(str(call.name), call.args or {}) for call in calls],
             _MEANINGS,
             lambda make, args: make(_Call.model_validate({**args, "width": view.width, "height": view.height})),
             text=text or _intent(calls),
-            reasons=reasons,
+            reasons=[reason for call in calls if (reason := _confirmation(call)) is not None],
         )
 
-    def _parts(self, view: computer.View) -> list[types.Part]:
+    def _parts(self, view: computer.View, calls: list[types.FunctionCall], *, is_first: bool) -> list[types.Part]:
+        """What the model is sent: the results of its calls, which all led to this view, and what else there is."""
         parts = []
-        for call in self._calls:
+        for call in calls:
             blob = types.FunctionResponseBlob(mime_type=view.media_type, data=view.screenshot)
-            # All calls led to the same page: one picture is enough.
-            pictures = [types.FunctionResponsePart(inline_data=blob)] if call is self._calls[-1] else None
+            # One picture is enough.
+            pictures = [types.FunctionResponsePart(inline_data=blob)] if view.screenshot and call is calls[-1] else None
             result = types.FunctionResponse(id=call.id, name=call.name, response={"url": view.url}, parts=pictures)
             parts.append(types.Part(function_response=result))
-        if not self._contents:
+        if is_first:
             parts.append(types.Part(text=self._task))
         if view.note:
             parts.append(types.Part(text=view.note))
-        if not self._calls:
+        if view.screenshot and not calls:
             parts.append(types.Part.from_bytes(data=view.screenshot, mime_type=view.media_type))
         return parts
 
 
-def _drop_old_screenshots(contents: list[types.Content]) -> None:
-    """Replace all but the newest contents with pictures by copies without them."""
-    kept = 0
-    for place in range(len(contents) - 1, -1, -1):
-        parts = contents[place].parts or []
-        if not any(_is_picture(part) for part in parts):
-            continue
-        kept += 1
-        if kept > _KEPT_SCREENSHOTS:
-            contents[place] = types.Content(role="user", parts=[made for part in parts if (made := _plain(part))])
-
-
-def _is_picture(part: types.Part) -> bool:
-    return part.inline_data is not None or (part.function_response is not None and bool(part.function_response.parts))
-
-
-def _plain(part: types.Part) -> types.Part | None:
-    if part.inline_data is not None:
-        return None
-    if part.function_response is None or not part.function_response.parts:
-        return part
-    return types.Part(function_response=part.function_response.model_copy(update={"parts": None}))
+def _calls(answer: types.Content) -> list[types.FunctionCall]:
+    return [part.function_call for part in answer.parts or () if part.function_call is not None]
 
 
 def _confirmation(call: types.FunctionCall) -> str | None:

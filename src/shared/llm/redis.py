@@ -152,7 +152,7 @@ class SharedState:
         except ValueError:
             # Its text may have the password.
             raise ConfigError(
-                "WABE_REDIS_URL is no address of a Redis server", remedy="use redis://HOST:6379/0 or rediss://…"
+                "WABE_REDIS_URL is not the address of a Redis server", remedy="use redis://HOST:6379/0 or rediss://…"
             ) from None
         address = pool.connection_kwargs
         self._server = f"{address.get('host', address.get('path', 'localhost'))}:{address.get('port', 6379)}"
@@ -241,7 +241,7 @@ class SharedBudget(Budget):
         spending: Spending | None,
         call_timeout_s: float,
     ) -> None:
-        # As exact as it is counted.
+        # The server counts in billionths of a dollar.
         super().__init__(None if max_cost_usd is None else round(max_cost_usd, 9), max_tokens, spending=spending)
         self._state = state
         self._shard = shard
@@ -323,7 +323,9 @@ class SharedReplies:
         """
         lock = self._state.client.lock(self._state.key(f"asking:{name}"), timeout=_LEASE_S)
         while (kept := await self._read(name)) is None:
-            if await self._claimed(lock):
+            async with self._state.asked():
+                is_claimed = await lock.acquire(blocking=False)
+            if is_claimed:
                 return await self._once(name, ask, lock)
             await asyncio.sleep(_POLL_S)
         return kept
@@ -338,14 +340,10 @@ class SharedReplies:
                 await self._write(name, completion)
             return completion
         finally:
-            # Without an answer it lapses by itself.
+            # If the server does not answer, the lock expires.
             with contextlib.suppress(SharedStateFault):
                 async with self._state.asked():
                     await asyncio.shield(lock.release())
-
-    async def _claimed(self, lock: "Lock") -> bool:
-        async with self._state.asked():
-            return bool(await lock.acquire(blocking=False))
 
     async def discard(self, name: str) -> None:
         """Forget the reply to a request."""

@@ -366,7 +366,7 @@ async def test_keys_belong_to_the_run_expire_and_hold_no_secret(shards: Shards, 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:6379", "http://user:secret-word@host/"])
 def test_an_address_that_cannot_be_read_is_one_clear_error(url: str) -> None:
-    with pytest.raises(ConfigError, match="WABE_REDIS_URL is no address of a Redis server") as caught:
+    with pytest.raises(ConfigError, match="WABE_REDIS_URL is not the address of a Redis server") as caught:
         SharedState(SecretStr(url), "run")
     assert "secret-word" not in str(caught.value)
 
