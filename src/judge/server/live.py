@@ -310,10 +310,9 @@ class _Pages:
         )
 
     async def newest_screenshot(self, request: Request) -> Response:
+        run = self._hub.runs.get(request.path_params["run_id"])
+        task = run.tasks.get(request.path_params["task_id"]) if run else None
         store = self._shown_task(request)
-        task = (
-            self._hub.runs[request.path_params["run_id"]].tasks.get(request.path_params["task_id"]) if store else None
-        )
         if store is None or task is None or not task.page:
             return _MISSING
         files = [] if task.state == "running" else [*store.folder.glob("final/screenshot.*")]
