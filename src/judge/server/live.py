@@ -233,7 +233,7 @@ class LiveHub:
         now = self._clock()
         return {
             "full": version < 0,
-            "runs": [run.view(now) | self._report(run) for run in self.runs.values()],
+            "runs": [run.view(now) | {"report": self._report(run)} for run in self.runs.values()],
             "tasks": [task.view() for run in self.runs.values() for task in run.changed_since(version)],
         }
 
@@ -243,8 +243,8 @@ class LiveHub:
         for viewer in self._viewers:
             viewer.set()
 
-    def _report(self, run: LiveRun) -> dict[str, Any]:
-        return {"report": self._records.report(run.id) if self._records and run.state != "running" else None}
+    def _report(self, run: LiveRun) -> dict[str, str | None] | None:
+        return self._records.report(run.id) if self._records and run.state != "running" else None
 
     async def _read_records(self) -> None:
         """Add what the files of the runs tell, when somebody looks: reading a long run takes a while."""
