@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, FailFast, Field, ValidationInfo, field_validator, model_validator
 
 from judge.sites import is_site, origin_of
-from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, did_you_mean, shown
+from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, closest, shown
 from shared.models import Truth
 
 # How participants name what they act on: by an element's reference, by a point of the screenshot, or either.
@@ -48,9 +48,7 @@ def _is_time_zone(value: str) -> str:
     known = zoneinfo.available_timezones()
     # A system without the time zone database leaves the decision to the browser.
     if known and value not in known:
-        raise Invalid(
-            f"{shown(value)} is not a time zone", did_you_mean(value, sorted(known)) if value else "write UTC"
-        )
+        raise Invalid(f"{shown(value)} is not a time zone", closest(value, sorted(known)).strip() or "write UTC")
     return value
 
 

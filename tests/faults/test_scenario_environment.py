@@ -101,6 +101,15 @@ def test_no_value_is_shown_or_recorded(tmp_path: Path, record_property: Record, 
     assert "s3cret" not in shown
 
 
+def test_an_expired_log_in_is_noted_when_a_run_starts(tmp_path: Path, record_property: Record) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    cookie = '{ name = "id", value = "v", domain = "shop.test", expires = 1 }'
+    path.write_text(f"{path.read_text()}\nstorage_state = {{ cookies = [{cookie}] }}\n")
+    notes = make_plan(RunOptions(scenario=path), Settings()).notes
+    record_property("outcome", notes)
+    assert any("1 of 1 cookie expired: 'id'" in note for note in notes)
+
+
 def test_for_an_agent_that_is_already_running_nothing_is_resolved(tmp_path: Path, record_property: Record) -> None:
     path = write_scenario(tmp_path / "s.toml", agent_cmd="", env='env = { KEY = "${GONE}" }')
     (agent, _) = members_of(load_scenario(path), Settings())

@@ -13,7 +13,7 @@ from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.config import RunConfig
 from judge.events import Event, TaskRetried
 from judge.judges.checked import ChecksJudge
-from judge.judges.factory import code_checksum
+from judge.judges.code import code_checksum
 from judge.judges.rescoring import judge_stored
 from judge.results.submission import TaskSummary
 from judge.results.verify import verify_run
@@ -43,7 +43,7 @@ class ClickJudge(ChecksJudge):
     """Success means that something was clicked."""
 
     def __init__(self) -> None:
-        super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+        super().__init__(RunConfig(judge_model="offline"))
         self.asked = 0
 
     async def judge(self, trajectory: Trajectory) -> Verdict:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import shlex
 import subprocess
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from judge.runner.launch import Member, members_of
 from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display
 from judge.runner.uploads import ObjectStore
-from judge.scenario.logins import with_logins
+from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
 from judge.scenario.request import parse_request, request_text
 from judge.scenario.toml import load_scenario, select
@@ -132,6 +133,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     if tasks:
         tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task)
         tasks = with_logins(scenario, tasks, settings.environ)
+        notes += tuple(expired_logins(tasks, time.time()))
     if options.serve_only or not is_ours:
         request = request_text(scenario, tasks=tasks, config=config)
         return Plan(options, scenario, members, request, store=None, notes=notes, tasks=tasks)

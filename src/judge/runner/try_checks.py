@@ -11,7 +11,7 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
-from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
 from judge.runner.launch import child_environ, launched, site_member
 from judge.scenario.logins import with_logins
@@ -66,7 +66,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
             if result.outcome == "aborted":
                 problems.append(f"task {task.task_id} cannot be tried: {result.entry['error']}")
                 continue
-            assertions = CheckEvaluator(config.allowed_sites).evaluate(load_trajectory(store.task(task.task_id).folder))
+            assertions = evaluate(load_trajectory(store.task(task.task_id).folder), config.allowed_sites)
             passed = [each for each in assertions if each.passed]
             if len(passed) == len(assertions):
                 problems.append(f"task {task.task_id}: all its checks already pass when nothing is done")

@@ -25,6 +25,7 @@ from starlette.routing import Route
 from judge.events import Event, RunDone, RunStarted, Sink, StepBegun, TaskDone, TaskEvent
 from judge.report.data import read_task
 from judge.report.pages import Renderer
+from judge.results.epochs import success_rate, tallies_of
 from judge.results.submission import rate_text
 from judge.server.live_records import LiveRecords, LiveTask, RunRecord, steps_of
 from judge.store import RunStore, TaskStore
@@ -68,7 +69,7 @@ _MISSING = PlainTextResponse("not found", status_code=404, headers=_HEADERS)
 
 @dataclass
 class LiveRun:
-    """One run as viewers see it. `state` is `running`, `finished` or `stopped`."""
+    """One run as viewers see it. `state` is `running`, `finished` or `stopped`; `total` counts attempts."""
 
     id: str
     began: float
@@ -77,6 +78,7 @@ class LiveRun:
     scenario: str = ""
     player: str = ""
     total: int = 0
+    epochs: int = 1
     kept: int = 0
     tasks: dict[str, LiveTask] = field(default_factory=dict)
     # Of all tasks, also of those that are no longer among `tasks`.
@@ -92,7 +94,7 @@ class LiveRun:
             self.has_pages, self.is_read = True, False
         match event:
             case RunStarted():
-                self.total, self.kept, self.began = event.attempts, event.kept, now
+                self.total, self.epochs, self.kept, self.began = event.attempts, event.epochs, event.kept, now
             case RunDone():
                 self.ended, self.state = now, "finished"
             case TaskEvent():
@@ -107,7 +109,7 @@ class LiveRun:
         self.scenario, self.player = record.scenario, record.player
         if self.is_restored:
             self.state = "finished" if record.is_complete else "stopped"
-            self.total, self.ended = record.total, record.seconds
+            self.total, self.epochs, self.ended = record.total, record.epochs, record.seconds
         for task in record.tasks:
             # The tasks without a verdict are played or judged again when a run is resumed.
             is_settled = self.is_restored or task.state in ("success", "failure")
@@ -130,13 +132,20 @@ class LiveRun:
 
     def view(self, now: float) -> dict[str, Any]:
         counts = Counter(self.outcomes.values())
-        success, failure = counts["success"], counts["failure"]
-        rate = round(100 * success / (success + failure), 1) if success + failure else 0.0
+        tallies = tallies_of((key.partition(".")[0], outcome) for key, outcome in self.outcomes.items()).values()
+        rate = {
+            "success_rate": round(float(100 * (success_rate(tallies) or 0)), 1),
+            "judged_successes": counts["success"],
+            "scored_tasks": sum(tally.scored > 0 for tally in tallies),
+            "scored_attempts": counts["success"] + counts["failure"],
+            "total_tasks": self.total // self.epochs,
+            "attempts": self.total,
+        }
         return {
-            **{name: getattr(self, name) for name in ("id", "state", "scenario", "player", "total", "kept")},
+            **{name: getattr(self, name) for name in ("id", "state", "scenario", "player", "total", "epochs", "kept")},
             "counts": {outcome: counts[outcome] for outcome in get_args(TaskOutcome)},
-            "rate": rate_text({"success_rate": rate, "judged_successes": success, "scored_tasks": success + failure}),
-            "rate_of_all": round(100 * success / self.total, 1) if self.total else 0.0,
+            "rate": rate_text(rate),
+            "rate_of_all": round(100 * counts["success"] / self.total, 1) if self.total else 0.0,
             "seconds": round((now if self.ended is None else self.ended) - self.began, 1),
         }
 

@@ -80,13 +80,14 @@ class LiveTask:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run on disk. `total` is the number of its tasks times its epochs, `tasks` are those with a result."""
+    """A run on disk. `total` is the number of its attempts, `tasks` are those with a result."""
 
     scenario: str
     player: str
     is_complete: bool
     seconds: float
     total: int
+    epochs: int
     tasks: tuple[LiveTask, ...]
 
 
@@ -124,6 +125,7 @@ class LiveRecords:
             is_complete=run.record.get("state") == "completed",
             seconds=max(0.0, ended - began) if isinstance(began, float) and isinstance(ended, float) else 0.0,
             total=len(run.task_ids) * run.epochs,
+            epochs=run.epochs,
             tasks=tuple(found for task in store.tasks() if (found := _recorded(run_id, task))),
         )
 

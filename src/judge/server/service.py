@@ -17,7 +17,7 @@ from judge.events import RUN_ID_KEY, Event, Noted, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.results.identity import identity_in, record_card
-from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance, spending_before
+from judge.results.run_record import begin_run, end_run, provenance, spending_before
 from judge.results.submission import (
     Submission,
     TaskSummary,
@@ -223,7 +223,7 @@ class JudgeService:
                 await judge.aclose()
             finally:
                 with _logging_write_errors():
-                    end_run(store, state, results, judge_of(results), spending)
+                    end_run(store, state, results, spending)
 
 
 @contextlib.contextmanager
@@ -261,21 +261,12 @@ def _shared_connection(
 
 
 def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummary, ...], store: RunStore) -> Submission:
-    judge = judge_of(results)
     return build_submission(
         role=role,
         participant_ids={role: request.config.participant_ids.get(role, "")},
         results=results,
-        judge=judge,
         provenance={"identity": identity_in(store.read_run() or {})}
-        | provenance(
-            config=request.config,
-            tasks=[result.task for result in results],
-            judge=judge,
-            environment=environment_of(results),
-            run_id=store.run_id,
-            shard=request.shard,
-        ),
+        | provenance(config=request.config, results=results, run_id=store.run_id, shard=request.shard),
     )
 
 

@@ -102,7 +102,7 @@ class Buggy(ChecksJudge):
     """A judge with a bug that appears with the second task."""
 
     def __init__(self) -> None:
-        super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+        super().__init__(RunConfig(judge_model="offline"))
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         if trajectory.task.task_id == "t1":
@@ -121,7 +121,7 @@ async def test_an_attempt_that_a_bug_left_unscored_is_judged_again_without_playi
 ) -> None:
     await assess_in_shop(tmp_path, clicker, 3, judge=Buggy())
     played = clicker.played
-    mended = ChecksJudge(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+    mended = ChecksJudge(RunConfig(judge_model="offline"))
     done = await assess_in_shop(tmp_path, clicker, 3, judge=mended)
     assert not any("internal error" in summary.entry["reason"] for summary in done)
     assert clicker.played == played

@@ -71,7 +71,19 @@ def test_each_epoch_of_a_task_is_shown_apart() -> None:
     again = TaskStarted(task_id="t1", epoch=2, attempt=1, max_steps=15)
     update = hub_with(RunStarted(run_id="r1", total=1, epochs=2), STARTED, DONE, again).since(-1)
     assert {task["id"]: task["state"] for task in update["tasks"]} == {"t1": "success", "t1.2": "running"}
-    assert update["runs"][0]["total"] == 2
+    (run,) = update["runs"]
+    assert (run["total"], run["epochs"]) == (2, 2)
+    assert run["rate"] == "success rate 100.0 %, 1 of 1 scored attempt at 1 task"
+
+
+def test_the_rate_of_epochs_is_the_mean_over_tasks() -> None:
+    ended = {("t1", 1): "success", ("t1", 2): "failure", ("t2", 1): "success", ("t2", 2): "aborted"}
+    done = [
+        TaskDone(task_id=task, epoch=epoch, outcome=outcome, steps=1, reason="")
+        for (task, epoch), outcome in ended.items()
+    ]
+    (run,) = hub_with(RunStarted(run_id="r1", total=2, epochs=2), *done).since(-1)["runs"]
+    assert (run["rate"], run["rate_of_all"]) == ("success rate 75.0 %, 2 of 3 scored attempts at 2 tasks", 50.0)
 
 
 def test_another_attempt_begins_at_its_first_step() -> None:
