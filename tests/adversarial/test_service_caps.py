@@ -37,10 +37,10 @@ class RecordedEnds(TaskSink):
         self.notes: list[str] = []
         self.ended = ("", "")
 
-    async def update(self, text: str) -> None:
+    def update(self, text: str) -> None:
         self.notes += [text] if text.startswith("Note: ") else []
 
-    async def annotate(self, metadata: Mapping[str, str]) -> None:
+    def annotate(self, metadata: Mapping[str, str]) -> None:
         pass
 
     async def artifact(self, name: str, texts: list[str]) -> None:

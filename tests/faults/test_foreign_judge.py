@@ -169,7 +169,7 @@ async def test_the_runs_id_is_learned_from_the_judge(
     record_property: Record, metadata: dict[str, str], provenance: object, learned: str | None
 ) -> None:
     async def told(sink: TaskSink) -> None:
-        await sink.annotate(metadata)
+        sink.annotate(metadata)
         await sink.artifact("r", [json.dumps({"winner": "p", "detail": {**DETAIL, "provenance": provenance}})])
         await sink.complete("done")
 
@@ -202,7 +202,7 @@ async def test_a_judge_that_asks_for_a_token_is_given_it(tmp_path: Path, record_
 
 async def test_an_interrupted_client_cancels_the_assessment(record_property: Record) -> None:
     async def work(sink: TaskSink) -> None:
-        await sink.update("Assessment run-1: 1 tasks.")
+        sink.update("Assessment run-1: 1 tasks.")
         await asyncio.Event().wait()
 
     judge, heard = OtherJudge(work), asyncio.Event()

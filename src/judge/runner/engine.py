@@ -51,16 +51,13 @@ class Whole:
         self._total = total
         self._emit = emit
         self._watch = watch
-        self._names = [Shard(index=index, of=shards).name for index in range(shards)]
+        # The shards' names, as their folders have them.
+        self.names = [Shard(index=index, of=shards).name for index in range(shards)]
         self._watching: dict[int, Sink] = {}
         self._started: set[int] = set()
         self._kept: dict[int, int] = {}
         # The last lines of each shard besides its events: its error message, if it fails.
         self.said: list[list[str]] = [[] for _ in range(shards)]
-
-    def name(self, shard: int) -> str:
-        """A shard's name, as its folder has it."""
-        return self._names[shard]
 
     def line(self, shard: int, text: str) -> None:
         """Take a line that a shard printed."""
@@ -69,7 +66,7 @@ class Whole:
             self._take(shard, event)
         elif text.startswith('{"event": "shard_started"'):
             if shard in self._started:
-                self._emit(Noted(text=f"Shard {self.name(shard)} is started again: it resumes."))
+                self._emit(Noted(text=f"Shard {self.names[shard]} is started again: it resumes."))
             self._started.add(shard)
         elif text.strip() and not text.startswith("{"):
             self.said[shard] = [*self.said[shard], text][-_SHOWN_LINES:]
@@ -77,7 +74,7 @@ class Whole:
     def _take(self, shard: int, event: Event) -> None:
         if shard not in self._watching or isinstance(event, RunStarted):
             # Anew if it was started again, as a run that is resumed.
-            self._watching[shard] = self._watch(f"{self._run_id}/shards/{self.name(shard)}")
+            self._watching[shard] = self._watch(f"{self._run_id}/shards/{self.names[shard]}")
         self._watching[shard](event)
         match event:
             case RunStarted() if shard in self._kept:
@@ -129,7 +126,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
             fetch_shards(settings.object_store, store)
         submission = merge_shards(store)
     except ConfigError as error:
-        said = "".join(f"\n--- shard {whole.name(shard)} ---\n{text}" for shard, text in failed.items())
+        said = "".join(f"\n--- shard {whole.names[shard]} ---\n{text}" for shard, text in failed.items())
         command = resume_command(options, store)
         raise WabeError(f"the shards cannot be merged: {error.message}\nResume with: {command}{said}") from None
     results = tuple(submission["results"])
@@ -266,7 +263,7 @@ async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path
             if entry["code"] != 0:
                 failed[shard] = "\n".join([*whole.said[shard], *([entry["error"]] if "error" in entry else [])])
             if entry["code"] == EXIT_USAGE:
-                raise ConfigError(f"shard {whole.name(shard)}: {failed[shard].removeprefix('error: ')}")
+                raise ConfigError(f"shard {whole.names[shard]}: {failed[shard].removeprefix('error: ')}")
     finally:
         await asyncio.shield(_stop(process))
     if ended < job["shards"]:

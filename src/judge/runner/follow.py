@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import SecretStr
@@ -14,14 +15,14 @@ from judge.scenario.models import Scenario
 from judge.store import RUN_ID
 from shared.a2a.client import ArtifactTexts, AssessmentClient, Final, StatusText
 from shared.errors import WabeError
-from shared.models import Record
 
 FIRST_TASKS = 3
 _CANCEL_TIMEOUT_S = 10.0
 _NUMBERS = re.compile(r"[0-9a-f]{8}[0-9a-f-]*|\d+")
 
 
-class RunOutcome(Record):
+@dataclass
+class RunOutcome:
     """What a judge answered: result objects (`winner`, `detail`), the final state, its last message.
 
     `run_id` is the judge's id for the run, if it gave one.
@@ -98,7 +99,7 @@ async def request_assessment(
             try:
                 async with aclosing(client.run(request)) as answers:
                     async for answer in answers:
-                        outcome = _updated(outcome, answer, emit)
+                        _take(answer, outcome, emit)
             except (asyncio.CancelledError, UnusableParticipant):
                 # A judge that is gone or busy must not keep the user from stopping.
                 with suppress(WabeError, TimeoutError):
@@ -108,26 +109,26 @@ async def request_assessment(
     except UnusableParticipant:
         raise
     except WabeError as error:
-        message = f"{outcome.message}: {error.message}" if outcome.results else error.message
-        outcome = outcome.model_copy(update={"message": message})
+        outcome.message = f"{outcome.message}: {error.message}" if outcome.results else error.message
     provenance = outcome.results[0]["detail"].get("provenance") if outcome.results else None
     run_id = metadata.get(RUN_ID_KEY) or (provenance.get("run_id") if isinstance(provenance, dict) else None)
     # It is printed, and comes from a judge that may not be ours.
-    is_valid = isinstance(run_id, str) and RUN_ID.fullmatch(run_id)
-    return outcome.model_copy(update={"run_id": run_id if is_valid else None})
+    if isinstance(run_id, str) and RUN_ID.fullmatch(run_id):
+        outcome.run_id = run_id
+    return outcome
 
 
-def _updated(outcome: RunOutcome, answer: StatusText | ArtifactTexts | Final, emit: Sink) -> RunOutcome:
+def _take(answer: StatusText | ArtifactTexts | Final, outcome: RunOutcome, emit: Sink) -> None:
     match answer:
         case StatusText(text=text):
+            outcome.message = text
             for event in map(parse, text.splitlines()):
                 if event is not None:
                     emit(event)
-            return outcome.model_copy(update={"message": text})
         case ArtifactTexts(texts=texts):
-            return outcome.model_copy(update={"results": (*outcome.results, *_results(texts))})
+            outcome.results += tuple(_results(texts))
         case Final():
-            return outcome.model_copy(update={"state": answer.state, "message": answer.message or outcome.message})
+            outcome.state, outcome.message = answer.state, answer.message or outcome.message
 
 
 def _results(texts: tuple[str, ...]) -> list[dict[str, Any]]:

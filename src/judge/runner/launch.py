@@ -101,18 +101,34 @@ def child_environ(settings: Settings, *, output_dir: Path, participant_model: st
 
 @dataclass
 class Child:
-    """A started process, in a session of its own, and its log. `argv` and `env` are what it was started with."""
+    """A process in a session of its own, and its log."""
 
     name: str
-    process: asyncio.subprocess.Process
-    log: Path
     argv: Sequence[str]
     env: Mapping[str, str] = field(repr=False)
+    log: Path
+    process: asyncio.subprocess.Process = field(init=False)
 
-    async def restart(self) -> None:
-        """End it and start it again. Raises `ConfigError` when it cannot be started."""
-        await self.stop()
-        self.process = await _spawn(self.name, self.argv, self.env, self.log)
+    async def start(self) -> None:
+        """Start it, also again after `stop`. Raises `ConfigError` when it cannot be started."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as stream:
+            try:
+                self.process = await asyncio.create_subprocess_exec(
+                    *self.argv,
+                    env=dict(self.env),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=asyncio.subprocess.STDOUT,
+                    start_new_session=True,
+                    preexec_fn=end_with_parent,
+                )
+            # A `ValueError` is a null byte in one of the words.
+            except (OSError, ValueError) as error:
+                raise ConfigError(
+                    f"{self.name}: cannot start {self.argv[0][:200]!r}: {reason_of(error)}",
+                    remedy="check the cmd in the scenario and that the program is installed",
+                ) from None
 
     def crash(self) -> str | None:
         """How it ended by itself, with the last error of its log; `None` while it runs."""
@@ -155,28 +171,9 @@ async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path,
         raise ConfigError(f"{name}: cmd {cmd[:200]!r} cannot be split: {error}", remedy="check its quotes") from None
     if not argv:
         raise ConfigError(f"{name}: cmd is empty", remedy="give a command or leave the key out")
-    return Child(name, await _spawn(name, argv, env, log), log, argv, env)
-
-
-async def _spawn(name: str, argv: Sequence[str], env: Mapping[str, str], log: Path) -> asyncio.subprocess.Process:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as stream:
-        try:
-            return await asyncio.create_subprocess_exec(
-                *argv,
-                env=dict(env),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=stream,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=end_with_parent,
-            )
-        # A `ValueError` is a null byte in one of the words.
-        except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"{name}: cannot start {argv[0][:200]!r}: {reason_of(error)}",
-                remedy="check the cmd in the scenario and that the program is installed",
-            ) from None
+    child = Child(name, argv, env, log)
+    await child.start()
+    return child
 
 
 @asynccontextmanager

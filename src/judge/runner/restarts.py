@@ -48,7 +48,8 @@ async def restarts_of(sites: Sequence[SiteEntry], children: Sequence[Child]) -> 
 async def _restarted(site: SiteEntry, child: Child) -> str:
     """The status of the answer."""
     try:
-        await child.restart()
+        await child.stop()
+        await child.start()
         await wait_until_up(site_member(site), child)
     except ConfigError:
         return "500 The site did not start again"

@@ -83,9 +83,7 @@ class Progress:
         self._width = _id_width(task_ids)
         self._rows: dict[str, _Row] = {}
         self._counts = dict.fromkeys(OUTCOME_STYLES, 0)
-        self._total = 0
-        self._epochs = 1
-        self._kept = 0
+        self._run: RunStarted | None = None
         self._began = self._phase_began = clock()
         self._phase = ""
         self._waiting: dict[str, None] = {}
@@ -156,8 +154,7 @@ class Progress:
             case TaskDone():
                 self.shown.add(event.key)
                 self._width = max(self._width, _id_width([event.key]))
-                line = _task_cells(event.outcome, event.key, event.steps, max_steps, event.reason)
-                _print_task(self._console, line, self._width)
+                _print_task(self._console, self._width, event.outcome, event.key, event.steps, max_steps, event.reason)
             case TaskRetried() | Noted():
                 self._console.print(describe(event), markup=False, highlight=False, style="dim", soft_wrap=True)
             case RunStarted():
@@ -166,9 +163,7 @@ class Progress:
     def _apply(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self._total, self._kept, self._began = event.attempts, event.kept, self._clock()
-                self._epochs = event.epochs
-                self._phase = ""
+                self._run, self._began, self._phase = event, self._clock(), ""
             case TaskStarted():
                 self._rows[event.key] = _Row(event.attempt, event.max_steps, since=self._clock())
             case StepDone() if row := self._rows.get(event.key):
@@ -191,8 +186,8 @@ class Progress:
             parts.append(self._running(now))
         if self._phase:
             parts.append(Text(f" {self._phase} … {_duration(now - self._phase_began)}", style="dim"))
-        if self._total:
-            parts.append(self._totals(now - self._began))
+        if self._run and self._run.total:
+            parts.append(self._totals(self._run, now - self._began))
         return Group(*parts)
 
     def _running(self, now: float) -> Table:
@@ -204,23 +199,23 @@ class Progress:
             table.add_row(name, f"{row.step}/{row.max_steps}", Text(row.action), _duration(now - row.since))
         return table
 
-    def _totals(self, elapsed: float) -> Table:
+    def _totals(self, run: RunStarted, elapsed: float) -> Table:
         done = sum(self._counts.values())
-        unit = "task" if self._epochs == 1 else "attempt"
-        text = Text(f"{done + self._kept} of {counted(self._total, unit)}  ", style="bold")
+        unit = "task" if run.epochs == 1 else "attempt"
+        text = Text(f"{done + run.kept} of {counted(run.attempts, unit)}  ", style="bold")
         for outcome, style in OUTCOME_STYLES.items():
             if self._counts[outcome]:
                 text.append(f"{self._counts[outcome]} {outcome}  ", style=style)
         text.append(f"elapsed {_duration(elapsed)}", style="dim")
         # Tasks kept from before took no time in this run, so the estimate leaves them out.
-        waiting = self._total - self._kept - done
+        waiting = run.attempts - run.kept - done
         if done and waiting > 0:
             text.append(f"  about {_duration(elapsed / done * waiting)} left", style="dim")
         line = Table.grid(padding=(0, 1))
         line.add_column()
         line.add_column(width=_BAR_WIDTH)
         line.add_column(no_wrap=True, overflow="ellipsis")
-        line.add_row("", ProgressBar(total=self._total, completed=done + self._kept, width=_BAR_WIDTH), text)
+        line.add_row("", ProgressBar(total=run.attempts, completed=done + run.kept, width=_BAR_WIDTH), text)
         return line
 
 
@@ -239,29 +234,28 @@ def _id_width(task_ids: Iterable[str]) -> int:
     return min(max(map(len, task_ids), default=0), _MAX_ID_CHARS)
 
 
-def _task_cells(outcome: str, task_id: str, steps: int, max_steps: int, reason: str) -> tuple[Text, Text, Text, Text]:
+def _print_task(
+    console: Console, width: int, outcome: str, task_id: str, steps: int, max_steps: int, reason: str
+) -> None:
+    """A finished task: one line, or on a terminal as many as its reason takes, in a column of its own.
+
+    `width` is that of the column of ids.
+    """
     taken = f"{steps}/{max_steps} steps" if max_steps else counted(steps, "step")
-    style = OUTCOME_STYLES.get(outcome, "")
-    return (
-        Text(f"{outcome:<9}", style=style),
-        Text(one_line(task_id, _MAX_ID_CHARS)),
+    cells = (
+        Text(f"{outcome:<9}", style=OUTCOME_STYLES.get(outcome, "")),
+        Text(f"{one_line(task_id, _MAX_ID_CHARS):<{width}}"),
         Text(f"{taken:>11}", style="dim"),
-        Text(one_line(reason, _MAX_REASON_CHARS), style="dim" if outcome == "success" else ""),
     )
-
-
-def _print_task(console: Console, cells: tuple[Text, Text, Text, Text], width: int) -> None:
-    """A finished task: one line, or on a terminal as many as its reason takes, in a column of its own."""
-    outcome, task_id, taken, reason = cells
-    task_id.pad_right(width - len(task_id))
+    why = Text(one_line(reason, _MAX_REASON_CHARS), style="dim" if outcome == "success" else "")
     if not console.is_terminal:
-        console.print(Text("  ").join((outcome, task_id, taken, reason)), soft_wrap=True, highlight=False)
+        console.print(Text("  ").join((*cells, why)), soft_wrap=True, highlight=False)
         return
     grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    for cell in (outcome, task_id, taken):
+    for cell in cells:
         grid.add_column(width=len(cell), no_wrap=True, overflow="ellipsis")
     grid.add_column(ratio=1, overflow="fold")
-    grid.add_row(*cells)
+    grid.add_row(*cells, why)
     console.print(grid)
 
 
@@ -310,8 +304,7 @@ def _print_tasks(console: Console, tasks: list[dict[str, Any]]) -> None:
     for task in tasks:
         why = task.get("reason") or task.get("error") or task.get("stop_reason") or ""
         taken, allowed = (int(task.get(key) or 0) for key in ("steps_taken", "max_steps"))
-        cells = _task_cells(entry_outcome(task), entry_key(task), taken, allowed, str(why))
-        _print_task(console, cells, width)
+        _print_task(console, width, entry_outcome(task), entry_key(task), taken, allowed, str(why))
 
 
 def _truth_lines(detail: dict[str, Any]) -> list[Text]:

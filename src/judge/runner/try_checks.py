@@ -3,8 +3,7 @@
 A check that passes then does not show that anybody did the task.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,11 +30,6 @@ class _Idle:
         return render_reply(Action(tool=FINISH, params={"answer": ""}))
 
 
-@asynccontextmanager
-async def _idle() -> AsyncIterator[_Idle]:
-    yield _Idle()
-
-
 async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str], list[str]]:
     """Problems and notes, a line each: tasks that pass without an action or cannot be tried, and checks that pass.
 
@@ -59,7 +53,13 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
             browser_pool(browser_settings) as pool,
         ):
             assessment = Assessment(
-                tasks, config, browser=pool.browser, connect=_idle, judge=judge, store=store, emit=lambda _: None
+                tasks,
+                config,
+                browser=pool.browser,
+                connect=lambda: nullcontext(_Idle()),
+                judge=judge,
+                store=store,
+                emit=lambda _: None,
             )
             results = await assessment.run()
         for task, result in zip(tasks, results, strict=True):

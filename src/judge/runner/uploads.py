@@ -118,7 +118,7 @@ class Uploads:
         try:
             yield
         except BaseException:
-            self._finish_or_log()
+            self._logged(self._finish)
             raise
         self._finish()
 
@@ -132,12 +132,6 @@ class Uploads:
                 self._task(task)
         self._records()
 
-    def _finish_or_log(self) -> None:
-        try:
-            self._finish()
-        except WabeError as error:
-            _log.error("%s", error)
-
     def _later(self, work: Callable[..., None], *arguments: Any) -> None:
         self._thread.submit(self._logged, work, *arguments)
 
@@ -145,7 +139,7 @@ class Uploads:
         try:
             work(*arguments)
         except (WabeError, OSError) as error:
-            # Tried again at the end.
+            # While the run goes on: what is missing is put at its end.
             _log.warning("%s", error)
 
     def _task(self, task: TaskStore) -> None:

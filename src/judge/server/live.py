@@ -68,7 +68,7 @@ _MISSING = PlainTextResponse("not found", status_code=404, headers=_HEADERS)
 
 
 @dataclass
-class _Run:
+class LiveRun:
     """One run as viewers see it. `state` is `running`, `finished` or `stopped`; `total` counts attempts."""
 
     id: str
@@ -170,17 +170,18 @@ class LiveHub:
         self._viewers: set[asyncio.Event] = set()
         self._closed = False
         earlier = records.remembered(max_runs) if records else ()
-        self._runs = {run_id: _Run(run_id, 0.0, ended=0.0, state="stopped", is_restored=True) for run_id in earlier}
+        # Those that are shown, by their ids.
+        self.runs = {run_id: LiveRun(run_id, 0.0, ended=0.0, state="stopped", is_restored=True) for run_id in earlier}
 
     def watch(self, run_id: str) -> Sink:
         """The sink for the events of one run; of too many runs the oldest is dropped, finished ones first."""
-        run = _Run(run_id, self._clock())
+        run = LiveRun(run_id, self._clock())
         # Removed first, so that a resumed run becomes the newest.
-        self._runs.pop(run_id, None)
-        self._runs[run_id] = run
-        while len(self._runs) > self._max_runs:
-            ended = (key for key, known in self._runs.items() if known.ended is not None)
-            self._runs.pop(next(ended, next(iter(self._runs))))
+        self.runs.pop(run_id, None)
+        self.runs[run_id] = run
+        while len(self.runs) > self._max_runs:
+            ended = (key for key, known in self.runs.items() if known.ended is not None)
+            self.runs.pop(next(ended, next(iter(self.runs))))
         if self._records:
             self._records.remember(run_id)
 
@@ -193,7 +194,7 @@ class LiveHub:
 
     def end(self, run_id: str) -> None:
         """Call it when the run is over. If it was cancelled or failed, its open tasks are shown as stopped."""
-        run = self._runs.get(run_id)
+        run = self.runs.get(run_id)
         if run is None or run.ended is not None:
             return
         run.ended, run.state = self._clock(), "stopped"
@@ -202,19 +203,9 @@ class LiveHub:
             run.changed(task, self._version + 1)
         self._changed()
 
-    def knows(self, run_id: str) -> bool:
-        """Whether the run is shown."""
-        return run_id in self._runs
-
-    def newest_page(self, run_id: str, task_id: str) -> tuple[int, bool]:
-        """How many pages of a task's attempt were recorded, 0 for an unknown task, and whether the attempt is over."""
-        run = self._runs.get(run_id)
-        task = run.tasks.get(task_id) if run else None
-        return (task.page, task.state != "running") if task else (0, False)
-
     def report_folder(self, run_id: str) -> Path | None:
         """The folder of a finished run's report, if the viewers may see it."""
-        run = self._runs.get(run_id)
+        run = self.runs.get(run_id)
         return self._records.report_folder(run_id) if self._records and run and run.state != "running" else None
 
     @property
@@ -251,8 +242,8 @@ class LiveHub:
         now = self._clock()
         return {
             "full": version < 0,
-            "runs": [run.view(now) | self._report(run) for run in self._runs.values()],
-            "tasks": [task.view() for run in self._runs.values() for task in run.changed_since(version)],
+            "runs": [run.view(now) | {"report": self._report(run)} for run in self.runs.values()],
+            "tasks": [task.view() for run in self.runs.values() for task in run.changed_since(version)],
         }
 
     async def close(self) -> None:
@@ -261,12 +252,12 @@ class LiveHub:
         for viewer in self._viewers:
             viewer.set()
 
-    def _report(self, run: _Run) -> dict[str, Any]:
-        return {"report": self._records.report(run.id) if self._records and run.state != "running" else None}
+    def _report(self, run: LiveRun) -> dict[str, str | None] | None:
+        return self._records.report(run.id) if self._records and run.state != "running" else None
 
     async def _read_records(self) -> None:
         """Add what the files of the runs tell, when somebody looks: reading a long run takes a while."""
-        for run in [run for run in self._runs.values() if self._records and not run.is_read]:
+        for run in [run for run in self.runs.values() if self._records and not run.is_read]:
             assert self._records
             run.is_read = True
             run.add(await asyncio.to_thread(self._records.read, run.id), self._version + 1)
@@ -328,12 +319,13 @@ class _Pages:
         )
 
     async def newest_screenshot(self, request: Request) -> Response:
-        pages, is_over = self._hub.newest_page(request.path_params["run_id"], request.path_params["task_id"])
+        run = self._hub.runs.get(request.path_params["run_id"])
+        task = run.tasks.get(request.path_params["task_id"]) if run else None
         store = self._shown_task(request)
-        if store is None or not pages:
+        if store is None or task is None or not task.page:
             return _MISSING
-        files = [*store.folder.glob("final/screenshot.*")] if is_over else []
-        files += store.folder.glob(f"trajectory/step_{pages - 1:03d}.*")
+        files = [] if task.state == "running" else [*store.folder.glob("final/screenshot.*")]
+        files += store.folder.glob(f"trajectory/step_{task.page - 1:03d}.*")
         return _screenshot(store, next((path.name for path in files), ""))
 
     async def steps(self, request: Request) -> Response:
@@ -368,7 +360,7 @@ class _Pages:
     def _shown_task(self, request: Request) -> TaskStore | None:
         """The folder of a task whose run is shown; nothing else on the disk has an address."""
         run_id, named = request.path_params["run_id"], _TASK.fullmatch(request.path_params["task_id"])
-        if not self._hub.knows(run_id) or not named:
+        if run_id not in self._hub.runs or not named:
             return None
         return RunStore(self._output_dir, run_id).task(named[1], int(named[2] or 1))
 

@@ -175,13 +175,12 @@ class JudgeService:
             trace = stack.enter_context(self.tracing.watch(run_id, role))
             show = self.hub.watch(run_id)
             stack.callback(self.hub.end, run_id)
-            await sink.annotate({RUN_ID_KEY: run_id})
-            tell = await stack.enter_async_context(_progress(sink))
+            sink.annotate({RUN_ID_KEY: run_id})
 
             def emit(event: Event) -> None:
                 if line := describe(event):
                     log.info("%s", line)
-                    tell(line)
+                    sink.update(line)
                 trace(event)
                 show(event)
 
@@ -259,24 +258,6 @@ def _shared_connection(
         yield opened[0]
 
     return connect
-
-
-@contextlib.asynccontextmanager
-async def _progress(sink: TaskSink) -> AsyncIterator[Callable[[str], None]]:
-    """Passes lines on to the client, in order, and the last of them before this ends."""
-    # Events come from synchronous code that must not wait for the network.
-    lines: asyncio.Queue[str | None] = asyncio.Queue()
-
-    async def pump() -> None:
-        while (line := await lines.get()) is not None:
-            await sink.update(line)
-
-    pumping = asyncio.create_task(pump())
-    try:
-        yield lines.put_nowait
-    finally:
-        lines.put_nowait(None)
-        await pumping
 
 
 def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummary, ...], store: RunStore) -> Submission:

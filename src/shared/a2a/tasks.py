@@ -70,12 +70,12 @@ class TaskSink:
         async with self._lock:
             await self._begin()
 
-    async def annotate(self, metadata: Mapping[str, str]) -> None:
+    def annotate(self, metadata: Mapping[str, str]) -> None:
         """Add metadata to the task, sent with its next status and every later one."""
         self._metadata.update(metadata)
 
-    async def update(self, text: str) -> None:
-        """Progress, as prose. Texts that come faster than they are sent are joined."""
+    def update(self, text: str) -> None:
+        """Progress, as prose, sent by `pump`. Texts that come faster than they are sent are joined."""
         if text.strip():
             self._pending.append(text)
             self._has_pending.set()

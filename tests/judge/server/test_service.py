@@ -21,10 +21,10 @@ class RecordedEnds(TaskSink):
     def __init__(self) -> None:
         self.said: list[tuple[str, Any]] = []
 
-    async def annotate(self, metadata: Mapping[str, str]) -> None:
+    def annotate(self, metadata: Mapping[str, str]) -> None:
         pass
 
-    async def update(self, text: str) -> None:
+    def update(self, text: str) -> None:
         pass
 
     async def artifact(self, name: str, texts: list[str]) -> None:
@@ -106,7 +106,7 @@ async def test_an_unusable_judge_model_is_refused_before_anything_begins(tmp_pat
 
 
 class LostClient(RecordedEnds):
-    async def annotate(self, metadata: Mapping[str, str]) -> None:
+    def annotate(self, metadata: Mapping[str, str]) -> None:
         raise WabeError("the client is gone")
 
 

@@ -49,7 +49,7 @@ class Gate:
 
     async def execute(self, turn: Turn, sink: TaskSink) -> None:
         try:
-            await sink.update("Begun.")
+            sink.update("Begun.")
             self.begun.set()
             await self.let_go.wait()
             await sink.artifact("results", ["A result.", RESULT])
@@ -271,9 +271,9 @@ async def test_a_malformed_request_is_an_error_and_the_server_continues(body: by
 
 async def test_progress_and_result_arrive_in_order_and_the_end_comes_last() -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
-        await sink.update("One.")
+        sink.update("One.")
         await sink.artifact("results", ["A result.", RESULT])
-        await sink.update("Two.")
+        sink.update("Two.")
         await sink.complete("Done.")
 
     assert await events_of(work) == [
@@ -287,7 +287,7 @@ async def test_progress_and_result_arrive_in_order_and_the_end_comes_last() -> N
 async def test_nothing_follows_the_end() -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
         await sink.reject("Not for me.")
-        await sink.update("Still here.")
+        sink.update("Still here.")
         await sink.artifact("results", [RESULT])
         await sink.complete("Done after all.")
         await sink.reply("Hello?")
@@ -324,7 +324,7 @@ async def test_a_handler_that_raises_is_a_failed_task() -> None:
 async def test_fast_progress_is_joined_without_loss() -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
         for number in range(200):
-            await sink.update(f"Step {number}.")
+            sink.update(f"Step {number}.")
             await asyncio.sleep(0)
         await sink.complete("Done.")
 
@@ -354,7 +354,7 @@ async def test_silence_is_broken_by_a_heartbeat() -> None:
 @pytest.mark.parametrize("text", ["42", '{"winner": "me"}', "[1]", '"x"', "null", "NaN", " true", "-1", "\ufeff{}"])
 async def test_progress_never_parses_as_json(text: str) -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
-        await sink.update(text)
+        sink.update(text)
         await sink.complete(text)
 
     for event in await events_of(work):
@@ -418,7 +418,7 @@ async def test_a_task_that_is_done_cannot_be_cancelled() -> None:
 
 async def test_parallel_tasks_do_not_mix() -> None:
     async def work(turn: Turn, sink: TaskSink) -> None:
-        await sink.update(f"Working on {turn.text}.")
+        sink.update(f"Working on {turn.text}.")
         await asyncio.sleep(0.05)
         await sink.artifact("results", [turn.text])
         await sink.complete(turn.text)
@@ -516,7 +516,7 @@ class Agent:
             await sink.artifact("results", ["kept"])
             await sink.complete("Done.")
         else:
-            await sink.update("Begun.")
+            sink.update("Begun.")
             await asyncio.Event().wait()
 
 app = our_agent(Agent(), task_db=Path(sys.argv[2]))
@@ -595,7 +595,7 @@ async def test_the_history_of_a_task_stays_short_and_contains_no_files() -> None
 
     async def work(turn: Turn, sink: TaskSink) -> None:
         for number in range(100):
-            await sink.update(f"Step {number}.")
+            sink.update(f"Step {number}.")
             # Otherwise it could be joined with the next one.
             await heard.wait()
             heard.clear()
