@@ -116,7 +116,6 @@ class _Run:
         self._plays = {key_of(task_id, epoch): (task_id, epoch) for epoch in epochs for task_id in self.view.task_ids}
         self._places = _neighbours(list(self._plays))
         self.rows: list[TaskRow] = []
-        self._judged: list[dict[str, str]] = []
 
     @property
     def keys(self) -> list[str]:
@@ -134,12 +133,11 @@ class _Run:
         page = self._renderer.task(task, before=before, after=after, run=self.view)
         self._out.page(f"{self._folder}tasks/{key}.html", page)
         self.rows.append(task.row)
-        self._judged.append(task.judged)
         return task
 
     def write_index(self) -> Totals:
         """The front page with its tables, once all tasks are written."""
-        totals = totals_of(self.rows, self._judged)
+        totals = totals_of(self.rows)
         up = "../index.html" if self._folder else ""
         self._out.table(f"{self._folder}tasks.csv", csv_table(self.view, self.rows))
         self._out.table(f"{self._folder}tasks.json", json_table(self.view, self.rows))

@@ -7,7 +7,7 @@ listed as unfinished, with the cause. All texts are still unescaped.
 import contextlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -59,7 +59,8 @@ class Phases:
 class TaskRow:
     """One line of the task table: small, so that the rows of a whole run fit in memory.
 
-    `image` is the last screenshot's file name in the task's image folder.
+    `image` is the last screenshot's file name in the task's image folder, `judged` has the outcome of each stored
+    verdict by its judge's id.
     """
 
     task_id: str
@@ -85,6 +86,12 @@ class TaskRow:
     categories: tuple[Finding, ...] = ()
     image: str | None = None
     epoch: int = 1
+    judged: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """The names of the categories; `other` for a failure without any."""
+        return tuple(name for name, _ in self.categories) or (("other",) if self.outcome == "failure" else ())
 
     @property
     def key(self) -> str:
@@ -163,11 +170,6 @@ class TaskView:
         return pack(step.snapshot for step in (*self.steps, self.final_look) if step)
 
     @property
-    def judged(self) -> dict[str, str]:
-        """The outcome of each stored verdict by its judge's id."""
-        return {verdict.judge_id: verdict.outcome for verdict in self.verdicts if verdict.is_stored}
-
-    @property
     def counted(self) -> VerdictView | None:
         """The verdict that the run's numbers are based on."""
         return next((verdict for verdict in self.verdicts if verdict.counts), None)
@@ -244,6 +246,7 @@ def read_task(store: TaskStore) -> TaskView:
             differences=differences,
             categories=failure_categories(result, deciding),
             image=next((step.image for step in reversed(seen) if step.image), None),
+            judged={verdict.judge_id: verdict.outcome for verdict in verdicts if verdict.is_stored},
             # By the folder's place: a result that names another task or epoch must not take that one's page.
             task_id=store.name,
             epoch=store.epoch,

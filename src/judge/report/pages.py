@@ -52,7 +52,7 @@ class Renderer:
         """The run's front page. `up` is a link to the comparison it belongs to."""
         record = run.record
         judge = record.get("judge")
-        categories = Counter(name for row in rows for name in named_categories(row))
+        categories = Counter(name for row in rows for name in row.category_names)
         return self._page(
             "index.html",
             run=run,
@@ -179,11 +179,6 @@ class Renderer:
                 **values,
             )
         )
-
-
-def named_categories(row: TaskRow) -> tuple[str, ...]:
-    """The names of a row's categories; `other` for a failure without any."""
-    return tuple(name for name, _ in row.categories) or (("other",) if row.outcome == "failure" else ())
 
 
 def visible(text: object, limit: int = 100_000) -> str:
