@@ -6,10 +6,11 @@ import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 
 from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
-from judge.report.pages import Renderer
+from judge.report.pages import ComparedRun, Renderer
 from judge.report.table import csv_table, json_table
 from judge.report.totals import Totals, compare, matrix_of, totals_of
 from judge.store import RunStore
@@ -148,9 +149,9 @@ class _Run:
         images = f"{self._folder}images/{task.row.key}"
         for step in (*task.steps, *([task.final_look] if task.final_look else [])):
             if step.image and step.record.screenshot:
-                self._out.image(f"{images}/{step.image}", source / step.record.screenshot)
+                self._out.file(f"{images}/{step.image}", source / step.record.screenshot)
         if task.network.file is not None:
-            self._out.trace(f"{images}/{NETWORK_FILE}", task.network.file)
+            self._out.file(f"{images}/{NETWORK_FILE}", task.network.file)
 
 
 def _neighbours(ids: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -169,14 +170,14 @@ def _write(stores: list[RunStore], out: Output, renderer: Renderer) -> None:
 
 
 def _write_comparison(stores: list[RunStore], out: Output, renderer: Renderer) -> None:
-    names = [chr(ord("a") + place) for place in range(len(stores))]
-    runs = [_Run(store, out, renderer, f"{name}/") for store, name in zip(stores, names, strict=True)]
+    runs = [_Run(store, out, renderer, f"{name}/") for store, name in zip(stores, ascii_lowercase, strict=False)]
     keys = list(dict.fromkeys(key for run in runs for key in run.keys))
     for key, (before, after) in _neighbours(keys).items():
         tasks = [run.write_task(key) for run in runs]
-        compared = [(name, run.view, task) for name, run, task in zip(names, runs, tasks, strict=True)]
+        compared = [(name, run.view, task) for name, run, task in zip(ascii_lowercase, runs, tasks, strict=False)]
         out.page(f"tasks/{key}.html", renderer.compared_task(compared, before=before, after=after))
-    totals = [run.write_index() for run in runs]
-    comparisons = [compare(runs[0].rows, run.rows) for run in runs[1:]]
-    views = [(run.view, each) for run, each in zip(runs, totals, strict=True)]
-    out.page("index.html", renderer.comparison(views, comparisons, matrix_of([run.rows for run in runs]), names))
+    sides = [
+        ComparedRun(letter, run.view, run.write_index(), compare(runs[0].rows, run.rows))
+        for letter, run in zip(ascii_uppercase, runs, strict=False)
+    ]
+    out.page("index.html", renderer.comparison(sides, matrix_of([run.rows for run in runs])))

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from judge.report.data import OUTCOMES, RowOutcome, TaskRow
 from judge.report.totals import Rate, Totals
@@ -169,12 +170,11 @@ def phases_chart(totals: Totals) -> Chart | None:
     bars = [(name, seconds, f"{duration(seconds)} · {100 * seconds / whole:.0f} %") for name, seconds, _ in parts]
     _, most, what = max(parts, key=lambda part: part[1])
     steps = totals.steps
-    return Chart(
+    return _bar_chart(
+        bars,
         name="phases",
         question="Where does the time go?",
         answer=f"The largest part, {100 * most / whole:.0f} %, is {what}. Times of parallel tasks are added up.",
-        height=20 + _ROW_HEIGHT * len(bars),
-        shapes=_bars(bars, "phase"),
         columns=("Phase", "Time", "Share", "Per step"),
         rows=tuple(
             (f"{name}: {what}", duration(s), f"{100 * s / whole:.1f} %", duration(s / steps) if steps else "")
@@ -194,7 +194,7 @@ def scores_chart(totals: Totals) -> Chart | None:
     for place, (score, times) in enumerate(totals.scores.items()):
         x, height = 20 + wide * place, tall * times / most
         if times:
-            shapes.append(_rect(x + wide * 0.15, base - height, wide * 0.7, height, "bar score"))
+            shapes.append(_rect(x + wide * 0.15, base - height, wide * 0.7, height, "amount"))
         shapes.append(_text(x + wide / 2, base - height - 6, str(times), "value", anchor="middle"))
         shapes.append(_text(x + wide / 2, base + 18, score, "tick", anchor="middle"))
     shapes.append(_text(WIDTH / 2, base + 38, "relevance score of a screenshot", "tick", anchor="middle"))
@@ -216,13 +216,12 @@ def ends_chart(rows: Sequence[TaskRow]) -> Chart | None:
         return None
     ends = Counter(row.stop_reason or "unfinished" for row in rows)
     named = [(_ENDS.get(end, end), count) for end, count in ends.most_common()]
-    bars = [(name, float(count), f"{count} · {100 * count / len(rows):.0f} %") for name, count in named]
-    return Chart(
+    return _bar_chart(
+        [(name, count, f"{count} · {100 * count / len(rows):.0f} %") for name, count in named],
+        left=182,
         name="ends",
         question="How did the attempts end?",
         answer=f"The participant ended {ends['finished']} of {len(rows)} itself.",
-        height=20 + _ROW_HEIGHT * len(bars),
-        shapes=_bars(bars, "end", left=182),
         columns=("End", "Tasks"),
         rows=tuple((name, str(count)) for name, count in named),
     )
@@ -234,14 +233,13 @@ def categories_chart(rows: Sequence[TaskRow]) -> Chart | None:
     counts = Counter(finding.category.replace("_", " ") for row in failed for finding in row.categories)
     if not counts:
         return None
-    bars = [(name, float(n), f"{n} · {100 * n / len(failed):.0f} %") for name, n in counts.most_common()]
     known = sum(bool(row.categories) for row in failed)
-    return Chart(
+    return _bar_chart(
+        [(name, n, f"{n} · {100 * n / len(failed):.0f} %") for name, n in counts.most_common()],
+        left=_LEFT + 16,
         name="categories",
         question="Why did attempts fail?",
         answer=f"{known} of {len(failed)} failures are in a category; one can be in several.",
-        height=20 + _ROW_HEIGHT * len(bars),
-        shapes=_bars(bars, "end", left=_LEFT + 16),
         columns=("Category", "Failures"),
         rows=tuple((name, str(n)) for name, n in counts.most_common()),
     )
@@ -286,16 +284,17 @@ def _rate_shapes(label: str, rate: Rate, top: float) -> list[Shape]:
     return shapes
 
 
-def _bars(bars: Sequence[tuple[str, float, str]], kind: str, left: int = _LEFT) -> tuple[Shape, ...]:
+def _bar_chart(bars: Sequence[tuple[str, float, str]], *, left: int = _LEFT, **texts: Any) -> Chart:
+    """A horizontal bar for each label, size and words; `texts` are the fields of `Chart` that say what it is about."""
     most = max(size for _, size, _ in bars) or 1.0
     room = WIDTH - left - 156
     shapes = []
     for place, (label, size, words) in enumerate(bars):
         top = 10 + _ROW_HEIGHT * place
         shapes.append(_text(left - 12, top + 17, label, "label", anchor="end"))
-        shapes.append(_rect(left, top + 3, max(1.5, room * size / most), 20, f"bar {kind}"))
+        shapes.append(_rect(left, top + 3, max(1.5, room * size / most), 20, "amount"))
         shapes.append(_text(left + room * size / most + 10, top + 18, words, "value"))
-    return tuple(shapes)
+    return Chart(height=20 + _ROW_HEIGHT * len(bars), shapes=tuple(shapes), **texts)
 
 
 def _rect(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> Shape:

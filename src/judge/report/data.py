@@ -129,6 +129,11 @@ class StepView:
         return self.record.outcome.line if self.record.outcome else None
 
     @property
+    def words(self) -> str:
+        """The action line, or what was tried instead."""
+        return self.line or (f"tried {self.record.action.tool}" if self.record.action else "no action")
+
+    @property
     def state(self) -> Literal["ok", "failed", "none"]:
         """Whether the action was executed; `none` if no outcome was recorded."""
         outcome = self.record.outcome
@@ -325,7 +330,7 @@ def _read_verdicts(
 
     Without its file, the one that counts comes from `result.json`.
     """
-    counted = deciding = result.verdict
+    counted = result.verdict
     known: dict[str, Verdict] = {}
     views: list[VerdictView] = []
     for path in sorted((store.folder / "verdicts").glob("*.json")):
@@ -333,21 +338,21 @@ def _read_verdicts(
             known[path.stem] = Verdict.model_validate(read_json(path))
         except (OSError, ValueError) as error:
             views.append(VerdictView(path.stem, "unreadable", f"{path.name} cannot be read: {one_line(str(error))}"))
-    for judge_id, verdict in {**known, **foreign_verdicts(store.folder)}.items():
-        is_same = counted is not None and (counted.outcome, counted.reason, counted.judge) == (
-            verdict.outcome,
-            verdict.reason,
-            verdict.judge,
-        )
-        counts = is_same and not any(view.counts for view in views)
-        views.append(verdict_view(judge_id, verdict, counts=counts))
-        deciding = verdict if counts else deciding
-    if counted is not None and not any(view.counts for view in views):
+    stored = {**known, **foreign_verdicts(store.folder)}
+    decider = next((name for name, each in stored.items() if counted and _gist(each) == _gist(counted)), None)
+    views += [verdict_view(name, verdict, counts=name == decider) for name, verdict in stored.items()]
+    if counted is not None and decider is None:
         name = counted.judge.method if counted.judge else "no judge asked"
         views.append(replace(verdict_view(name, counted, counts=True), is_stored=False))
     settled = result.stop_reason not in JUDGED_ENDS
     differences = () if settled else differences_of(result.task.task_id, known)
+    deciding = stored[decider] if decider else counted
     return tuple(sorted(views, key=lambda view: not view.counts)), differences, deciding
+
+
+def _gist(verdict: Verdict) -> tuple[object, ...]:
+    """What a result has of its verdict, whose evidence is in a file of its own."""
+    return verdict.outcome, verdict.reason, verdict.judge
 
 
 def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) -> StepView:

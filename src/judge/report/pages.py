@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -40,6 +41,16 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "live.html": ("theme.js", "live.js"),
     }
 )
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """A run in a comparison, whose report is in a folder named like its letter; compared with the first run."""
+
+    letter: str
+    view: RunView
+    totals: Totals
+    comparison: Comparison
 
 
 class Renderer:
@@ -95,31 +106,16 @@ class Renderer:
             player=run.player if run else "",
         )
 
-    def comparison(
-        self,
-        runs: list[tuple[RunView, Totals]],
-        comparisons: list[Comparison],
-        matrix: Sequence[MatrixRow],
-        folders: list[str],
-    ) -> str:
-        """The front page of a comparison: `comparisons[n]` is of run n + 1 against run 0."""
-        letters = [folder.upper() for folder in folders]
-        rates = {letter: totals.all for letter, (_, totals) in zip(letters, runs, strict=True)}
+    def comparison(self, runs: Sequence[ComparedRun], matrix: Sequence[MatrixRow]) -> str:
+        """The front page of a comparison."""
         return self._page(
             "compare.html",
-            runs=[
-                {"view": view, "totals": totals, "letter": letter, "folder": folder}
-                for (view, totals), letter, folder in zip(runs, letters, folders, strict=True)
-            ],
-            pairs=[
-                {"comparison": comparison, "letter": letter}
-                for comparison, letter in zip(comparisons, letters[1:], strict=True)
-            ],
+            runs=runs,
             matrix=matrix,
             first=FAILURES_FIRST,
             levels=LEVELS,
-            differing=differences([view.record for view, _ in runs]),
-            chart=rates_chart("run", "Which run succeeds more often?", rates),
+            differing=differences([run.view.record for run in runs]),
+            chart=rates_chart("run", "Which run succeeds more often?", {run.letter: run.totals.all for run in runs}),
         )
 
     def compared_task(
@@ -217,11 +213,17 @@ def _setup(record: dict[str, Any]) -> list[tuple[str, str]]:
     """Everything in `run.json` except the configuration, which has its own list, and the request that repeats it."""
     facts = []
     for key, value in record.items():
-        if key in ("config", "request", "task_ids", "schema_version") or value in (None, "", {}, []):
-            continue
-        text = ", ".join(f"{name} {item}" for name, item in _pairs(value)) if isinstance(value, dict) else str(value)
-        facts.append((key.replace("_", " "), _moment(value) or text if key.endswith("_at") else text))
+        text = (_moment(value) if key.endswith("_at") else "") or _words(value)
+        if text and key not in ("config", "request", "task_ids", "schema_version"):
+            facts.append((key.replace("_", " "), text))
     return facts
+
+
+def _words(value: Any) -> str:
+    """A recorded value in a line, without what is not set."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {words}" for name, item in value.items() if (words := _words(item)))
+    return "" if value in (None, []) else str(value)
 
 
 def _wall_s(record: dict[str, Any]) -> float | None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.report.data import OUTCOMES, RowOutcome, RunView, TaskRow
-from judge.report.pages import Renderer
+from judge.report.pages import ComparedRun, Renderer
 from judge.report.totals import Rate, compare, differences, matrix_of, mcnemar_exact, rate_of, totals_of
 from judge.results.submission import counts_of
 from shared.models import TokenUsage
@@ -190,11 +190,11 @@ def test_repeated_runs_are_compared_task_by_task() -> None:
 def test_a_comparison_says_where_most_tasks_and_the_average_point_to_different_sides() -> None:
     first = repeated(**{f"t{n}": "f" * 10 for n in range(9)}, drop="s" * 10)
     later = repeated(**{f"t{n}": "s" + "f" * 9 for n in range(9)}, drop="f" * 10)
-    views = [(RunView("r", {}, ""), totals_of(each)) for each in (first, later)]
     found = compare(first, later)
     assert found.is_significant
     assert found.difference == pytest.approx(-1)
-    html = Renderer().comparison(views, [found], [], ["a", "b"])
+    runs = [ComparedRun(letter, RunView("r", {}, ""), totals_of(first), found) for letter in "AB"]
+    html = Renderer().comparison(runs, [])
     assert "Run B is better at most tasks that differ, but not on average" in html
 
 
