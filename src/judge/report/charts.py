@@ -5,9 +5,8 @@ Each chart answers one question, gives the answer in words, and carries its numb
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from judge.report.data import OUTCOMES, RowOutcome, TaskRow
 from judge.report.totals import Rate, Totals
@@ -16,7 +15,6 @@ Attrs = dict[str, str | int | float]
 WIDTH = 460
 _LEFT, _RIGHT = 104, 96
 _PLOT = WIDTH - _LEFT - _RIGHT
-_ROW_HEIGHT = 34
 _MARKS = {
     "success": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
     "failure": "M-3.5 -3.5L3.5 3.5M-3.5 3.5L3.5 -3.5",
@@ -51,15 +49,19 @@ class Shape:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its question, its answer in one sentence, and its numbers."""
+    """A chart with its question, its answer in one sentence, and its numbers.
+
+    It is drawn by `shapes`, or by a bar in each row of the numbers: `sizes` are their lengths beside each other.
+    """
 
     name: str
     question: str
     answer: str
-    height: int
-    shapes: tuple[Shape, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    sizes: tuple[float, ...] = ()
+    shapes: tuple[Shape, ...] = ()
+    height: int = 0
     outcomes: tuple[str, ...] = ()
     width: int = WIDTH
 
@@ -156,30 +158,28 @@ def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
 
 def phases_chart(totals: Totals) -> Chart | None:
     """How the wall time of all tasks was spent."""
-    phases = totals.phases
-    parts = [
-        ("participant", phases.reply_s, "waiting for replies"),
-        ("observe", phases.observe_s, "reading the page"),
-        ("act", phases.act_s, "executing actions"),
-        ("open, close", phases.other_s, "opening and closing the browser"),
-        ("judge", phases.judge_s, "waiting for verdicts after the last step"),
-    ]
-    whole = sum(seconds for _, seconds, _ in parts)
+    phases, steps = totals.phases, totals.steps
+    parts = {
+        "waiting for replies": phases.reply_s,
+        "reading pages": phases.observe_s,
+        "executing actions": phases.act_s,
+        "opening and closing": phases.other_s,
+        "waiting for verdicts": phases.judge_s,
+    }
+    whole = sum(parts.values())
     if whole <= 0:
         return None
-    bars = [(name, seconds, f"{duration(seconds)} · {100 * seconds / whole:.0f} %") for name, seconds, _ in parts]
-    _, most, what = max(parts, key=lambda part: part[1])
-    steps = totals.steps
-    return _bar_chart(
-        bars,
+    most = max(parts, key=lambda what: parts[what])
+    return Chart(
         name="phases",
         question="Where does the time go?",
-        answer=f"The largest part, {100 * most / whole:.0f} %, is {what}. Times of parallel tasks are added up.",
+        answer=f"The largest part, {100 * parts[most] / whole:.0f} %, is {most}. Times of parallel tasks are added up.",
         columns=("Phase", "Time", "Share", "Per step"),
         rows=tuple(
-            (f"{name}: {what}", duration(s), f"{100 * s / whole:.1f} %", duration(s / steps) if steps else "")
-            for name, s, what in parts
+            (what, duration(seconds), f"{100 * seconds / whole:.1f} %", duration(seconds / steps) if steps else "")
+            for what, seconds in parts.items()
         ),
+        sizes=tuple(parts.values()),
     )
 
 
@@ -187,27 +187,9 @@ def scores_chart(totals: Totals) -> Chart | None:
     """How often the judge gave each screenshot score."""
     if not totals.scores:
         return None
-    count, most = sum(totals.scores.values()), max(totals.scores.values())
-    tall, base = 150, 174
-    wide = (WIDTH - 40) / len(totals.scores)
-    shapes = [_line(20, base, WIDTH - 20, base, "axis")]
-    for place, (score, times) in enumerate(totals.scores.items()):
-        x, height = 20 + wide * place, tall * times / most
-        if times:
-            shapes.append(_rect(x + wide * 0.15, base - height, wide * 0.7, height, "amount"))
-        shapes.append(_text(x + wide / 2, base - height - 6, str(times), "value", anchor="middle"))
-        shapes.append(_text(x + wide / 2, base + 18, score, "tick", anchor="middle"))
-    shapes.append(_text(WIDTH / 2, base + 38, "relevance score of a screenshot", "tick", anchor="middle"))
-    relevant = totals.scores["4"] + totals.scores["5"]
-    return Chart(
-        name="scores",
-        question="How relevant were the screenshots?",
-        answer=f"{100 * relevant / count:.0f} % of {count} screenshots scored 4 or 5.",
-        height=base + 46,
-        shapes=tuple(shapes),
-        columns=("Score", "Screenshots", "Share"),
-        rows=tuple((score, str(n), f"{100 * n / count:.1f} %") for score, n in totals.scores.items()),
-    )
+    count, relevant = sum(totals.scores.values()), totals.scores["4"] + totals.scores["5"]
+    answer = f"{100 * relevant / count:.0f} % of {count} screenshots scored 4 or 5."
+    return _counts_chart("scores", "How relevant were the screenshots?", answer, "Score", totals.scores, count)
 
 
 def ends_chart(rows: Sequence[TaskRow]) -> Chart | None:
@@ -215,16 +197,9 @@ def ends_chart(rows: Sequence[TaskRow]) -> Chart | None:
     if not rows:
         return None
     ends = Counter(row.stop_reason or "unfinished" for row in rows)
-    named = [(_ENDS.get(end, end), count) for end, count in ends.most_common()]
-    return _bar_chart(
-        [(name, count, f"{count} · {100 * count / len(rows):.0f} %") for name, count in named],
-        left=182,
-        name="ends",
-        question="How did the attempts end?",
-        answer=f"The participant ended {ends['finished']} of {len(rows)} itself.",
-        columns=("End", "Tasks"),
-        rows=tuple((name, str(count)) for name, count in named),
-    )
+    counts = {_ENDS.get(end, end): count for end, count in ends.most_common()}
+    answer = f"The participant ended {ends['finished']} of {len(rows)} itself."
+    return _counts_chart("ends", "How did the attempts end?", answer, "End", counts, len(rows))
 
 
 def categories_chart(rows: Sequence[TaskRow]) -> Chart | None:
@@ -234,14 +209,19 @@ def categories_chart(rows: Sequence[TaskRow]) -> Chart | None:
     if not counts:
         return None
     known = sum(bool(row.categories) for row in failed)
-    return _bar_chart(
-        [(name, n, f"{n} · {100 * n / len(failed):.0f} %") for name, n in counts.most_common()],
-        left=_LEFT + 16,
-        name="categories",
-        question="Why did attempts fail?",
-        answer=f"{known} of {len(failed)} failures are in a category; one can be in several.",
-        columns=("Category", "Failures"),
-        rows=tuple((name, str(n)) for name, n in counts.most_common()),
+    answer = f"{known} of {len(failed)} failures are in a category; one can be in several."
+    listed = dict(counts.most_common())
+    return _counts_chart("categories", "Why did attempts fail?", answer, "Category", listed, len(failed))
+
+
+def _counts_chart(name: str, question: str, answer: str, what: str, counts: Mapping[str, int], whole: int) -> Chart:
+    return Chart(
+        name=name,
+        question=question,
+        answer=answer,
+        columns=(what, "Count", "Share"),
+        rows=tuple((each, str(count), f"{100 * count / whole:.0f} %") for each, count in counts.items()),
+        sizes=tuple(counts.values()),
     )
 
 
@@ -282,19 +262,6 @@ def _rate_shapes(label: str, rate: Rate, top: float) -> list[Shape]:
         title = f"{label}: {rate.counts[outcome]} {outcome}"
         shapes.append(_rect(_LEFT + x, top + 28, wide, 9, f"bar o-{outcome}", title))
     return shapes
-
-
-def _bar_chart(bars: Sequence[tuple[str, float, str]], *, left: int = _LEFT, **texts: Any) -> Chart:
-    """A horizontal bar for each label, size and words; `texts` are the fields of `Chart` that say what it is about."""
-    most = max(size for _, size, _ in bars) or 1.0
-    room = WIDTH - left - 156
-    shapes = []
-    for place, (label, size, words) in enumerate(bars):
-        top = 10 + _ROW_HEIGHT * place
-        shapes.append(_text(left - 12, top + 17, label, "label", anchor="end"))
-        shapes.append(_rect(left, top + 3, max(1.5, room * size / most), 20, "amount"))
-        shapes.append(_text(left + room * size / most + 10, top + 18, words, "value"))
-    return Chart(height=20 + _ROW_HEIGHT * len(bars), shapes=tuple(shapes), **texts)
 
 
 def _rect(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> Shape:
