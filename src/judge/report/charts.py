@@ -13,8 +13,6 @@ from judge.report.totals import Rate, Totals
 
 Attrs = dict[str, str | int | float]
 WIDTH = 460
-_LEFT, _RIGHT = 104, 96
-_PLOT = WIDTH - _LEFT - _RIGHT
 _MARKS = {
     "success": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
     "failure": "M-3.5 -3.5L3.5 3.5M-3.5 3.5L3.5 -3.5",
@@ -70,44 +68,12 @@ def charts_of(totals: Totals, rows: Sequence[TaskRow]) -> tuple[Chart, ...]:
     """Every chart that the run has numbers for."""
     charts = (
         categories_chart(rows),
-        rates_chart("level", "How does success change with difficulty?", totals.by_level),
         steps_chart(rows),
         phases_chart(totals),
         scores_chart(totals),
         ends_chart(rows),
     )
     return tuple(chart for chart in charts if chart is not None)
-
-
-def rates_chart(name: str, question: str, rates: dict[str, Rate]) -> Chart | None:
-    """Success rate with its interval per group, and below it the outcomes of all tasks of the group."""
-    if not rates:
-        return None
-    shapes: list[Shape] = []
-    bottom = 14 + 50 * len(rates)
-    for percent in (0, 25, 50, 75, 100):
-        x = _LEFT + _PLOT * percent / 100
-        shapes.append(_line(x, 8, x, bottom, "grid"))
-        shapes.append(_text(x, bottom + 16, f"{percent} %", "tick", anchor="middle"))
-    rows = []
-    for place, (label, rate) in enumerate(rates.items()):
-        shapes += _rate_shapes(label, rate, 14 + 50 * place)
-        percents = ("no score", "none")
-        if rate.rate is not None:
-            percents = (f"{rate.rate:.1f} %", f"{rate.low:.1f} % to {rate.high:.1f} %")
-        rows.append((label, *percents, f"{rate.rate_of_all:.1f} %", *(str(rate.counts[each]) for each in OUTCOMES)))
-    scored = [f"{label} {rate.rate:.0f} %" for label, rate in rates.items() if rate.rate is not None]
-    return Chart(
-        name=name,
-        question=question,
-        answer=f"{', '.join(scored) or 'Nothing was scored yet'}. The line through each dot is the 95 % interval; the"
-        " bar below shows all tasks.",
-        height=bottom + 24,
-        shapes=tuple(shapes),
-        columns=(name.capitalize(), "Success rate", "95 % interval", "Of all tasks", *map(str.capitalize, OUTCOMES)),
-        rows=tuple(rows),
-        outcomes=tuple(each for each in OUTCOMES if any(rate.counts[each] for rate in rates.values())),
-    )
 
 
 def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
@@ -246,26 +212,6 @@ def segments(rate: Rate, width: float) -> list[tuple[float, float, RowOutcome]]:
             parts.append((x, width * count / rate.total, outcome))
             x += width * count / rate.total
     return parts
-
-
-def _rate_shapes(label: str, rate: Rate, top: float) -> list[Shape]:
-    shapes = [_text(_LEFT - 12, top + 18, label[:14], "label", anchor="end", title=label)]
-    words = f"{rate.rate:.1f} %" if rate.rate is not None else "no score"
-    shapes.append(_text(_LEFT + _PLOT + 12, top + 18, words, "value"))
-    shapes.append(_text(_LEFT + _PLOT + 12, top + 34, f"{rate.successes} of {rate.scored}", "tick"))
-    if rate.rate is not None:
-        low, dot, high = (_LEFT + _PLOT * percent / 100 for percent in (rate.low, rate.rate, rate.high))
-        shapes.append(_line(low, top + 14, high, top + 14, "whisker", f"{rate.low:.1f} % to {rate.high:.1f} %"))
-        shapes += [_line(x, top + 9, x, top + 19, "whisker") for x in (low, high)]
-        shapes.append(_shape("circle", "dot", cx=dot, cy=top + 14, r=5))
-    for x, wide, outcome in segments(rate, _PLOT):
-        title = f"{label}: {rate.counts[outcome]} {outcome}"
-        shapes.append(_rect(_LEFT + x, top + 28, wide, 9, f"bar o-{outcome}", title))
-    return shapes
-
-
-def _rect(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> Shape:
-    return _shape("rect", kind, title=title, x=x, y=y, width=width, height=height)
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "") -> Shape:

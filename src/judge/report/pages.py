@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from judge.report.charts import charts_of, duration, rates_chart, segments
+from judge.report.charts import charts_of, duration, segments
 from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
 from judge.report.totals import Comparison, MatrixRow, Totals, differences
 from judge.results.categories import CATEGORIES
@@ -115,7 +115,6 @@ class Renderer:
             first=FAILURES_FIRST,
             levels=LEVELS,
             differing=differences([run.view.record for run in runs]),
-            chart=rates_chart("run", "Which run succeeds more often?", {run.letter: run.totals.all for run in runs}),
         )
 
     def compared_task(
