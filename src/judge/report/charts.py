@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judge.report.data import OUTCOMES, RowOutcome, TaskRow
-from judge.report.totals import Rate, Totals
+from judge.report.data import OUTCOMES, TaskRow
+from judge.report.totals import Totals
 
-Attrs = dict[str, str | int | float]
 WIDTH = 460
 _MARKS = {
     "success": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
@@ -40,7 +39,7 @@ class Shape:
     """One SVG element; `title` is its tooltip."""
 
     tag: str
-    attrs: Attrs
+    attrs: dict[str, str | float]
     text: str = ""
     title: str = ""
 
@@ -95,16 +94,16 @@ def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
     shapes = []
     for value in range(0, reach + 1, tick):
         x, y = at(value, value)
-        shapes += [_line(left, y, left + wide, y, "grid"), _text(left - 8, y + 4, str(value), "tick", anchor="end")]
-        shapes.append(_text(x, top + tall + 18, str(value), "tick", anchor="middle"))
+        shapes += [_line(left, y, left + wide, y, "grid"), _tick(left - 8, y + 4, str(value), "end")]
+        shapes.append(_tick(x, top + tall + 18, str(value)))
     shapes.append(_line(*at(0, 0), *at(reach, reach), "even"))
-    shapes.append(_text(left + wide / 2, top + tall + 38, "human reference length (steps)", "tick", anchor="middle"))
-    shapes.append(_text(left + 4, top + 10, "steps used", "tick"))
+    shapes.append(_tick(left + wide / 2, top + tall + 38, "human reference length (steps)"))
+    shapes.append(_tick(left + 4, top + 10, "steps used", "start"))
     for (length, steps, outcome), count in pairs.most_common():
         x, y = at(length, steps)
         place = f"translate({x + _MARK_SHIFTS[outcome]:.1f} {y:.1f}) scale({min(2.5, math.sqrt(count)):.2f})"
-        attrs: Attrs = {"d": _MARKS[outcome], "class": f"mark o-{outcome}", "transform": place}
-        shapes.append(Shape("path", attrs, title=f"{count} {outcome}: {steps} steps, reference {length}"))
+        mark = {"d": _MARKS[outcome], "class": f"mark o-{outcome}", "transform": place}
+        shapes.append(Shape("path", {**mark}, title=f"{count} {outcome}: {steps} steps, reference {length}"))
     known = [(row.steps, row.reference_length) for row in rows if row.reference_length and row.outcome == "success"]
     answer = "No successful task has a reference length"
     if known:
@@ -203,26 +202,10 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}\u00a0h\u00a0{minutes % 60:02d}\u00a0min"
 
 
-def segments(rate: Rate, width: float) -> list[tuple[float, float, RowOutcome]]:
-    """The stacked bar of a rate's counts: x, width and outcome of each part."""
-    x = 0.0
-    parts: list[tuple[float, float, RowOutcome]] = []
-    for outcome, count in rate.counts.items():
-        if count:
-            parts.append((x, width * count / rate.total, outcome))
-            x += width * count / rate.total
-    return parts
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Shape:
+    places = {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
+    return Shape("line", {**{name: round(place, 1) for name, place in places.items()}, "class": kind})
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "") -> Shape:
-    return _shape("line", kind, title=title, x1=x1, y1=y1, x2=x2, y2=y2)
-
-
-def _text(x: float, y: float, text: str, kind: str, *, anchor: str = "start", title: str = "") -> Shape:
-    shape = _shape("text", kind, title=title, x=x, y=y)
-    return Shape("text", {**shape.attrs, "text-anchor": anchor}, text, title)
-
-
-def _shape(tag: str, kind: str, *, title: str = "", **places: float) -> Shape:
-    attrs: Attrs = {name: round(place, 1) for name, place in places.items()}
-    return Shape(tag, {**attrs, "class": kind}, title=title)
+def _tick(x: float, y: float, text: str, anchor: str = "middle") -> Shape:
+    return Shape("text", {"x": round(x, 1), "y": round(y, 1), "class": "tick", "text-anchor": anchor}, text)

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from judge.report.charts import charts_of, duration, segments
+from judge.report.charts import charts_of, duration
 from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
 from judge.report.totals import Comparison, MatrixRow, Totals, differences
 from judge.results.categories import CATEGORIES
@@ -264,7 +264,6 @@ def _environment() -> Environment:
         "usd": usd,
         "pct": lambda value: f"{value:.1f}\u00a0%",
         "pvalue": lambda p: "below 0.0001" if p < 0.0001 else f"{p:.4f}".rstrip("0") if p < 0.01 else f"{p:.2f}",
-        "segments": segments,
     }
     return environment
 

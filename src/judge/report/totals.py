@@ -9,7 +9,7 @@ tasks were played several times, it is the sign test on the tasks whose rate ros
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import fmean, median
 from typing import Any
@@ -55,6 +55,15 @@ class Rate:
     def rate_of_all(self) -> float:
         """Successes among all tasks, in percent: an unscored task counts like a failure."""
         return 100 * self.successes / self.total if self.total else 0.0
+
+    def segments(self, width: float) -> Iterator[tuple[float, float, RowOutcome]]:
+        """The counts as a stacked bar: x, width and outcome of each part."""
+        x = 0.0
+        for outcome, count in self.counts.items():
+            if count:
+                part = width * count / self.total
+                yield x, part, outcome
+                x += part
 
     @property
     def is_complete(self) -> bool:
