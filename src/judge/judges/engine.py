@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from judge.config import RunConfig
 from judge.judges.base import Judge, judge_id
+from judge.judges.code import installed_code
 from judge.judges.evidence import actions_block, answer_block, image_part, task_block, thoughts_block
 from judge.judges.injection import FLAG as INJECTION
 from judge.judges.injection import suspicions
@@ -31,7 +32,7 @@ MAX_REASON_CHARS = 2_000
 
 @dataclass(frozen=True)
 class JudgeParts:
-    """What a judge is made with. `package_version` and `code_checksum` go into every verdict.
+    """What a judge is made with.
 
     `repeat` counts from 1; the verdicts of each repeat of a judge stand in files of their own.
     """
@@ -39,8 +40,6 @@ class JudgeParts:
     config: RunConfig
     model: CachedModel
     prompts: PromptSet
-    package_version: str
-    code_checksum: str
     repeat: int = 1
 
 
@@ -196,10 +195,9 @@ class ModelJudge(Judge):
             prompt_version=prompts.version,
             prompt_checksum=prompts.checksum,
             threshold=config.score_threshold,
-            package_version=parts.package_version,
-            code_checksum=parts.code_checksum,
             fidelity=config.fidelity,
             note=f"repeat {parts.repeat}" if again else None,
+            **installed_code(),
         )
         self._prefetching: set[asyncio.Task[None]] = set()
 

@@ -16,15 +16,20 @@ _MAX_SHOWN = 200
 
 @dataclass(frozen=True)
 class NetworkView:
-    """A trace: its requests by step (0: the first page), those of the task's own origin with their path as `url`.
-
-    `note` says why there is none, or what is missing of it.
-    """
+    """A trace: its requests by step (0: the first page). `note` says why there is none, or what is missing of it."""
 
     file: Path | None = None
     by_step: Mapping[int, Sequence[Entry]] = field(default_factory=lambda: MappingProxyType({}))
     count: int = 0
     note: str = ""
+    home: object = None
+
+    def address(self, entry: Entry) -> str:
+        """Where a request went: without the origin where that is the task's own."""
+        if origin_of(entry.request.url) != self.home:
+            return entry.request.url
+        parts = urlsplit(entry.request.url)
+        return parts.path + (f"?{parts.query}" if parts.query else "")
 
     def of_step(self, number: int) -> Sequence[Entry]:
         """The requests of a step to show; the rest are in the file."""
@@ -49,9 +54,6 @@ def network_view(folder: Path, attempt: Attempt) -> NetworkView:
     home = origin_of(attempt.task.website)
     by_step: dict[int, list[Entry]] = {}
     for entry in har.entries:
-        if origin_of(entry.url) == home:
-            parts = urlsplit(entry.url)
-            entry = entry.model_copy(update={"url": parts.path + (f"?{parts.query}" if parts.query else "")})
         by_step.setdefault(entry.step or 0, []).append(entry)
     note = f"at least {har.dropped} more requests were not recorded" if har.dropped else ""
-    return NetworkView(path, by_step, len(har.entries), note)
+    return NetworkView(path, by_step, len(har.entries), note, home)

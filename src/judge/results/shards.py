@@ -9,25 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from judge.results.identity import identity_in, resumed
+from judge.results.merge import merged_provenance
 from judge.results.rejudged import take_over
 from judge.results.run_record import (
-    environment_of,
     epochs_of,
-    judge_checksums,
     judge_id_of,
-    judge_of,
-    outcomes_of,
+    made_with,
     sha256_of,
     spending_before,
     task_digests,
     task_set_checksum,
+    totals_of,
 )
-from judge.results.submission import Submission, TaskSummary, build_submission, decided
+from judge.results.submission import Submission, TaskSummary, build_submission, total_cost
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json
-from shared.llm.limits import Spending
+from shared.models import TokenUsage
 
 # Of a request, what differs between the shards of a run.
 _OWN = ("tasks", "shard")
@@ -187,23 +186,18 @@ def _submission(
     summaries: Sequence[TaskSummary],
     provenances: Sequence[Mapping[str, Any]],
 ) -> Submission:
-    role, judge = next(iter(record["participants"])), judge_of(summaries)
-    shared = {key: value for key, value in provenances[0].items() if all(p.get(key) == value for p in provenances)}
+    role = next(iter(record["participants"]))
     return build_submission(
         role=role,
         participant_ids={role: record["config"]["participant_ids"].get(role, "")},
         results=summaries,
-        judge=judge,
         provenance={
-            **shared,
+            **merged_provenance(provenances),
             "run_id": run.run_id,
             "identity": identity_in(record),
-            "environment": environment_of(summaries),
             "config_checksum": record["config_checksum"],
-            "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
-            **judge_checksums(judge),
+            **made_with(summaries),
             "shard": {"index": 0, "of": 1},
-            "shards": list(provenances),
         },
     )
 
@@ -216,11 +210,8 @@ def _whole_record(
     summaries: Sequence[TaskSummary],
 ) -> dict[str, Any]:
     """The whole run's `run.json`."""
-    judge, spent = judge_of(summaries), Spending()
-    for spending in map(spending_before, shards):
-        spent.usage += spending.usage
-        known = spent.cost_usd is not None and spending.cost_usd is not None
-        spent.cost_usd = (spent.cost_usd or 0.0) + (spending.cost_usd or 0.0) if known else None
+    spent = [spending_before(shard) for shard in shards]
+    usage = sum((each.usage for each in spent), TokenUsage())
     return {
         **records[0],
         "run_id": run.run_id,
@@ -234,9 +225,6 @@ def _whole_record(
         "task_ids": list(request["tasks"]),
         "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
         "judge_ids": {task_id: judge for record in records for task_id, judge in record["judge_ids"].items()},
-        "judge_usage": {"token_usage": spent.usage.model_dump(), "cost_usd": spent.cost_usd},
-        "outcomes": outcomes_of(summaries),
-        "decided_by": decided(summary.entry for summary in summaries),
-        "environment": environment_of(summaries),
-        "judge": judge.model_dump(mode="json") if judge else None,
+        "judge_usage": {"token_usage": usage.model_dump(), "cost_usd": total_cost(each.cost_usd for each in spent)},
+        **totals_of(summaries),
     }

@@ -8,12 +8,12 @@ import contextlib
 import hashlib
 import json
 import logging
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from shared.files import write_atomic
 from shared.llm.model import Completion, Model, ModelRequest
 from shared.models import TokenUsage
 
@@ -94,7 +94,8 @@ class CachedModel:
         if self._folder is not None:
             path = _path(self._folder, key)
             try:
-                _write(path, completion.model_dump_json().encode())
+                # Not flushed: thousands of flushes would hold up the event loop, and a damaged file is asked for again.
+                write_atomic(path, completion.model_dump_json().encode(), flush=False)
                 return
             except OSError as error:
                 # A full disk must not lose a reply that is paid for.
@@ -133,14 +134,3 @@ def request_key(model: str, namespace: str, request: ModelRequest) -> str:
 
 def _path(folder: Path, key: str) -> Path:
     return folder / key[:2] / f"{key}.json"
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write in one step, so that no reader and no later run sees half a reply."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{secrets.token_hex(8)}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

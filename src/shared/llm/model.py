@@ -33,6 +33,11 @@ class ModelRequest(Record):
     temperature: float | None = 0.0
     seed: int | None = None
 
+    @property
+    def turns(self) -> list[tuple[str | ImagePart, ...]]:
+        """The user turns."""
+        return [turn for turn in (self.lead, self.parts) if turn]
+
 
 class Completion(Record):
     """A model's answer. `cost_usd` is `None` when the price of the model is unknown; `payer` is who counts it."""

@@ -263,7 +263,13 @@ def test_each_page_allows_only_its_own_script_and_style(run: RunStore, tmp_path:
 def mixed(tmp_path: Path, request: pytest.FixtureRequest) -> RunStore:
     """A run with a task whose checks failed while the judge said success, and one that only the judge decided."""
     checks = JUDGE.model_copy(update={"method": "checks"})
-    failed = {"description": "Oak is chosen", "expected": "oak", "found": f"pine {HOSTILE}", "passed": False}
+    failed = {
+        "check": "1",
+        "description": "Oak is chosen",
+        "expected": "oak",
+        "found": f"pine {HOSTILE}",
+        "passed": False,
+    }
     by_checks = a_verdict("failure", judge=checks, evidence={"checks": [failed]})
     task = {**TASK.model_dump(), "checks": [{"kind": "page", "url": "/*"}]}
     checked = a_result(

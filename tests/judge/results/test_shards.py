@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from judge.commands.app import app
 from judge.config import RunConfig
-from judge.judges.factory import code_checksum
+from judge.judges.code import code_checksum
 from judge.report.build import make_report
 from judge.results.rejudged import take_over
 from judge.results.run_record import end_run, sha256_of, task_digests
