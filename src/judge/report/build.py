@@ -6,10 +6,11 @@ import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 
 from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
-from judge.report.pages import Renderer
+from judge.report.pages import ComparedRun, Renderer
 from judge.report.table import csv_table, json_table
 from judge.report.totals import Totals, compare, matrix_of, totals_of
 from judge.store import RunStore
@@ -116,7 +117,6 @@ class _Run:
         self._plays = {key_of(task_id, epoch): (task_id, epoch) for epoch in epochs for task_id in self.view.task_ids}
         self._places = _neighbours(list(self._plays))
         self.rows: list[TaskRow] = []
-        self._judged: list[dict[str, str]] = []
 
     @property
     def keys(self) -> list[str]:
@@ -134,12 +134,11 @@ class _Run:
         page = self._renderer.task(task, before=before, after=after, run=self.view)
         self._out.page(f"{self._folder}tasks/{key}.html", page)
         self.rows.append(task.row)
-        self._judged.append(task.judged)
         return task
 
     def write_index(self) -> Totals:
         """The front page with its tables, once all tasks are written."""
-        totals = totals_of(self.rows, self._judged)
+        totals = totals_of(self.rows)
         up = "../index.html" if self._folder else ""
         self._out.table(f"{self._folder}tasks.csv", csv_table(self.view, self.rows))
         self._out.table(f"{self._folder}tasks.json", json_table(self.view, self.rows))
@@ -150,9 +149,9 @@ class _Run:
         images = f"{self._folder}images/{task.row.key}"
         for step in (*task.steps, *([task.final_look] if task.final_look else [])):
             if step.image and step.record.screenshot:
-                self._out.image(f"{images}/{step.image}", source / step.record.screenshot)
+                self._out.file(f"{images}/{step.image}", source / step.record.screenshot)
         if task.network.file is not None:
-            self._out.trace(f"{images}/{NETWORK_FILE}", task.network.file)
+            self._out.file(f"{images}/{NETWORK_FILE}", task.network.file)
 
 
 def _neighbours(ids: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -171,14 +170,14 @@ def _write(stores: list[RunStore], out: Output, renderer: Renderer) -> None:
 
 
 def _write_comparison(stores: list[RunStore], out: Output, renderer: Renderer) -> None:
-    names = [chr(ord("a") + place) for place in range(len(stores))]
-    runs = [_Run(store, out, renderer, f"{name}/") for store, name in zip(stores, names, strict=True)]
+    runs = [_Run(store, out, renderer, f"{name}/") for store, name in zip(stores, ascii_lowercase, strict=False)]
     keys = list(dict.fromkeys(key for run in runs for key in run.keys))
     for key, (before, after) in _neighbours(keys).items():
         tasks = [run.write_task(key) for run in runs]
-        compared = [(name, run.view, task) for name, run, task in zip(names, runs, tasks, strict=True)]
+        compared = [(name, run.view, task) for name, run, task in zip(ascii_lowercase, runs, tasks, strict=False)]
         out.page(f"tasks/{key}.html", renderer.compared_task(compared, before=before, after=after))
-    totals = [run.write_index() for run in runs]
-    comparisons = [compare(runs[0].rows, run.rows) for run in runs[1:]]
-    views = [(run.view, each) for run, each in zip(runs, totals, strict=True)]
-    out.page("index.html", renderer.comparison(views, comparisons, matrix_of([run.rows for run in runs]), names))
+    sides = [
+        ComparedRun(letter, run.view, run.write_index(), compare(runs[0].rows, run.rows))
+        for letter, run in zip(ascii_uppercase, runs, strict=False)
+    ]
+    out.page("index.html", renderer.comparison(sides, matrix_of([run.rows for run in runs])))

@@ -5,17 +5,13 @@ Each chart answers one question, gives the answer in words, and carries its numb
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judge.report.data import OUTCOMES, RowOutcome, TaskRow
-from judge.report.totals import Rate, Totals
+from judge.report.data import OUTCOMES, TaskRow
+from judge.report.totals import Totals
 
-Attrs = dict[str, str | int | float]
 WIDTH = 460
-_LEFT, _RIGHT = 104, 96
-_PLOT = WIDTH - _LEFT - _RIGHT
-_ROW_HEIGHT = 34
 _MARKS = {
     "success": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
     "failure": "M-3.5 -3.5L3.5 3.5M-3.5 3.5L3.5 -3.5",
@@ -43,22 +39,26 @@ class Shape:
     """One SVG element; `title` is its tooltip."""
 
     tag: str
-    attrs: Attrs
+    attrs: dict[str, str | float]
     text: str = ""
     title: str = ""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its question, its answer in one sentence, and its numbers."""
+    """A chart with its question, its answer in one sentence, and its numbers.
+
+    It is drawn by `shapes`, or by a bar in each row of the numbers: `sizes` are their lengths beside each other.
+    """
 
     name: str
     question: str
     answer: str
-    height: int
-    shapes: tuple[Shape, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    sizes: tuple[float, ...] = ()
+    shapes: tuple[Shape, ...] = ()
+    height: int = 0
     outcomes: tuple[str, ...] = ()
     width: int = WIDTH
 
@@ -67,44 +67,12 @@ def charts_of(totals: Totals, rows: Sequence[TaskRow]) -> tuple[Chart, ...]:
     """Every chart that the run has numbers for."""
     charts = (
         categories_chart(rows),
-        rates_chart("level", "How does success change with difficulty?", totals.by_level),
         steps_chart(rows),
         phases_chart(totals),
         scores_chart(totals),
         ends_chart(rows),
     )
     return tuple(chart for chart in charts if chart is not None)
-
-
-def rates_chart(name: str, question: str, rates: dict[str, Rate]) -> Chart | None:
-    """Success rate with its interval per group, and below it the outcomes of all tasks of the group."""
-    if not rates:
-        return None
-    shapes: list[Shape] = []
-    bottom = 14 + 50 * len(rates)
-    for percent in (0, 25, 50, 75, 100):
-        x = _LEFT + _PLOT * percent / 100
-        shapes.append(_line(x, 8, x, bottom, "grid"))
-        shapes.append(_text(x, bottom + 16, f"{percent} %", "tick", anchor="middle"))
-    rows = []
-    for place, (label, rate) in enumerate(rates.items()):
-        shapes += _rate_shapes(label, rate, 14 + 50 * place)
-        percents = ("no score", "none")
-        if rate.rate is not None:
-            percents = (f"{rate.rate:.1f} %", f"{rate.low:.1f} % to {rate.high:.1f} %")
-        rows.append((label, *percents, f"{rate.rate_of_all:.1f} %", *(str(rate.counts[each]) for each in OUTCOMES)))
-    scored = [f"{label} {rate.rate:.0f} %" for label, rate in rates.items() if rate.rate is not None]
-    return Chart(
-        name=name,
-        question=question,
-        answer=f"{', '.join(scored) or 'Nothing was scored yet'}. The line through each dot is the 95 % interval; the"
-        " bar below shows all tasks.",
-        height=bottom + 24,
-        shapes=tuple(shapes),
-        columns=(name.capitalize(), "Success rate", "95 % interval", "Of all tasks", *map(str.capitalize, OUTCOMES)),
-        rows=tuple(rows),
-        outcomes=tuple(each for each in OUTCOMES if any(rate.counts[each] for rate in rates.values())),
-    )
 
 
 def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
@@ -126,16 +94,16 @@ def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
     shapes = []
     for value in range(0, reach + 1, tick):
         x, y = at(value, value)
-        shapes += [_line(left, y, left + wide, y, "grid"), _text(left - 8, y + 4, str(value), "tick", anchor="end")]
-        shapes.append(_text(x, top + tall + 18, str(value), "tick", anchor="middle"))
+        shapes += [_line(left, y, left + wide, y, "grid"), _tick(left - 8, y + 4, str(value), "end")]
+        shapes.append(_tick(x, top + tall + 18, str(value)))
     shapes.append(_line(*at(0, 0), *at(reach, reach), "even"))
-    shapes.append(_text(left + wide / 2, top + tall + 38, "human reference length (steps)", "tick", anchor="middle"))
-    shapes.append(_text(left + 4, top + 10, "steps used", "tick"))
+    shapes.append(_tick(left + wide / 2, top + tall + 38, "human reference length (steps)"))
+    shapes.append(_tick(left + 4, top + 10, "steps used", "start"))
     for (length, steps, outcome), count in pairs.most_common():
         x, y = at(length, steps)
         place = f"translate({x + _MARK_SHIFTS[outcome]:.1f} {y:.1f}) scale({min(2.5, math.sqrt(count)):.2f})"
-        attrs: Attrs = {"d": _MARKS[outcome], "class": f"mark o-{outcome}", "transform": place}
-        shapes.append(Shape("path", attrs, title=f"{count} {outcome}: {steps} steps, reference {length}"))
+        mark = {"d": _MARKS[outcome], "class": f"mark o-{outcome}", "transform": place}
+        shapes.append(Shape("path", {**mark}, title=f"{count} {outcome}: {steps} steps, reference {length}"))
     known = [(row.steps, row.reference_length) for row in rows if row.reference_length and row.outcome == "success"]
     answer = "No successful task has a reference length"
     if known:
@@ -155,31 +123,28 @@ def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
 
 def phases_chart(totals: Totals) -> Chart | None:
     """How the wall time of all tasks was spent."""
-    phases = totals.phases
-    parts = [
-        ("participant", phases.reply_s, "waiting for replies"),
-        ("observe", phases.observe_s, "reading the page"),
-        ("act", phases.act_s, "executing actions"),
-        ("open, close", phases.other_s, "opening and closing the browser"),
-        ("judge", phases.judge_s, "waiting for verdicts after the last step"),
-    ]
-    whole = sum(seconds for _, seconds, _ in parts)
+    phases, steps = totals.phases, totals.steps
+    parts = {
+        "waiting for replies": phases.reply_s,
+        "reading pages": phases.observe_s,
+        "executing actions": phases.act_s,
+        "opening and closing": phases.other_s,
+        "waiting for verdicts": phases.judge_s,
+    }
+    whole = sum(parts.values())
     if whole <= 0:
         return None
-    bars = [(name, seconds, f"{duration(seconds)} · {100 * seconds / whole:.0f} %") for name, seconds, _ in parts]
-    _, most, what = max(parts, key=lambda part: part[1])
-    steps = totals.steps
+    most = max(parts, key=lambda what: parts[what])
     return Chart(
         name="phases",
         question="Where does the time go?",
-        answer=f"The largest part, {100 * most / whole:.0f} %, is {what}. Times of parallel tasks are added up.",
-        height=20 + _ROW_HEIGHT * len(bars),
-        shapes=_bars(bars, "phase"),
+        answer=f"The largest part, {100 * parts[most] / whole:.0f} %, is {most}. Times of parallel tasks are added up.",
         columns=("Phase", "Time", "Share", "Per step"),
         rows=tuple(
-            (f"{name}: {what}", duration(s), f"{100 * s / whole:.1f} %", duration(s / steps) if steps else "")
-            for name, s, what in parts
+            (what, duration(seconds), f"{100 * seconds / whole:.1f} %", duration(seconds / steps) if steps else "")
+            for what, seconds in parts.items()
         ),
+        sizes=tuple(parts.values()),
     )
 
 
@@ -187,27 +152,9 @@ def scores_chart(totals: Totals) -> Chart | None:
     """How often the judge gave each screenshot score."""
     if not totals.scores:
         return None
-    count, most = sum(totals.scores.values()), max(totals.scores.values())
-    tall, base = 150, 174
-    wide = (WIDTH - 40) / len(totals.scores)
-    shapes = [_line(20, base, WIDTH - 20, base, "axis")]
-    for place, (score, times) in enumerate(totals.scores.items()):
-        x, height = 20 + wide * place, tall * times / most
-        if times:
-            shapes.append(_rect(x + wide * 0.15, base - height, wide * 0.7, height, "bar score"))
-        shapes.append(_text(x + wide / 2, base - height - 6, str(times), "value", anchor="middle"))
-        shapes.append(_text(x + wide / 2, base + 18, score, "tick", anchor="middle"))
-    shapes.append(_text(WIDTH / 2, base + 38, "relevance score of a screenshot", "tick", anchor="middle"))
-    relevant = totals.scores["4"] + totals.scores["5"]
-    return Chart(
-        name="scores",
-        question="How relevant were the screenshots?",
-        answer=f"{100 * relevant / count:.0f} % of {count} screenshots scored 4 or 5.",
-        height=base + 46,
-        shapes=tuple(shapes),
-        columns=("Score", "Screenshots", "Share"),
-        rows=tuple((score, str(n), f"{100 * n / count:.1f} %") for score, n in totals.scores.items()),
-    )
+    count, relevant = sum(totals.scores.values()), totals.scores["4"] + totals.scores["5"]
+    answer = f"{100 * relevant / count:.0f} % of {count} screenshots scored 4 or 5."
+    return _counts_chart("scores", "How relevant were the screenshots?", answer, "Score", totals.scores, count)
 
 
 def ends_chart(rows: Sequence[TaskRow]) -> Chart | None:
@@ -215,17 +162,9 @@ def ends_chart(rows: Sequence[TaskRow]) -> Chart | None:
     if not rows:
         return None
     ends = Counter(row.stop_reason or "unfinished" for row in rows)
-    named = [(_ENDS.get(end, end), count) for end, count in ends.most_common()]
-    bars = [(name, float(count), f"{count} · {100 * count / len(rows):.0f} %") for name, count in named]
-    return Chart(
-        name="ends",
-        question="How did the attempts end?",
-        answer=f"The participant ended {ends['finished']} of {len(rows)} itself.",
-        height=20 + _ROW_HEIGHT * len(bars),
-        shapes=_bars(bars, "end", left=182),
-        columns=("End", "Tasks"),
-        rows=tuple((name, str(count)) for name, count in named),
-    )
+    counts = {_ENDS.get(end, end): count for end, count in ends.most_common()}
+    answer = f"The participant ended {ends['finished']} of {len(rows)} itself."
+    return _counts_chart("ends", "How did the attempts end?", answer, "End", counts, len(rows))
 
 
 def categories_chart(rows: Sequence[TaskRow]) -> Chart | None:
@@ -234,16 +173,20 @@ def categories_chart(rows: Sequence[TaskRow]) -> Chart | None:
     counts = Counter(finding.category.replace("_", " ") for row in failed for finding in row.categories)
     if not counts:
         return None
-    bars = [(name, float(n), f"{n} · {100 * n / len(failed):.0f} %") for name, n in counts.most_common()]
     known = sum(bool(row.categories) for row in failed)
+    answer = f"{known} of {len(failed)} failures are in a category; one can be in several."
+    listed = dict(counts.most_common())
+    return _counts_chart("categories", "Why did attempts fail?", answer, "Category", listed, len(failed))
+
+
+def _counts_chart(name: str, question: str, answer: str, what: str, counts: Mapping[str, int], whole: int) -> Chart:
     return Chart(
-        name="categories",
-        question="Why did attempts fail?",
-        answer=f"{known} of {len(failed)} failures are in a category; one can be in several.",
-        height=20 + _ROW_HEIGHT * len(bars),
-        shapes=_bars(bars, "end", left=_LEFT + 16),
-        columns=("Category", "Failures"),
-        rows=tuple((name, str(n)) for name, n in counts.most_common()),
+        name=name,
+        question=question,
+        answer=answer,
+        columns=(what, "Count", "Share"),
+        rows=tuple((each, str(count), f"{100 * count / whole:.0f} %") for each, count in counts.items()),
+        sizes=tuple(counts.values()),
     )
 
 
@@ -259,58 +202,10 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}\u00a0h\u00a0{minutes % 60:02d}\u00a0min"
 
 
-def segments(rate: Rate, width: float) -> list[tuple[float, float, RowOutcome]]:
-    """The stacked bar of a rate's counts: x, width and outcome of each part."""
-    x = 0.0
-    parts: list[tuple[float, float, RowOutcome]] = []
-    for outcome, count in rate.counts.items():
-        if count:
-            parts.append((x, width * count / rate.total, outcome))
-            x += width * count / rate.total
-    return parts
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Shape:
+    places = {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
+    return Shape("line", {**{name: round(place, 1) for name, place in places.items()}, "class": kind})
 
 
-def _rate_shapes(label: str, rate: Rate, top: float) -> list[Shape]:
-    shapes = [_text(_LEFT - 12, top + 18, label[:14], "label", anchor="end", title=label)]
-    words = f"{rate.rate:.1f} %" if rate.rate is not None else "no score"
-    shapes.append(_text(_LEFT + _PLOT + 12, top + 18, words, "value"))
-    shapes.append(_text(_LEFT + _PLOT + 12, top + 34, f"{rate.successes} of {rate.scored}", "tick"))
-    if rate.rate is not None:
-        low, dot, high = (_LEFT + _PLOT * percent / 100 for percent in (rate.low, rate.rate, rate.high))
-        shapes.append(_line(low, top + 14, high, top + 14, "whisker", f"{rate.low:.1f} % to {rate.high:.1f} %"))
-        shapes += [_line(x, top + 9, x, top + 19, "whisker") for x in (low, high)]
-        shapes.append(_shape("circle", "dot", cx=dot, cy=top + 14, r=5))
-    for x, wide, outcome in segments(rate, _PLOT):
-        title = f"{label}: {rate.counts[outcome]} {outcome}"
-        shapes.append(_rect(_LEFT + x, top + 28, wide, 9, f"bar o-{outcome}", title))
-    return shapes
-
-
-def _bars(bars: Sequence[tuple[str, float, str]], kind: str, left: int = _LEFT) -> tuple[Shape, ...]:
-    most = max(size for _, size, _ in bars) or 1.0
-    room = WIDTH - left - 156
-    shapes = []
-    for place, (label, size, words) in enumerate(bars):
-        top = 10 + _ROW_HEIGHT * place
-        shapes.append(_text(left - 12, top + 17, label, "label", anchor="end"))
-        shapes.append(_rect(left, top + 3, max(1.5, room * size / most), 20, f"bar {kind}"))
-        shapes.append(_text(left + room * size / most + 10, top + 18, words, "value"))
-    return tuple(shapes)
-
-
-def _rect(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> Shape:
-    return _shape("rect", kind, title=title, x=x, y=y, width=width, height=height)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "") -> Shape:
-    return _shape("line", kind, title=title, x1=x1, y1=y1, x2=x2, y2=y2)
-
-
-def _text(x: float, y: float, text: str, kind: str, *, anchor: str = "start", title: str = "") -> Shape:
-    shape = _shape("text", kind, title=title, x=x, y=y)
-    return Shape("text", {**shape.attrs, "text-anchor": anchor}, text, title)
-
-
-def _shape(tag: str, kind: str, *, title: str = "", **places: float) -> Shape:
-    attrs: Attrs = {name: round(place, 1) for name, place in places.items()}
-    return Shape(tag, {**attrs, "class": kind}, title=title)
+def _tick(x: float, y: float, text: str, anchor: str = "middle") -> Shape:
+    return Shape("text", {"x": round(x, 1), "y": round(y, 1), "class": "tick", "text-anchor": anchor}, text)

@@ -7,7 +7,7 @@ listed as unfinished, with the cause. All texts are still unescaped.
 import contextlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -59,7 +59,8 @@ class Phases:
 class TaskRow:
     """One line of the task table: small, so that the rows of a whole run fit in memory.
 
-    `image` is the last screenshot's file name in the task's image folder.
+    `image` is the last screenshot's file name in the task's image folder, `judged` has the outcome of each stored
+    verdict by its judge's id.
     """
 
     task_id: str
@@ -85,6 +86,12 @@ class TaskRow:
     categories: tuple[Finding, ...] = ()
     image: str | None = None
     epoch: int = 1
+    judged: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """The names of the categories; `other` for a failure without any."""
+        return tuple(name for name, _ in self.categories) or (("other",) if self.outcome == "failure" else ())
 
     @property
     def key(self) -> str:
@@ -120,6 +127,11 @@ class StepView:
     def line(self) -> str | None:
         """The factual action line of an executed action."""
         return self.record.outcome.line if self.record.outcome else None
+
+    @property
+    def words(self) -> str:
+        """The action line, or what was tried instead."""
+        return self.line or (f"tried {self.record.action.tool}" if self.record.action else "no action")
 
     @property
     def state(self) -> Literal["ok", "failed", "none"]:
@@ -161,11 +173,6 @@ class TaskView:
     def snapshots(self) -> str:
         """The snapshots of the steps and of the final look, packed."""
         return pack(step.snapshot for step in (*self.steps, self.final_look) if step)
-
-    @property
-    def judged(self) -> dict[str, str]:
-        """The outcome of each stored verdict by its judge's id."""
-        return {verdict.judge_id: verdict.outcome for verdict in self.verdicts if verdict.is_stored}
 
     @property
     def counted(self) -> VerdictView | None:
@@ -244,6 +251,7 @@ def read_task(store: TaskStore) -> TaskView:
             differences=differences,
             categories=failure_categories(result, deciding),
             image=next((step.image for step in reversed(seen) if step.image), None),
+            judged={verdict.judge_id: verdict.outcome for verdict in verdicts if verdict.is_stored},
             # By the folder's place: a result that names another task or epoch must not take that one's page.
             task_id=store.name,
             epoch=store.epoch,
@@ -322,7 +330,7 @@ def _read_verdicts(
 
     Without its file, the one that counts comes from `result.json`.
     """
-    counted = deciding = result.verdict
+    counted = result.verdict
     known: dict[str, Verdict] = {}
     views: list[VerdictView] = []
     for path in sorted((store.folder / "verdicts").glob("*.json")):
@@ -330,21 +338,21 @@ def _read_verdicts(
             known[path.stem] = Verdict.model_validate(read_json(path))
         except (OSError, ValueError) as error:
             views.append(VerdictView(path.stem, "unreadable", f"{path.name} cannot be read: {one_line(str(error))}"))
-    for judge_id, verdict in {**known, **foreign_verdicts(store.folder)}.items():
-        is_same = counted is not None and (counted.outcome, counted.reason, counted.judge) == (
-            verdict.outcome,
-            verdict.reason,
-            verdict.judge,
-        )
-        counts = is_same and not any(view.counts for view in views)
-        views.append(verdict_view(judge_id, verdict, counts=counts))
-        deciding = verdict if counts else deciding
-    if counted is not None and not any(view.counts for view in views):
+    stored = {**known, **foreign_verdicts(store.folder)}
+    decider = next((name for name, each in stored.items() if counted and _gist(each) == _gist(counted)), None)
+    views += [verdict_view(name, verdict, counts=name == decider) for name, verdict in stored.items()]
+    if counted is not None and decider is None:
         name = counted.judge.method if counted.judge else "no judge asked"
         views.append(replace(verdict_view(name, counted, counts=True), is_stored=False))
     settled = result.stop_reason not in JUDGED_ENDS
     differences = () if settled else differences_of(result.task.task_id, known)
+    deciding = stored[decider] if decider else counted
     return tuple(sorted(views, key=lambda view: not view.counts)), differences, deciding
+
+
+def _gist(verdict: Verdict) -> tuple[object, ...]:
+    """What a result has of its verdict, whose evidence is in a file of its own."""
+    return verdict.outcome, verdict.reason, verdict.judge
 
 
 def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) -> StepView:

@@ -1,6 +1,6 @@
-"""An attempt's requests as views, grouped by the step whose action caused them."""
+"""An attempt's requests, grouped by the step whose action caused them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -15,32 +15,23 @@ _MAX_SHOWN = 200
 
 
 @dataclass(frozen=True)
-class RequestView:
-    """One request. `address` is without the origin where that is the task's own; `status` is 0 without an answer."""
-
-    method: str
-    address: str
-    status: int
-    kind: str
-    time_ms: float
-    is_frame: bool = False
-
-    @property
-    def is_error(self) -> bool:
-        """Whether there was no answer, or one of an error."""
-        return self.status == 0 or self.status >= 400
-
-
-@dataclass(frozen=True)
 class NetworkView:
     """A trace: its requests by step (0: the first page). `note` says why there is none, or what is missing of it."""
 
     file: Path | None = None
-    by_step: Mapping[int, tuple[RequestView, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    by_step: Mapping[int, Sequence[Entry]] = field(default_factory=lambda: MappingProxyType({}))
     count: int = 0
     note: str = ""
+    home: object = None
 
-    def of_step(self, number: int) -> tuple[RequestView, ...]:
+    def address(self, entry: Entry) -> str:
+        """Where a request went: without the origin where that is the task's own."""
+        if origin_of(entry.request.url) != self.home:
+            return entry.request.url
+        parts = urlsplit(entry.request.url)
+        return parts.path + (f"?{parts.query}" if parts.query else "")
+
+    def of_step(self, number: int) -> Sequence[Entry]:
         """The requests of a step to show; the rest are in the file."""
         return self.by_step.get(number, ())[:_MAX_SHOWN]
 
@@ -61,23 +52,8 @@ def network_view(folder: Path, attempt: Attempt) -> NetworkView:
     except TrajectoryError as error:
         return NetworkView(note=error.message.removeprefix(f"{folder}/"))
     home = origin_of(attempt.task.website)
-    by_step: dict[int, list[RequestView]] = {}
+    by_step: dict[int, list[Entry]] = {}
     for entry in har.entries:
-        by_step.setdefault(entry.step or 0, []).append(_view(entry, home))
+        by_step.setdefault(entry.step or 0, []).append(entry)
     note = f"at least {har.dropped} more requests were not recorded" if har.dropped else ""
-    return NetworkView(path, {step: tuple(views) for step, views in by_step.items()}, len(har.entries), note)
-
-
-def _view(entry: Entry, home: object) -> RequestView:
-    address = entry.request.url
-    if origin_of(address) == home:
-        parts = urlsplit(address)
-        address = parts.path + (f"?{parts.query}" if parts.query else "")
-    return RequestView(
-        method=entry.request.method,
-        address=address,
-        status=entry.response.status,
-        kind=entry.resource_type or "unknown",
-        time_ms=entry.time_ms,
-        is_frame=entry.is_frame,
-    )
+    return NetworkView(path, by_step, len(har.entries), note, home)

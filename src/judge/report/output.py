@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
+from judge.trajectory.network import NETWORK_FILE
 from shared.files import read_file
 from shared.images import media_type, scaled_webp
 
@@ -17,15 +18,13 @@ _MAX_UNREADABLE_BYTES = 1_000_000
 
 
 class Output(Protocol):
-    """Takes the parts of a report. Names are paths within it, with `/`."""
+    """Takes the parts of a report: pages, tables, and files of the run. Names are paths within it, with `/`."""
 
     def page(self, name: str, html: str) -> None: ...
 
     def table(self, name: str, text: str) -> None: ...
 
-    def image(self, name: str, source: Path) -> None: ...
-
-    def trace(self, name: str, source: Path) -> None: ...
+    def file(self, name: str, source: Path) -> None: ...
 
 
 class Folder:
@@ -41,11 +40,9 @@ class Folder:
     # A table of a run is a text file like a page.
     table = page
 
-    def image(self, name: str, source: Path) -> None:
+    def file(self, name: str, source: Path) -> None:
         """Put a file there."""
         place_file(source, self._place(name))
-
-    trace = image
 
     def _place(self, name: str) -> Path:
         path = self._folder / name
@@ -70,17 +67,16 @@ class SingleFile:
         """Add a file to download."""
         self._embed(name, mimetypes.guess_type(name)[0] or "text/plain", text.encode("utf-8", "backslashreplace"))
 
-    def image(self, name: str, source: Path) -> None:
+    def file(self, name: str, source: Path) -> None:
         """Add an image, scaled. One that cannot be decoded goes in as it is if it is small."""
+        if source.name == NETWORK_FILE:
+            return
         with suppress(OSError, ValueError):
             data = b"" if source.is_symlink() else read_file(source)
             if webp := scaled_webp(data, MAX_IMAGE_WIDTH):
                 self._embed(name, "image/webp", webp)
             elif (kind := media_type(data)) and len(data) <= _MAX_UNREADABLE_BYTES:
                 self._embed(name, kind, data)
-
-    def trace(self, name: str, source: Path) -> None:
-        """Leave it out."""
 
     def _embed(self, name: str, kind: str, data: bytes) -> None:
         # Not a script: of an unknown type, so that nothing runs and no policy applies.

@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from judge.report.charts import charts_of, duration, rates_chart, segments
+from judge.report.charts import charts_of, duration
 from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
 from judge.report.totals import Comparison, MatrixRow, Totals, differences
 from judge.results.categories import CATEGORIES
@@ -42,6 +43,16 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
+@dataclass(frozen=True)
+class ComparedRun:
+    """A run in a comparison, whose report is in a folder named like its letter; compared with the first run."""
+
+    letter: str
+    view: RunView
+    totals: Totals
+    comparison: Comparison
+
+
 class Renderer:
     """Renders pages. `bundled` pages have no head: they stand between `begin_bundle` and `end_bundle`, in one file."""
 
@@ -52,7 +63,7 @@ class Renderer:
         """The run's front page. `up` is a link to the comparison it belongs to."""
         record = run.record
         judge = record.get("judge")
-        categories = Counter(name for row in rows for name in named_categories(row))
+        categories = Counter(name for row in rows for name in row.category_names)
         return self._page(
             "index.html",
             run=run,
@@ -95,31 +106,15 @@ class Renderer:
             player=run.player if run else "",
         )
 
-    def comparison(
-        self,
-        runs: list[tuple[RunView, Totals]],
-        comparisons: list[Comparison],
-        matrix: Sequence[MatrixRow],
-        folders: list[str],
-    ) -> str:
-        """The front page of a comparison: `comparisons[n]` is of run n + 1 against run 0."""
-        letters = [folder.upper() for folder in folders]
-        rates = {letter: totals.all for letter, (_, totals) in zip(letters, runs, strict=True)}
+    def comparison(self, runs: Sequence[ComparedRun], matrix: Sequence[MatrixRow]) -> str:
+        """The front page of a comparison."""
         return self._page(
             "compare.html",
-            runs=[
-                {"view": view, "totals": totals, "letter": letter, "folder": folder}
-                for (view, totals), letter, folder in zip(runs, letters, folders, strict=True)
-            ],
-            pairs=[
-                {"comparison": comparison, "letter": letter}
-                for comparison, letter in zip(comparisons, letters[1:], strict=True)
-            ],
+            runs=runs,
             matrix=matrix,
             first=FAILURES_FIRST,
             levels=LEVELS,
-            differing=differences([view.record for view, _ in runs]),
-            chart=rates_chart("run", "Which run succeeds more often?", rates),
+            differing=differences([run.view.record for run in runs]),
         )
 
     def compared_task(
@@ -181,11 +176,6 @@ class Renderer:
         )
 
 
-def named_categories(row: TaskRow) -> tuple[str, ...]:
-    """The names of a row's categories; `other` for a failure without any."""
-    return tuple(name for name, _ in row.categories) or (("other",) if row.outcome == "failure" else ())
-
-
 def visible(text: object, limit: int = 100_000) -> str:
     r"""Foreign text in about `limit` characters at most, with hidden characters as `\u202e` and the like.
 
@@ -222,11 +212,17 @@ def _setup(record: dict[str, Any]) -> list[tuple[str, str]]:
     """Everything in `run.json` except the configuration, which has its own list, and the request that repeats it."""
     facts = []
     for key, value in record.items():
-        if key in ("config", "request", "task_ids", "schema_version") or value in (None, "", {}, []):
-            continue
-        text = ", ".join(f"{name} {item}" for name, item in _pairs(value)) if isinstance(value, dict) else str(value)
-        facts.append((key.replace("_", " "), _moment(value) or text if key.endswith("_at") else text))
+        text = (_moment(value) if key.endswith("_at") else "") or _words(value)
+        if text and key not in ("config", "request", "task_ids", "schema_version"):
+            facts.append((key.replace("_", " "), text))
     return facts
+
+
+def _words(value: Any) -> str:
+    """A recorded value in a line, without what is not set."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {words}" for name, item in value.items() if (words := _words(item)))
+    return "" if value in (None, []) else str(value)
 
 
 def _wall_s(record: dict[str, Any]) -> float | None:
@@ -268,7 +264,6 @@ def _environment() -> Environment:
         "usd": usd,
         "pct": lambda value: f"{value:.1f}\u00a0%",
         "pvalue": lambda p: "below 0.0001" if p < 0.0001 else f"{p:.4f}".rstrip("0") if p < 0.01 else f"{p:.2f}",
-        "segments": segments,
     }
     return environment
 

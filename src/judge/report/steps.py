@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.report.build import report_folder
+from judge.report.output import write
 from judge.report.pages import Renderer
 from judge.results.steps.asking import Answered
 from judge.results.steps.metrics import StepScore
@@ -83,7 +84,7 @@ class StepsReport:
         write_json(self.folder / "steps.json", {**facts, **summary, "results": self._records})
         page = Renderer().steps(summary=summary, views=views, left_out=len(self._records) - len(views), **facts)
         path = self.folder / "index.html"
-        path.write_bytes(page.encode("utf-8", "backslashreplace"))
+        write(path, page)
         return path
 
 

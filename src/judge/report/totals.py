@@ -9,15 +9,13 @@ tasks were played several times, it is the sign test on the tasks whose rate ros
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from fractions import Fraction
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from statistics import fmean, median
 from typing import Any
 
 from judge.report.data import LEVELS, OUTCOMES, Phases, RowOutcome, TaskRow
-from judge.results.statistics import Tally, bootstrap, interval_95, repeats_of, success_rate, tallies_of
+from judge.results.statistics import bootstrap, interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import is_complete
 from shared.models import TokenUsage
 
@@ -34,17 +32,38 @@ class Rate:
     """
 
     counts: dict[RowOutcome, int]
-    total: int
-    scored: int
-    successes: int
     rate: float | None
     low: float
     high: float
 
     @property
+    def total(self) -> int:
+        """All attempts."""
+        return sum(self.counts.values())
+
+    @property
+    def successes(self) -> int:
+        """The attempts that succeeded."""
+        return self.counts["success"]
+
+    @property
+    def scored(self) -> int:
+        """The attempts that succeeded or failed."""
+        return self.successes + self.counts["failure"]
+
+    @property
     def rate_of_all(self) -> float:
         """Successes among all tasks, in percent: an unscored task counts like a failure."""
         return 100 * self.successes / self.total if self.total else 0.0
+
+    def segments(self, width: float) -> Iterator[tuple[float, float, RowOutcome]]:
+        """The counts as a stacked bar: x, width and outcome of each part."""
+        x = 0.0
+        for outcome, count in self.counts.items():
+            if count:
+                part = width * count / self.total
+                yield x, part, outcome
+                x += part
 
     @property
     def is_complete(self) -> bool:
@@ -70,12 +89,12 @@ class Totals:
     retried: int
     scores: dict[str, int]
     flags: dict[str, int]
-    by_judge: dict[str, Rate] = field(default_factory=dict)
+    by_judge: dict[str, Rate]
     # Of the attempts that the participant ended itself: neither aborted nor over a budget.
-    of_completed: Rate | None = None
-    by_truth: dict[str, Rate] = field(default_factory=dict)
+    of_completed: Rate
+    by_truth: dict[str, Rate]
     # `repeats_of`; `None` for a run of one epoch.
-    repeats: dict[str, Any] | None = None
+    repeats: dict[str, Any] | None
 
     @property
     def cost_per_success(self) -> float | None:
@@ -84,38 +103,20 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Flip:
-    """A task with different outcomes in two runs. `before` and `after` are those of the first epoch.
-
-    Where one of the runs has several epochs, the texts say how many attempts succeeded, such as `2 of 3`.
-    """
-
-    task_id: str
-    task: str
-    level: str
-    before: RowOutcome
-    after: RowOutcome
-    before_text: str = ""
-    after_text: str = ""
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """One run against the first. Counts are of tasks scored in both runs.
+    """One run against the first. Counts are of tasks scored in both runs, `shared` is of tasks in both.
 
     `gained`: only the later run succeeded; `lost`: only the first did; with `has_repeats`: its rate rose or fell.
     `both` and `neither`: all attempts of both runs succeeded, or none. `p` is McNemar's exact two-sided p-value.
-    `differences` are the later rate minus the first one of each task. `moved` are tasks with different outcomes that at
-    least one run did not score: no evidence, but not hidden.
+    `differences` are the later rate minus the first one of each task.
     """
 
     shared: int
     paired: int
     both: int
     neither: int
-    gained: tuple[Flip, ...]
-    lost: tuple[Flip, ...]
-    moved: tuple[Flip, ...]
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
     only_first: int
     only_later: int
     changed_tasks: tuple[str, ...]
@@ -154,6 +155,11 @@ class MatrixRow:
         """Whether the runs that have the task do not agree on its outcome."""
         return len({row.outcome for row in self.rows if row}) > 1
 
+    @property
+    def successes(self) -> int:
+        """How many of the runs succeeded."""
+        return sum(row.outcome == "success" for row in self.rows if row)
+
 
 def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
     """Every task of any run: those with different outcomes first, then those that fewest runs succeeded at."""
@@ -165,41 +171,32 @@ def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
         # An unfinished task has no result that would hold its text.
         best = next((row for row in known if row.outcome != "unfinished"), known[0])
         matrix.append(MatrixRow(key, best.task, best.level, found))
-    return sorted(matrix, key=lambda each: (not each.is_mixed, _successes(each)))
+    return sorted(matrix, key=lambda each: (not each.is_mixed, each.successes))
 
 
-def _successes(each: MatrixRow) -> int:
-    return sum(row is not None and row.outcome == "success" for row in each.rows)
-
-
-def rate_of(outcomes: Iterable[RowOutcome], tasks: Iterable[str] | None = None) -> Rate:
-    """The counts of outcomes and the success rate. `tasks` has the task of each, where some were played repeatedly."""
-    listed = list(outcomes)
-    tallies = tallies_of(zip(map(str, range(len(listed))) if tasks is None else tasks, listed, strict=True)).values()
-    counter = Counter(listed)
-    counts = {name: counter[name] for name in OUTCOMES}
-    successes, scored = counts["success"], counts["success"] + counts["failure"]
+def rate_of(attempts: Iterable[tuple[str, str]]) -> Rate:
+    """The counts and the success rate of attempts: the task and the outcome of each."""
+    listed = list(attempts)
+    tallies = tallies_of(listed).values()
+    # The file of an unreadable verdict has no outcome of its own.
+    counter = Counter(outcome if outcome in OUTCOMES else "unfinished" for _, outcome in listed)
     rate, (low, high) = success_rate(tallies), interval_95(tallies)
     percent = None if rate is None else float(100 * rate)
-    return Rate(counts, counter.total(), scored, successes, percent, low=100 * low, high=100 * high)
+    return Rate({name: counter[name] for name in OUTCOMES}, percent, low=100 * low, high=100 * high)
 
 
-def totals_of(rows: Sequence[TaskRow], judged: Iterable[Mapping[str, str]] = ()) -> Totals:
-    """All totals of a run. `judged` is each task's outcomes by judge id, for runs with several judges' verdicts."""
+def totals_of(rows: Sequence[TaskRow]) -> Totals:
+    """All totals of a run."""
     costs = [row.cost_usd for row in rows if row.outcome != "unfinished"]
     known = [cost for cost in costs if cost is not None]
     durations = [row.duration_s for row in rows if row.duration_s is not None]
+    attempts = [(row.task_id, row.outcome) for row in rows]
+    completed = [row for row in rows if row.stop_reason == "finished"]
     by_level = _rates((row.level, row.task_id, row.outcome) for row in rows)
-    by_judge = _rates(
-        (judge_id, row.task_id, outcome)
-        for row, verdicts in zip(rows, judged, strict=False)
-        for judge_id, outcome in verdicts.items()
-    )
-    task_ids = [row.task_id for row in rows]
     return Totals(
-        all=rate_of((row.outcome for row in rows), task_ids),
+        all=rate_of(attempts),
         by_level={level: by_level[level] for level in LEVELS if level in by_level},
-        by_site=dict(sorted(_rates((row.site, row.task_id, row.outcome) for row in rows).items())),
+        by_site=_rates((row.site, row.task_id, row.outcome) for row in rows),
         cost_usd=sum(known) if len(known) == len(costs) else None,
         known_cost_usd=sum(known),
         tokens=sum((row.tokens for row in rows), TokenUsage()),
@@ -207,25 +204,22 @@ def totals_of(rows: Sequence[TaskRow], judged: Iterable[Mapping[str, str]] = ())
         task_time_s=sum(durations),
         median_task_s=median(durations) if durations else None,
         steps=sum(row.steps for row in rows),
-        completed=sum(row.stop_reason == "finished" for row in rows),
+        completed=len(completed),
         retried=sum(row.attempt > 1 for row in rows),
         scores=_scores(rows),
         flags=dict(Counter(flag for row in rows for flag in row.flags)),
         by_truth=_rates((row.decided_by, row.task_id, row.outcome) for row in rows if row.decided_by),
-        by_judge=dict(sorted(by_judge.items())),
-        of_completed=_rates(("", row.task_id, row.outcome) for row in rows if row.stop_reason == "finished").get("")
-        or rate_of([]),
-        repeats=repeats_of(tallies_of(zip(task_ids, (row.outcome for row in rows), strict=True))),
+        by_judge=_rates((judge, row.task_id, outcome) for row in rows for judge, outcome in row.judged.items()),
+        of_completed=rate_of((row.task_id, row.outcome) for row in completed),
+        repeats=repeats_of(tallies_of(attempts)),
     )
 
 
 def mcnemar_exact(gained: int, lost: int) -> float:
     """The two-sided p-value of McNemar's exact test: both tails of a fair coin thrown `gained + lost` times.
 
-    Raises `ValueError` for negative counts. Without a differing task it is 1.
+    Without a differing task it is 1.
     """
-    if gained < 0 or lost < 0:
-        raise ValueError("counts cannot be negative")
     thrown, fewer = gained + lost, min(gained, lost)
     # Integers until the last division: no rounding, however many tasks there are.
     tail: int = sum(math.comb(thrown, heads) for heads in range(fewer + 1))
@@ -234,63 +228,37 @@ def mcnemar_exact(gained: int, lost: int) -> float:
 
 def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
     """Compare two runs task by task. Tasks whose text or website differs between them are left out and named."""
-    before, after = _by_task(first), _by_task(later)
+    before, after = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (first, later))
+    texts, other_texts = _texts(first), _texts(later)
     common = [task_id for task_id in before if task_id in after]
-    changed = [task_id for task_id in common if not _is_same_task(before[task_id], after[task_id])]
-    has_repeats = any(len(rows) > 1 for rows in (*before.values(), *after.values()))
-    pairs = [_Pair(before[task_id], after[task_id]) for task_id in common if task_id not in changed]
-    scored = [pair for pair in pairs if pair.difference is not None]
-    gained = tuple(pair.flip(has_repeats) for pair in scored if (pair.difference or 0) > 0)
-    lost = tuple(pair.flip(has_repeats) for pair in scored if (pair.difference or 0) < 0)
+    # An unfinished task has no text to differ.
+    changed = [name for name in common if texts[name] and other_texts[name] and texts[name] != other_texts[name]]
+    rates = [(name, before[name].rate, after[name].rate) for name in common if name not in changed]
+    scored = {name: (one, other) for name, one, other in rates if one is not None and other is not None}
+    gained = tuple(name for name, (one, other) in scored.items() if other > one)
+    lost = tuple(name for name, (one, other) in scored.items() if other < one)
     return Comparison(
         shared=len(common),
         paired=len(scored),
-        both=sum(pair.tallies[0].rate == pair.tallies[1].rate == 1 for pair in scored),
-        neither=sum(pair.tallies[0].rate == pair.tallies[1].rate == 0 for pair in scored),
+        both=sum(one == other == 1 for one, other in scored.values()),
+        neither=sum(one == other == 0 for one, other in scored.values()),
         gained=gained,
         lost=lost,
-        moved=tuple(pair.flip(has_repeats) for pair in pairs if pair.difference is None and pair.has_other_outcomes),
         only_first=len(before) - len(common),
         only_later=len(after) - len(common),
         changed_tasks=tuple(changed),
         p=mcnemar_exact(len(gained), len(lost)),
-        differences=tuple(float(pair.difference or 0) for pair in scored),
-        has_repeats=has_repeats,
+        differences=tuple(float(other - one) for one, other in scored.values()),
+        has_repeats=any(tally.attempts > 1 for tally in (*before.values(), *after.values())),
     )
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """The attempts at one task in two runs."""
-
-    first: list[TaskRow]
-    later: list[TaskRow]
-
-    @cached_property
-    def tallies(self) -> tuple[Tally, Tally]:
-        one, other = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (self.first, self.later))
-        return next(iter(one.values())), next(iter(other.values()))
-
-    @property
-    def difference(self) -> Fraction | None:
-        """The later rate minus the first one; `None` if one of the runs did not score the task."""
-        before, after = (tally.rate for tally in self.tallies)
-        return None if before is None or after is None else after - before
-
-    @property
-    def has_other_outcomes(self) -> bool:
-        return {row.outcome for row in self.first} != {row.outcome for row in self.later}
-
-    def flip(self, has_repeats: bool) -> Flip:
-        texts = [f"{tally.successes} of {tally.scored}" if has_repeats else "" for tally in self.tallies]
-        row = self.first[0]
-        return Flip(row.task_id, row.task, row.level, row.outcome, self.later[0].outcome, *texts)
-
-
-def _by_task(rows: Sequence[TaskRow]) -> dict[str, list[TaskRow]]:
-    found: dict[str, list[TaskRow]] = {}
+def _texts(rows: Sequence[TaskRow]) -> dict[str, set[tuple[str, str]]]:
+    """The texts and websites of each task; none for a task without a readable result."""
+    found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for row in rows:
-        found.setdefault(row.task_id, []).append(row)
+        if row.outcome != "unfinished":
+            found[row.task_id].add((row.task, row.website))
     return found
 
 
@@ -301,15 +269,11 @@ def differences(records: Sequence[Mapping[str, object]]) -> tuple[tuple[str, tup
 
 
 def _rates(attempts: Iterable[tuple[str, str, str]]) -> dict[str, Rate]:
-    """The rate of each group, from the group, task and outcome of every attempt."""
-    groups: dict[str, list[tuple[str, RowOutcome]]] = defaultdict(list)
+    """The rate of each group, by name, from the group, task and outcome of every attempt."""
+    groups: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for group, task, outcome in attempts:
-        # The file of an unreadable verdict has no outcome of its own.
-        groups[group].append((task, next((name for name in OUTCOMES if name == outcome), "unfinished")))
-    return {
-        group: rate_of((outcome for _, outcome in listed), (task for task, _ in listed))
-        for group, listed in groups.items()
-    }
+        groups[group].append((task, outcome))
+    return {group: rate_of(groups[group]) for group in sorted(groups)}
 
 
 def _scores(rows: Sequence[TaskRow]) -> dict[str, int]:
@@ -317,10 +281,3 @@ def _scores(rows: Sequence[TaskRow]) -> dict[str, int]:
     counter = Counter(str(score) if score is not None else "none" for row in rows for score in row.scores)
     names = ["1", "2", "3", "4", "5"] + (["none"] if counter["none"] else [])
     return {name: counter[name] for name in names} if counter else {}
-
-
-def _is_same_task(one: Sequence[TaskRow], other: Sequence[TaskRow]) -> bool:
-    # An unfinished task has no result that would hold its text.
-    known = ({(row.task, row.website) for row in rows if row.outcome != "unfinished"} for rows in (one, other))
-    before, after = known
-    return not before or not after or before == after

@@ -48,6 +48,7 @@ def test_every_shape_of_any_run_lies_inside_its_chart(rows: list[TaskRow]) -> No
 def test_every_chart_has_its_numbers_as_a_table(rows: list[TaskRow]) -> None:
     for chart in charts_of(totals_of(rows), rows):
         assert {len(row) for row in chart.rows} == {len(chart.columns)}
+        assert len(chart.sizes) == len(chart.rows) if chart.sizes else chart.shapes
 
 
 def test_a_run_without_tasks_has_no_charts() -> None:
@@ -63,7 +64,7 @@ def test_categories_are_counted_over_failures_only() -> None:
     failed = [replace(ROW, outcome="failure", categories=found) for found in ((loop, budget), (loop,), ())]
     chart = categories_chart([*failed, ROW, replace(ROW, outcome="aborted", categories=(Finding("blocked", "x"),))])
     assert chart is not None
-    assert chart.rows == (("loop", "2"), ("over budget", "1"))
+    assert chart.rows == (("loop", "2", "67 %"), ("over budget", "1", "33 %"))
     assert chart.answer.startswith("2 of 3 failures")
     assert categories_chart([ROW]) is None
 

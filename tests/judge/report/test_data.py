@@ -84,7 +84,7 @@ def test_the_verdict_that_counts_comes_first_and_others_beside_it(store: RunStor
     store.task("t1").write_verdict("another-1", Verdict(outcome="failure", reason="no"))
     task = read_task(store.task("t1"))
     assert [verdict.judge_id for verdict in task.verdicts] == [JUDGE_ID, "another-1"]
-    assert task.judged == {JUDGE_ID: "success", "another-1": "failure"}
+    assert task.row.judged == {JUDGE_ID: "success", "another-1": "failure"}
 
 
 def test_without_verdict_files_the_verdict_of_the_result_is_shown(store: RunStore) -> None:
@@ -92,7 +92,7 @@ def test_without_verdict_files_the_verdict_of_the_result_is_shown(store: RunStor
     (store.task("t1").folder / "verdicts" / f"{JUDGE_ID}.json").unlink()
     task = read_task(store.task("t1"))
     assert task.counted is not None
-    assert (task.counted.outcome, task.judged) == ("success", {})
+    assert (task.counted.outcome, task.row.judged) == ("success", {})
 
 
 def test_a_damaged_verdict_file_is_shown_and_does_not_hide_the_rest(store: RunStore) -> None:

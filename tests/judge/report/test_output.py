@@ -27,21 +27,21 @@ def embedded(stream: io.BytesIO) -> dict[str, tuple[str, bytes]]:
 
 def test_an_image_in_a_single_file_is_scaled(stream: io.BytesIO, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(a_png(1280, 720))
-    SingleFile(stream).image("images/t1/a.png", tmp_path / "a.png")
+    SingleFile(stream).file("images/t1/a.png", tmp_path / "a.png")
     kind, data = embedded(stream)["images/t1/a.png"]
     assert (kind, Image.open(io.BytesIO(data)).size) == ("image/webp", (MAX_IMAGE_WIDTH, 540))
 
 
 def test_a_small_image_that_cannot_be_decoded_is_embedded_as_it_is(stream: io.BytesIO, tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(b"\xff\xd8\xffdamaged")
-    SingleFile(stream).image("a.jpg", tmp_path / "a.jpg")
+    SingleFile(stream).file("a.jpg", tmp_path / "a.jpg")
     assert embedded(stream) == {"a.jpg": ("image/jpeg", b"\xff\xd8\xffdamaged")}
 
 
 @pytest.mark.parametrize("data", [b"", b"<script>alert(1)</script>", b"\xff\xd8\xff" + bytes(1_000_000)])
 def test_what_is_no_image_or_a_large_damaged_one_is_left_out(stream: io.BytesIO, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.png").write_bytes(data)
-    SingleFile(stream).image("a.png", tmp_path / "a.png")
+    SingleFile(stream).file("a.png", tmp_path / "a.png")
     assert stream.getvalue() == b""
 
 
@@ -49,8 +49,8 @@ def test_a_single_file_follows_no_link_and_misses_no_file(stream: io.BytesIO, tm
     (tmp_path / "secret.png").write_bytes(a_png())
     (tmp_path / "a.png").symlink_to(tmp_path / "secret.png")
     out = SingleFile(stream)
-    out.image("a.png", tmp_path / "a.png")
-    out.image("b.png", tmp_path / "is-not-there.png")
+    out.file("a.png", tmp_path / "a.png")
+    out.file("b.png", tmp_path / "is-not-there.png")
     assert stream.getvalue() == b""
 
 
