@@ -96,7 +96,7 @@ def run(
         raise ConfigError(f"--fail-under {fail_under:g} is not a percentage", remedy="give 0 to 100")
     settings = Settings.from_environ()
     options = runner.RunOptions(
-        scenario=_scenario_file(scenario, settings),
+        scenario=scenario_file(scenario, settings),
         command=(*context.command_path.split(), scenario),
         output_dir=output_folder(output_dir, settings),
         output=output,
@@ -125,7 +125,7 @@ def run(
     raise typer.Exit(run_interruptible(runner.run(options, settings, console)))
 
 
-def _scenario_file(argument: str, settings: "Settings") -> Path:
+def scenario_file(argument: str, settings: "Settings") -> Path:
     """A file goes before a bundled task set of the same name."""
     path = Path(argument)
     bundled = settings.bundled_scenarios

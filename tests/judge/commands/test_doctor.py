@@ -16,6 +16,7 @@ from judge.commands.doctor import (
     check_port,
     check_webarena,
     examine,
+    examine_scenario,
 )
 from shared.settings import Settings
 
@@ -79,3 +80,54 @@ def test_a_missing_environment_of_webarena_is_a_note_with_the_command_that_makes
     assert finding.state == "note"
     assert "WABE_WEBARENA_PYTHON is not set" in finding.text
     assert "pip install --require-hashes -r requirements-webarena.lock" in finding.text
+
+
+SCENARIO = """
+[green_agent]
+endpoint = "http://127.0.0.1:{port}"
+cmd = "wabe serve --port {port}"
+[[participants]]
+role = "solver"
+endpoint = "http://127.0.0.1:3"
+cmd = "wabe participant openai --port 3"
+[[sites]]
+name = "shop"
+endpoint = "http://127.0.0.1:9"
+cmd = "no-such-program 9"
+[config]
+judge_model = "{judge}"
+[[tasks]]
+task_id = "t"
+website = "http://127.0.0.1:9/"
+task = "Do it."
+"""
+
+
+def findings_of(folder: Path, settings: Settings, **values: object) -> dict[str, list[tuple[str, str]]]:
+    path = folder / "s.toml"
+    path.write_text(SCENARIO.format(**values).replace(f'{values["port"]}"\n[[sites', '1"\n[[sites'))
+    found: dict[str, list[tuple[str, str]]] = {}
+    for state, subject, text in examine_scenario(path, settings, folder):
+        found.setdefault(subject, []).append((state, text))
+    return found
+
+
+def test_a_scenario_is_examined_for_its_own_programs_ports_and_keys(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = findings_of(tmp_path, Settings(), port=port, judge="openai:o4-mini")
+    [(judge, needs_key)], [(shop, program)] = found["judge model"], found["shop"]
+    assert (judge, shop) == ("missing", "missing")
+    assert "OPENAI_API_KEY" in needs_key
+    assert "no-such-program" in program
+    assert ("missing", f"green_agent: port {port} on 127.0.0.1 is already taken") in [
+        (state, text.partition(" (")[0]) for state, text in found["green_agent"]
+    ]
+    assert any(state == "missing" and "OPENAI_API_KEY" in text for state, text in found["solver"])
+
+
+def test_a_scenario_that_can_be_run_has_no_finding(tmp_path: Path) -> None:
+    settings = Settings.from_environ({"OPENAI_API_KEY": "sk-secret", "PATH": "/bin"})
+    found = findings_of(tmp_path, settings, port=2, judge="offline")
+    assert [found[name][0][0] for name in ("judge model", "solver", "green_agent")] == ["ok", "ok", "ok"]
+    assert "secret" not in str(found)

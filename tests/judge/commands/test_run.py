@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from helpers.runner.scenario_runs import write_scenario
 from judge.commands.app import app, command_app, expand_resume
-from judge.commands.run import _scenario_file
+from judge.commands.run import scenario_file
 from judge.results.identity import identity_in
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
@@ -257,7 +257,7 @@ def test_a_message_names_the_command_that_was_typed(
 def test_a_bundled_set_is_found_by_its_name_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("demo", "docs", "live"):
-        found = _scenario_file(name, Settings())
+        found = scenario_file(name, Settings())
         assert found.is_absolute()
         assert load_scenario(found).tasks or name == "live"
 
@@ -265,7 +265,7 @@ def test_a_bundled_set_is_found_by_its_name_from_any_directory(tmp_path: Path, m
 def test_a_file_goes_before_a_bundled_set_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("demo").touch()
-    assert _scenario_file("demo", Settings()) == Path("demo")
+    assert scenario_file("demo", Settings()) == Path("demo")
 
 
 @pytest.mark.parametrize("name", ["dmeo", "de/mo", "demo.toml"])
