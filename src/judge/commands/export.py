@@ -66,6 +66,8 @@ def export(
             "--validate, --dataset and --epoch are for folders of other benchmarks",
             remedy="leave them out; a table has all epochs",
         )
+    if output == _STDOUT and format_ not in (CSV, MARKDOWN):
+        raise ConfigError(f"--format {format_} is not for printing", remedy="give --output a file or folder")
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
     settings = Settings.from_environ()
     if validate is not None and format_ == WEBARENA:
@@ -117,8 +119,6 @@ def _export_table(store: RunStore, format_: str, target: Path) -> None:
         else:
             # Without its steps: a run has thousands of them.
             rows.append(each.row)
-    if target == _STDOUT and format_ == PARQUET:
-        raise ConfigError("--format parquet is not for printing", remedy="give --output a file")
     data = parquet_of(rows) if format_ == PARQUET else _text_of(store, format_, rows).encode()
     if target == _STDOUT:
         typer.echo(data, nl=False)
