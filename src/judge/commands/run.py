@@ -87,6 +87,7 @@ def run(
         from judge.runner import run as runner
         from judge.store import output_folder
         from shared.fields import did_you_mean
+        from shared.files import require_writable, write_errors
         from shared.settings import Settings
         from shared.text import one_line
 
@@ -94,6 +95,10 @@ def run(
         raise ConfigError(f"--level {level[:40]!r} is not a level", remedy=did_you_mean(level, _LEVELS))
     if fail_under is not None and not 0 <= fail_under <= 100:
         raise ConfigError(f"--fail-under {fail_under:g} is not a percentage", remedy="give 0 to 100")
+    for option, path in (("--output", output), ("--junit", junit)):
+        if path is not None:
+            with write_errors(f"{option} {path}", "choose a file you can write"):
+                require_writable(path)
     settings = Settings.from_environ()
     options = runner.RunOptions(
         scenario=scenario_file(scenario, settings),

@@ -149,6 +149,15 @@ def test_an_output_folder_that_cannot_be_made_is_named(
     assert "cannot write under" in fails(scenario())
 
 
+@pytest.mark.parametrize("option", ["--output", "--junit"])
+def test_a_result_that_cannot_be_written_is_told_before_anything_is_started(
+    fails: Callable[..., str], scenario: Callable[..., Path], tmp_path: Path, option: str
+) -> None:
+    assert f"error: {option} {tmp_path}: Is a directory (choose a file" in fails(scenario(), option, tmp_path)
+    assert f"error: {option} /dev/null/x: File exists" in fails(scenario(), option, "/dev/null/x")
+    assert not (tmp_path / "out").exists()
+
+
 NO_TASKS = """
 [green_agent]
 endpoint = "http://127.0.0.1:1"
