@@ -98,7 +98,10 @@ def examine_scenario(path: Path, settings: Settings, output_dir: Path) -> list[F
     for agent in (*scenario.participants, scenario.green_agent):
         if agent.cmd is not None:
             findings += _check_agent_launch(agent, scenario, settings)
-        elif agent.endpoint is not None:
+        elif agent.endpoint is None:
+            text = 'has no endpoint; add endpoint = "http://127.0.0.1:PORT" to run it here'
+            findings.append(Finding("missing", agent.role, text))
+        else:
             findings.append(asyncio.run(check_agent(agent.endpoint, 0))._replace(subject=agent.role))
     return [*findings, check_disk(output_dir)]
 

@@ -131,3 +131,11 @@ def test_a_scenario_that_can_be_run_has_no_finding(tmp_path: Path) -> None:
     found = findings_of(tmp_path, settings, port=2, judge="offline")
     assert [found[name][0][0] for name in ("judge model", "solver", "green_agent")] == ["ok", "ok", "ok"]
     assert "secret" not in str(found)
+
+
+def test_agents_that_a_platform_places_are_missing_here(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text('[green_agent]\n[[participants]]\nrole = "solver"\n[config]\nscenario = "demo"\n')
+    found = {subject: (state, text) for state, subject, text in examine_scenario(path, Settings(), tmp_path)}
+    assert found["solver"][0] == found["green_agent"][0] == "missing"
+    assert "add endpoint" in found["solver"][1]
