@@ -28,7 +28,7 @@ from shared.fields import as_mapping
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
 from shared.settings import Settings
-from shared.text import one_line
+from shared.text import counted, one_line
 from shared.validation import problems_of
 
 DEFAULT_PARALLEL = 8
@@ -300,7 +300,7 @@ class _Tally:
             for name, row in summary.get("sites", {}).items()
         ]
         line = f"{self.judge_id}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
-        updated = f"\nThe run's results.json now has the new verdicts of {len(self.updated)} task(s)."
+        updated = f"\nThe run's results.json now has the new verdicts of {counted(len(self.updated), 'task')}."
         return f"{''.join(sites)}{line}, {_cost(self._cost_usd)}{updated if self.updated else ''}"
 
 
