@@ -84,7 +84,7 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         (["--max-parallel", "1000"], "--max-parallel"),
         (["--task", "nope"], "--task"),
         (["--level", "hard"], "no task is left to run"),
-        (["--judge-model", "claude"], "claude"),
+        (["--judge-model", "claude"], "error: --judge-model: unknown judge model 'claude'"),
         (["--judge-model", "gemini:"], "gemini:"),
         (["--judge-model", "gemini:gemini-3-flash-preview"], "GOOGLE_API_KEY"),
         (["--judge-model", "openai:o4-mini"], "OPENAI_API_KEY"),
@@ -156,6 +156,15 @@ def test_a_result_that_cannot_be_written_is_told_before_anything_is_started(
     assert f"error: {option} {tmp_path}: Is a directory (choose a file" in fails(scenario(), option, tmp_path)
     assert f"error: {option} /dev/null/x: File exists" in fails(scenario(), option, "/dev/null/x")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_judge_model_of_the_environment_is_not_blamed_on_the_file(
+    fails: Callable[..., str], scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = scenario(model="claude")
+    assert f"{path}: config.judge_model: unknown judge model 'claude'" in fails(path)
+    monkeypatch.setenv("WABE_JUDGE_MODEL", "bard")
+    assert fails(path).startswith("error: WABE_JUDGE_MODEL: unknown judge model 'bard'")
 
 
 NO_TASKS = """
