@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-import shlex
 import shutil
 import socket
-import sys
-from collections.abc import Mapping
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -16,17 +15,17 @@ from rich.text import Text
 
 from judge.browser.chromium import find_browser
 from judge.commands import OutputDir
+from judge.commands.run import scenario_file
 from judge.config import RunConfig
 from judge.evaluators.webarena import required_python
 from judge.runner.boundary import EXIT_LOST
+from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.miniwob import package_folder
+from judge.scenario.toml import load_scenario
 from judge.store import output_folder
 from shared.errors import ConfigError, ParticipantUnreachable, WabeError
 from shared.settings import Settings
-from shared.text import excerpt, one_line
-
-if TYPE_CHECKING:
-    from judge.scenario.models import AgentEntry, Scenario, SiteEntry
+from shared.text import counted, excerpt, one_line
 
 _MIN_FREE_BYTES = 1_000_000_000
 _PORTS = (9009, 9019)
@@ -48,7 +47,7 @@ class Finding(NamedTuple):
 def doctor(
     scenario: Annotated[
         str | None,
-        typer.Argument(help="What this scenario needs: a file, or a bundled task set.", metavar="[SCENARIO.toml]"),
+        typer.Argument(help="A scenario to examine as well: a file, or a bundled task set.", metavar="SCENARIO.toml"),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser", help="Check the browser only.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing, only exit with 0 or 1.")] = False,
@@ -62,12 +61,9 @@ def doctor(
         findings = [asyncio.run(check_agent(agent, wait))]
     elif browser:
         findings = [check_browser(settings)]
-    elif scenario is not None:
-        from judge.commands.run import scenario_file
-
-        findings = examine_scenario(scenario_file(scenario, settings), settings, output_folder(output_dir, settings))
     else:
         findings = examine(settings, output_folder(output_dir, settings))
+        findings += check_scenario(scenario_file(scenario, settings), settings) if scenario else []
     if not quiet:
         for state, subject, text in findings:
             mark, style = _MARKS[state]
@@ -84,81 +80,10 @@ def examine(settings: Settings, output_dir: Path) -> list[Finding]:
     return [check_browser(settings), check_model(settings), *ports, check_disk(output_dir), *benchmarks]
 
 
-def examine_scenario(path: Path, settings: Settings, output_dir: Path) -> list[Finding]:
-    """What `wabe run` needs for this scenario. Raises `ConfigError` for a mistake in the file."""
-    from judge.scenario.toml import load_scenario
-
-    scenario = load_scenario(path)
-    findings: list[Finding] = []
-    if scenario.green_agent.cmd is not None:
-        findings += [check_browser(settings, scenario.config.browser_path), _check_judge(scenario, settings)]
-    for site in scenario.sites:
-        if site.cmd is not None:
-            findings += _check_launch(site.name, site, settings, {})
-    for agent in (*scenario.participants, scenario.green_agent):
-        if agent.cmd is not None:
-            findings += _check_agent_launch(agent, scenario, settings)
-        elif agent.endpoint is None:
-            text = 'has no endpoint; add endpoint = "http://127.0.0.1:PORT" to run it here'
-            findings.append(Finding("missing", agent.role, text))
-        else:
-            findings.append(asyncio.run(check_agent(agent.endpoint, 0))._replace(subject=agent.role))
-    return [*findings, check_disk(output_dir)]
-
-
-def _check_judge(scenario: "Scenario", settings: Settings) -> Finding:
-    from judge.episode.preflight import check_config
-
-    model = settings.judge_model or scenario.config.judge_model
-    try:
-        env = scenario.green_agent.resolved_env(settings.environ, scenario.path)
-        config = scenario.config.model_copy(update={"judge_model": model})
-        check_config(config, Settings.from_environ({**settings.environ, **env}))
-    except ConfigError as error:
-        return Finding("missing", "judge model", str(error))
-    return Finding("ok", "judge model", model)
-
-
-def _check_agent_launch(agent: "AgentEntry", scenario: "Scenario", settings: Settings) -> list[Finding]:
-    from shared.llm.opening import PROVIDERS, provider_of
-
-    try:
-        env = agent.resolved_env(settings.environ, scenario.path)
-    except ConfigError as error:
-        return [Finding("missing", agent.role, str(error))]
-    findings = _check_launch(agent.role, agent, settings, env)
-    match shlex.split(agent.cmd or ""):
-        case ["wabe", "participant", name, *_] if name in PROVIDERS:
-            try:
-                provider_of(name, Settings.from_environ({**settings.environ, **env})).require_key(agent.role)
-            except ConfigError as error:
-                findings.append(Finding("missing", agent.role, str(error)))
-    return findings
-
-
-def _check_launch(
-    name: str, entry: "AgentEntry | SiteEntry", settings: Settings, env: Mapping[str, str]
-) -> list[Finding]:
-    """Whether the program of a `cmd` is there and its port is free."""
-    from judge.runner.launch import require_free_port
-
-    program = shlex.split(entry.cmd or "")[0]
-    search = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', settings.path)}"
-    findings = []
-    # A program in the scenario's own folder is named by a placeholder.
-    if "{" not in program and shutil.which(program, path=search) is None:
-        findings.append(Finding("missing", name, f"{excerpt(program)} is not installed; check the cmd"))
-    try:
-        require_free_port(name, entry.endpoint or "")
-    except ConfigError as error:
-        findings.append(Finding("missing", name, str(error)))
-    return findings or [Finding("ok", name, f"can be started at {entry.endpoint}")]
-
-
-def check_browser(settings: Settings, path: str | None = None) -> Finding:
+def check_browser(settings: Settings) -> Finding:
     """Whether a browser is found, where, and whether its sandbox is on."""
     try:
-        found = find_browser(path, settings)
+        found = find_browser(None, settings)
     except ConfigError as error:
         return Finding("missing", "browser", str(error))
     sandbox = "sandbox on" if found.sandbox else f"sandbox off: {found.sandbox_reason}"
@@ -177,6 +102,27 @@ def check_model(settings: Settings) -> Finding:
         # Not missing, because tasks with checks need no model.
         return Finding("note", "judge model", f"{error}; the demo needs none")
     return Finding("ok", "judge model", f"{model}: its key is set")
+
+
+def check_scenario(path: Path, settings: Settings) -> list[Finding]:
+    """Whether a scenario can be run: its settings, keys, variables, log-ins and the ports of what it starts."""
+    from judge.episode.preflight import check_config
+    from judge.runner.launch import members_of
+
+    try:
+        scenario = load_scenario(path)
+        members = members_of(scenario, settings)
+        tasks = with_logins(scenario, scenario.tasks, settings.environ)
+        if scenario.green_agent.cmd is not None:
+            check_config(scenario.config, Settings.from_environ({**settings.environ, **members[-1].env}))
+    except ConfigError as error:
+        return [Finding("missing", "scenario", str(error))]
+    ports = {port for each in members if each.cmd and (port := urlsplit(each.endpoint).port)}
+    return [
+        Finding("ok", "scenario", f"{path}: {counted(len(tasks), 'task')}"),
+        *(Finding("note", "log-in", text) for text in expired_logins(tasks, time.time())),
+        *(check_port(port) for port in sorted(ports - set(_PORTS))),
+    ]
 
 
 def check_port(port: int) -> Finding:

@@ -1,4 +1,4 @@
-"""Command lines that the help of each command ends with; a test checks that they can be parsed."""
+"""Every command, with the command lines that its help ends with; a test checks that they can be parsed."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
