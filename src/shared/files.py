@@ -186,6 +186,15 @@ def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:
         raise
 
 
+def require_writable(path: Path) -> None:
+    """Raise the `OSError` that `write_atomic` would raise, for what is written only after hours of work."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=path.parent):
+        return
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write `value` atomically as indented JSON. NaN and infinities are refused: JSON has no such numbers."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)

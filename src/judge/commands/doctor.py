@@ -15,6 +15,7 @@ from rich.text import Text
 
 from judge.browser.chromium import find_browser
 from judge.commands import OutputDir
+from judge.commands.run import scenario_file
 from judge.config import RunConfig
 from judge.evaluators.webarena import required_python
 from judge.runner.boundary import EXIT_LOST
@@ -45,7 +46,8 @@ class Finding(NamedTuple):
 
 def doctor(
     scenario: Annotated[
-        Path | None, typer.Argument(help="A scenario to examine as well.", metavar="SCENARIO.toml")
+        str | None,
+        typer.Argument(help="A scenario to examine as well: a file, or a bundled task set.", metavar="SCENARIO.toml"),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser", help="Check the browser only.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing, only exit with 0 or 1.")] = False,
@@ -61,7 +63,7 @@ def doctor(
         findings = [check_browser(settings)]
     else:
         findings = examine(settings, output_folder(output_dir, settings))
-        findings += check_scenario(scenario, settings) if scenario else []
+        findings += check_scenario(scenario_file(scenario, settings), settings) if scenario else []
     if not quiet:
         for state, subject, text in findings:
             mark, style = _MARKS[state]

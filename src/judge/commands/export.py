@@ -64,9 +64,7 @@ def export(
             remedy="leave them out; a table has all epochs",
         )
     if output == _STDOUT and format_ not in (CSV, MARKDOWN):
-        raise ConfigError(
-            f"--format {format_} is not for printing", remedy="leave out --output, or name a file or folder"
-        )
+        raise ConfigError(f"--format {format_} is not for printing", remedy="give --output a file or folder")
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
     settings = Settings.from_environ()
     if validate is not None and format_ == WEBARENA:

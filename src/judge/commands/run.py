@@ -84,14 +84,19 @@ def run(
         from judge.runner import run as runner
         from judge.runner.plan import RunOptions
         from judge.store import output_folder
+        from shared.files import require_writable, write_errors
         from shared.settings import Settings
         from shared.text import one_line
 
     if fail_under is not None and not 0 <= fail_under <= 100:
         raise ConfigError(f"--fail-under {fail_under:g} is not a percentage", remedy="give 0 to 100")
+    for option, path in (("--output", output), ("--junit", junit)):
+        if path is not None:
+            with write_errors(f"{option} {path}", "choose a file you can write"):
+                require_writable(path)
     settings = Settings.from_environ()
     options = RunOptions(
-        scenario=_scenario_file(scenario, settings),
+        scenario=scenario_file(scenario, settings),
         command=(*context.command_path.split(), scenario),
         output_dir=output_folder(output_dir, settings),
         output=output,
@@ -120,7 +125,7 @@ def run(
     raise typer.Exit(run_interruptible(runner.run(options, settings, console)))
 
 
-def _scenario_file(argument: str, settings: "Settings") -> Path:
+def scenario_file(argument: str, settings: "Settings") -> Path:
     """A file goes before a bundled task set of the same name."""
     path = Path(argument)
     bundled = settings.bundled_scenarios

@@ -20,7 +20,7 @@ from judge.results.submission import total_cost
 from judge.store import TaskStore
 from shared.llm.limits import Spending
 from shared.models import TokenUsage
-from shared.text import one_line
+from shared.text import counted, one_line
 
 _OUTCOMES = ("success", "failure", "unscored", "aborted", "broken")
 _MAX_FLIPS = 50
@@ -109,7 +109,7 @@ class Tally:
             for name, row in summary.get("sites", {}).items()
         ]
         line = f"{self.judge.id}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
-        updated = f"\nThe run's results.json now has the new verdicts of {len(self.updated)} task(s)."
+        updated = f"\nThe run's results.json now has the new verdicts of {counted(len(self.updated), 'task')}."
         return f"{''.join(sites)}{line}, {_cost(summary['cost_usd'])}{updated if self.updated else ''}"
 
 

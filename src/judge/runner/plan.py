@@ -125,7 +125,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
         try:
             check_config(config, judge_settings)
         except ConfigError as error:
-            raise ConfigError(f"{options.scenario}: {error.message}", remedy=error.remedy) from None
+            raise _with_source(error, options, settings) from None
         if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
             # Any other command may have its browser elsewhere, such as in a container.
             find_browser(config.browser_path, judge_settings)
@@ -156,6 +156,15 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
         parts = compared_parts(parsed.participants, parsed.config, mine, launch=parsed.launch)
         require_same_request(store, parts, unknown=unknown)
     return Plan(options, scenario, members, request, store, notes, tasks, resumes, launch.shard)
+
+
+def _with_source(error: ConfigError, options: RunOptions, settings: Settings) -> ConfigError:
+    """The error with the place of the mistake: the scenario file, or what replaced its judge model."""
+    problem = error.message.partition("config.judge_model: ")[2]
+    chosen = "--judge-model" if options.judge_model else "WABE_JUDGE_MODEL" if settings.judge_model else None
+    if problem and chosen:
+        return ConfigError(f"{chosen}: {problem}", remedy=error.remedy)
+    return ConfigError(f"{options.scenario}: {error.message}", remedy=error.remedy)
 
 
 def require_shardable(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:

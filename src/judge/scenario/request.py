@@ -45,7 +45,7 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     """
     warnings: list[str] = []
     known = _known(_read_json(text), RequestBody, (), warnings)
-    body = validated(_BODY, known, _SOURCE, examples=EXAMPLES)
+    body = validated(_BODY, known, _SOURCE, examples={"participants": '{"white_agent": "http://127.0.0.1:9019"}'})
     tasks, settings = _tasks(body, bundled, warnings)
     if "shard_index" in settings and "num_shards" not in settings and "num_instances" in settings:
         settings["num_shards"] = settings.pop("num_instances")

@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from helpers.miniwob_package import fake_package
 from helpers.scenario.texts import TASK
 from judge.commands import doctor
+from judge.commands.app import command_app
 from judge.commands.doctor import (
     check_browser,
     check_disk,
@@ -70,6 +72,12 @@ def test_a_scenario_that_cannot_be_run_is_reported_with_its_mistake(tmp_path: Pa
     (finding,) = check_scenario(path, Settings())
     assert finding.state == "missing"
     assert "none.json: No such file" in finding.text
+
+
+def test_a_bundled_set_is_examined_by_its_name() -> None:
+    # Whether the command ends with 1 depends on this machine's browser; what it says of the scenario does not.
+    said = CliRunner().invoke(command_app("doctor"), ["demo"]).stdout
+    assert "demo/scenario.toml: " in said
 
 
 def test_a_taken_port_is_noted() -> None:

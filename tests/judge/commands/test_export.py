@@ -102,7 +102,7 @@ def test_a_damaged_task_is_missing_in_a_table_and_named(app: typer.Typer, runs: 
     ("arguments", "complaint"),
     [
         (["latest", "--format", "parquet", "--output", "-"], "not for printing"),
-        (["latest", "--output", "-"], "not for printing"),
+        (["latest", "--format", "webeval", "--output", "-"], "not for printing"),
         (["latest", "--format", "csv", "--output", "/dev/null/x"], "--output /dev/null/x: .*choose a file"),
         (["--format", "csv", "--validate", "x"], "are for folders of other benchmarks"),
         ([], "either a RUN"),

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from helpers.runner.scenario_runs import write_scenario
 from judge.commands.app import app, command_app, expand_resume
-from judge.commands.run import _scenario_file
+from judge.commands.run import scenario_file
 from judge.results.identity import identity_in
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
@@ -84,7 +84,7 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         (["--max-parallel", "1000"], "--max-parallel"),
         (["--task", "nope"], "--task"),
         (["--level", "hard"], "no task is left to run"),
-        (["--judge-model", "claude"], "claude"),
+        (["--judge-model", "claude"], "error: --judge-model: unknown judge model 'claude'"),
         (["--judge-model", "gemini:"], "gemini:"),
         (["--judge-model", "gemini:gemini-3-flash-preview"], "GOOGLE_API_KEY"),
         (["--judge-model", "openai:o4-mini"], "OPENAI_API_KEY"),
@@ -147,6 +147,24 @@ def test_an_output_folder_that_cannot_be_made_is_named(
 ) -> None:
     (tmp_path / "out").write_text("a file")
     assert "cannot write under" in fails(scenario())
+
+
+@pytest.mark.parametrize("option", ["--output", "--junit"])
+def test_a_result_that_cannot_be_written_is_told_before_anything_is_started(
+    fails: Callable[..., str], scenario: Callable[..., Path], tmp_path: Path, option: str
+) -> None:
+    assert f"error: {option} {tmp_path}: Is a directory (choose a file" in fails(scenario(), option, tmp_path)
+    assert f"error: {option} /dev/null/x: File exists" in fails(scenario(), option, "/dev/null/x")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_judge_model_of_the_environment_is_not_blamed_on_the_file(
+    fails: Callable[..., str], scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = scenario(model="claude")
+    assert f"{path}: config.judge_model: unknown judge model 'claude'" in fails(path)
+    monkeypatch.setenv("WABE_JUDGE_MODEL", "bard")
+    assert fails(path).startswith("error: WABE_JUDGE_MODEL: unknown judge model 'bard'")
 
 
 NO_TASKS = """
@@ -257,7 +275,7 @@ def test_a_message_names_the_command_that_was_typed(
 def test_a_bundled_set_is_found_by_its_name_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("demo", "docs", "live"):
-        found = _scenario_file(name, Settings())
+        found = scenario_file(name, Settings())
         assert found.is_absolute()
         assert load_scenario(found).tasks or name == "live"
 
@@ -265,7 +283,7 @@ def test_a_bundled_set_is_found_by_its_name_from_any_directory(tmp_path: Path, m
 def test_a_file_goes_before_a_bundled_set_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("demo").touch()
-    assert _scenario_file("demo", Settings()) == Path("demo")
+    assert scenario_file("demo", Settings()) == Path("demo")
 
 
 @pytest.mark.parametrize("name", ["dmeo", "de/mo", "demo.toml"])

@@ -114,7 +114,7 @@ def test_a_space_in_a_host_is_still_a_mistake() -> None:
         ("", "not JSON"),
         ("hello", "line 1, column 1: not JSON: Expecting value: 'hello'"),
         ("[]", "a list of 0 entries is not a table"),
-        ("{}", "'participants': missing"),
+        ("{}", "'participants': missing (add participants = {\"white_agent\": "),
         ('{"participants": ["x"]}', "key 'participants': a list of 1 entries is not a table"),
         ('{"participants": {"p": 3}}', "3 is not a text"),
         ('{"participants": {"p": "ftp://x"}}', "does not begin with http"),
