@@ -88,6 +88,7 @@ def _surroundings(page: Snapshot, equals: list[Node], place: int) -> list[str]:
 async def call_again(
     call: Callable[[str, dict[str, Any]], Awaitable[_Answer]],
     look: Callable[[], Awaitable[Answered]],
+    run: Callable[[str], Awaitable[Answered]],
     tool: str,
     params: dict[str, Any],
     *,
@@ -97,16 +98,17 @@ async def call_again(
 ) -> tuple[_Answer, bool]:
     """Call a tool; while the server refuses it because an element is gone, find the element again and repeat the call.
 
-    `look` takes a new snapshot; `seen` and `url` are those of the page that the participant saw. An action that may
-    have begun is never repeated. An element that the page keeps rebuilding before it is found is looked for during
-    `limit_s`. Returns the last answer, and whether it is that of an element found again.
+    `look` takes a new snapshot; `run` runs the judge's own code; `seen` and `url` are those of the page that the
+    participant saw. An action that may have begun is never repeated. An element that the page keeps rebuilding before
+    it is found is looked for during `limit_s`. Returns the last answer, and whether it is that of an element found
+    again.
     """
     until = time.monotonic() + limit_s
     answer, sent = await call(tool, params), params
     tries = 0
     while tries < MAX_TRIES and not answer.ok and _was_refused(tool, sent, answer.text):
         try:
-            found = await _found_again(call, look, params, parse_snapshot(seen), url)
+            found = await _found_again(look, run, params, parse_snapshot(seen), url)
         except _Rebuilt:
             if time.monotonic() > until:
                 break
@@ -136,8 +138,8 @@ def _places(params: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 async def _found_again(
-    call: Callable[[str, dict[str, Any]], Awaitable[Answered]],
     look: Callable[[], Awaitable[Answered]],
+    run: Callable[[str], Awaitable[Answered]],
     params: dict[str, Any],
     seen: Snapshot,
     url: str,
@@ -159,10 +161,10 @@ async def _found_again(
     refs = [counterpart(seen, part[key], now) for part, key in _places(found)]
     if None in refs:
         return None
-    located = await call("browser_run_code_unsafe", {"code": _LOCATE % json.dumps(refs)})
+    located = await run(_LOCATE % json.dumps(refs))
     if not located.ok:
         raise _Rebuilt
-    locators = json.loads(located.text.removeprefix("### Result\n").partition("\n")[0])
+    locators = json.loads(located.text)
     for (part, key), locator in zip(_places(found), locators, strict=True):
         part[key] = locator
     return found

@@ -87,7 +87,7 @@ def hit_code(points: Sequence[tuple[float, float]]) -> str:
 def read_hits(text: str) -> Hits | None:
     """What `hit_code` found; `None` where the page gave no answer."""
     try:
-        found = json.loads(text.removeprefix("### Result\n").partition("\n")[0])
+        found = json.loads(text)
         hits = tuple(tuple((float(x), float(y), float(w), float(h)) for x, y, w, h in boxes) for boxes in found)
     except (ValueError, TypeError):
         return None
