@@ -9,9 +9,9 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from copy import deepcopy
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from judge.browser import responses
+from judge.browser.responses import Answer, UnreadableResponse, parse_page
 from shared.snapshot import Node, Snapshot, parse_snapshot
 
 MAX_TRIES = 5
@@ -29,21 +29,8 @@ _LOCATE = """async page => Promise.all(%s.map(async ref => {
 }))"""
 
 
-class Answered(Protocol):
-    """A tool's answer: the server's text, and whether it succeeded."""
-
-    @property
-    def ok(self) -> bool: ...
-
-    @property
-    def text(self) -> str: ...
-
-
 class _Rebuilt(Exception):
     """The page has rebuilt an element between the snapshot and the look at it."""
-
-
-_Answer = TypeVar("_Answer", bound=Answered)
 
 
 def counterpart(seen: Snapshot, ref: str, now: Snapshot) -> str | None:
@@ -86,16 +73,16 @@ def _surroundings(page: Snapshot, equals: list[Node], place: int) -> list[str]:
 
 
 async def call_again(
-    call: Callable[[str, dict[str, Any]], Awaitable[_Answer]],
-    look: Callable[[], Awaitable[Answered]],
-    run: Callable[[str], Awaitable[Answered]],
+    call: Callable[[str, dict[str, Any]], Awaitable[Answer]],
+    look: Callable[[], Awaitable[Answer]],
+    run: Callable[[str], Awaitable[Answer]],
     tool: str,
     params: dict[str, Any],
     *,
     seen: str,
     url: str,
     limit_s: float,
-) -> tuple[_Answer, bool]:
+) -> tuple[Answer, bool]:
     """Call a tool; while the server refuses it because an element is gone, find the element again and repeat the call.
 
     `look` takes a new snapshot; `run` runs the judge's own code; `seen` and `url` are those of the page that the
@@ -138,8 +125,8 @@ def _places(params: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 async def _found_again(
-    look: Callable[[], Awaitable[Answered]],
-    run: Callable[[str], Awaitable[Answered]],
+    look: Callable[[], Awaitable[Answer]],
+    run: Callable[[str], Awaitable[Answer]],
     params: dict[str, Any],
     seen: Snapshot,
     url: str,
@@ -150,8 +137,8 @@ async def _found_again(
     """
     looked = await look()
     try:
-        page = responses.parse_page(looked.text)
-    except responses.UnreadableResponse:
+        page = parse_page(looked.text)
+    except UnreadableResponse:
         return None
     if page.url != url:
         # Another page may well have an element of the same name.

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from mcp import MCPError
 from mcp.client.client import Client
@@ -26,6 +26,7 @@ from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
 from judge.browser.requests import NavigationLog, RequestLog
+from judge.browser.responses import Answer
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import AWAKE_S, WAKE_CODE, Report, SettleMode, begin_code, open_code, read_report, settle_code
 from shared.access import StorageState
@@ -80,14 +81,6 @@ _RUN = """async page => {
 _RETURNED = "### Error\nError: wabe: "
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-
-
-class Answer(NamedTuple):
-    """The server's answer to a tool call: its text, and its image as base64 where it has one."""
-
-    ok: bool
-    text: str
-    image: str | None = None
 
 
 class McpServer:
@@ -399,11 +392,8 @@ class PlaywrightBrowser:
             async with asyncio.timeout(self._server.settings.config.navigation_timeout_s):
                 return await self._server.call("browser_snapshot", {"boxes": True})
         except TimeoutError:
-            await self._stop_loading()
+            await self._run(_STOP_LOADING)
             return await self._server.call("browser_snapshot", {"boxes": True})
-
-    async def _stop_loading(self) -> None:
-        await self._run(_STOP_LOADING)
 
     async def _run(self, code: str) -> Answer:
         """Run the judge's own code in the server's process; the answer's text is what it returned, as JSON.
@@ -483,7 +473,7 @@ class PlaywrightBrowser:
             await self._settle()
             self._is_settled = True
         if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
-            await self._stop_loading()
+            await self._run(_STOP_LOADING)
         return ToolResult(
             ok=answer.ok,
             text=self._clean(answer.text),

@@ -9,6 +9,7 @@ DOM collapses line breaks) nor an address has line breaks, and the server quotes
 import json
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from shared.models import Page, Tab
 from shared.text import clip
@@ -39,6 +40,14 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ERROR_PREFIX = re.compile(r"(?:\w*Error: )?(?:browserBackend\.callTool: )?")
 _STACK_LINE = re.compile(r"^[ \t]++at .*(?:\n|$)", re.MULTILINE)
+
+
+class Answer(NamedTuple):
+    """The server's answer to a tool call: its text, and its image as base64 where it has one."""
+
+    ok: bool
+    text: str
+    image: str | None = None
 
 
 class UnreadableResponse(ValueError):

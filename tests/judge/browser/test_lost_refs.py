@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser, ref_of
 from judge.browser.lost_refs import MAX_TRIES, call_again, counterpart
-from judge.browser.playwright import Answer, PlaywrightBrowser
+from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.responses import Answer
 from shared.models import Page
 from shared.snapshot import parse_snapshot
 
