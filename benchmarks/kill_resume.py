@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import hashlib
 import itertools
+import math
 import os
 import random
 import re
@@ -32,8 +33,8 @@ from helpers.runner.commands import (  # noqa: E402
     RunningCommand,
     command,
     descendants,
-    started_apart,
 )
+from helpers.runner.held_replay import HeldReplay, started_apart  # noqa: E402
 from helpers.scenario.copies import on_free_ports  # noqa: E402
 from shared.files import read_json  # noqa: E402
 
@@ -93,13 +94,16 @@ def is_settled(result: Path) -> bool:
     return read_json(result)["verdict"] in ("success", "failure")
 
 
-def wait_until(running: RunningCommand, run: Path, finished: int, steps: int, since: float) -> None:
-    """Until so many tasks are finished and some task in flight has so many new steps; or the run is over."""
-    until = time.monotonic() + 120
-    while running.process.poll() is None and time.monotonic() < until:
+def wait_until(
+    running: RunningCommand, participant: HeldReplay, run: Path, finished: int, steps: int, since: float
+) -> None:
+    """Until so many tasks are finished and some task in flight has so many new steps, or none can have more."""
+    while True:
+        assert running.process.poll() is None, f"ended early: {running.process.communicate()}"
         done = {path.parent for path in in_all_epochs(run, "result.json") if is_settled(path)}
         in_flight = [path for path in in_all_epochs(run, "steps.jsonl") if path.parent not in done]
-        if len(done) >= finished and any(steps_since(since, path) >= steps for path in in_flight):
+        has_steps = any(steps_since(since, path) >= steps for path in in_flight)
+        if len(done) >= finished and (has_steps or participant.waiting == PARALLEL):
             return
         time.sleep(0.03)
 
@@ -153,15 +157,22 @@ def killed_run(folder: Path, modes: Sequence[str], tasks: int, epochs: int, rng:
     model.start()
     path = folder / "scenario.toml"
     try:
-        with started_apart(folder / "apart", scenario(tasks)) as text:
+        with started_apart(folder / "apart", scenario(tasks)) as (text, participant):
             path.write_text(text)
-            return _killed_run(path, modes, tasks, epochs, rng, model, asked)
+            return _killed_run(path, participant, modes, tasks, epochs, rng, model, asked)
     finally:
         model.stop()
 
 
 def _killed_run(
-    path: Path, modes: Sequence[str], tasks: int, epochs: int, rng: random.Random, model: ModelServer, asked: Asked
+    path: Path,
+    participant: HeldReplay,
+    modes: Sequence[str],
+    tasks: int,
+    epochs: int,
+    rng: random.Random,
+    model: ModelServer,
+    asked: Asked,
 ) -> list[dict[str, Any]]:
     out, temp = path.with_name("out"), path.with_name("t")
     words = started = ["agentbeats-run", path, "--output-dir", out, "--epochs", str(epochs)]
@@ -169,15 +180,19 @@ def _killed_run(
     possible = range(0 if epochs == 1 else tasks, tasks * epochs - PARALLEL + 1)
     env = {"OPENAI_API_KEY": "sk-no-key", "OPENAI_BASE_URL": f"{model.url}/v1"}
     kills = []
-    for mode, finished in zip(modes, sorted(rng.choices(possible, k=len(modes))), strict=True):
+    when = sorted(rng.choices(possible, k=len(modes)))
+    for mode, already, finished in zip(modes, [0, *when], when, strict=False):
         since = time.time()
+        # No more than that, so that the run is not over when it is killed.
+        participant.let_end(finished - already)
         with command(temp, *words, env=env) as running:
             run = running.wait_for_file(out, "runs/*")
-            wait_until(running, run, finished, steps=rng.randrange(1, 4), since=since)
+            wait_until(running, participant, run, finished, steps=rng.randrange(1, 4), since=since)
             killed_at, before, interrupted = time.monotonic(), settled(run), set(in_all_epochs(run, "attempts/*"))
             strike(running, mode)
             kills.append(Kill(mode, killed_at, before, interrupted, running.end()))
         words = kills[-1].told or [*started, "--resume", *([run.name] if rng.random() < 0.5 else [])]
+    participant.let_end(math.inf)
     with command(temp, *words, env=env) as running:
         last = running.end(300)
     interrupted_later = [*(kill.interrupted for kill in kills[1:]), set(in_all_epochs(run, "attempts/*"))]

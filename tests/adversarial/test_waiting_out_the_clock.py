@@ -1,6 +1,7 @@
 """A participant that plays for time: only its own time counts against it, and no waiting aborts an attempt."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
+from judge.browser.session import Traffic
 from judge.episode.episode import EpisodeEnd
 from shared.errors import BrowserFault
 from shared.models import Action
@@ -120,10 +122,19 @@ def test_a_fault_stays_the_cause_when_closing_the_browser_takes_to_the_end_of_th
 def test_an_attempt_that_ends_too_late_for_its_trace_to_be_written_is_over_its_time(
     tmp_path: Path, record_property: Told
 ) -> None:
-    # The clock of the loop skips to the limit while a thread reads the trace.
-    end = play_episode(
-        tmp_path, ScriptedBrowser(), Action(tool="finish", params={"answer": "42"}), record_network=True, **LIMITS
-    )
+    over = threading.Event()
+
+    class NeverRead(ScriptedBrowser):
+        def traffic(self) -> Traffic | None:
+            # In a thread, while the loop's clock skips to the limit.
+            over.wait()
+            return super().traffic()
+
+    async def closing() -> None:
+        over.set()
+
+    done = Action(tool="finish", params={"answer": "42"})
+    end = play_episode(tmp_path, NeverRead(), done, closing=closing, record_network=True, **LIMITS)
     tell(record_property, end)
     assert (end.stop_reason, end.blame, end.network) == ("task_timeout", "participant", None)
 

@@ -28,7 +28,7 @@ endpoint = "http://127.0.0.1:{site}"
 static = true
 cmd = "python -m http.server {site} --bind 127.0.0.1 --directory {{scenario_dir}}/site"
 [config]
-max_steps = 50
+max_steps = 1000
 judge_model = "offline"
 [[tasks]]
 task_id = "endless"

@@ -47,15 +47,22 @@ async def test_kills_in_every_attempt_abort_the_task_and_lose_all_traces_but_tha
     judge: LiveJudge, dice: random.Random
 ) -> None:
     strikes = [dice.randrange(3) for _ in range(2 * len(KINDS))]
+    struck = [asyncio.Event() for _ in strikes]
 
-    def script(turn: ParticipantTurn) -> str:
-        what = KINDS[turn.episode // 2]
+    def strike(episode: int) -> None:
+        kill(judge.browser_files, KINDS[episode // 2])
+        struck[episode].set()
+
+    async def script(turn: ParticipantTurn) -> str:
         if turn.n == strikes[turn.episode]:
-            if what == "renderer":
-                kill(judge.browser_files, what)
+            if KINDS[turn.episode // 2] == "renderer":
+                strike(turn.episode)
             else:
                 # At any moment of the step.
-                asyncio.get_running_loop().call_later(dice.uniform(0, 0.3), kill, judge.browser_files, what)
+                asyncio.get_running_loop().call_later(dice.uniform(0, 0.3), strike, turn.episode)
+        elif turn.n > strikes[turn.episode]:
+            # The step was over before.
+            await struck[turn.episode].wait()
         return to_the_goal(turn)
 
     with hostile_site() as site:
@@ -70,7 +77,7 @@ async def test_kills_in_every_attempt_abort_the_task_and_lose_all_traces_but_tha
         traces = list((assessed.folder / "results" / entry["task_id"]).glob("*.har"))
         if what == "renderer":
             (first, *_) = read_har(*traces).entries
-            assert first.url == site.url
+            assert first.request.url == site.url
         else:
             assert entry["error"].endswith("its network trace is lost"), (what, entry)
             assert result["network"] is None
@@ -80,7 +87,7 @@ async def test_kills_in_every_attempt_abort_the_task_and_lose_all_traces_but_tha
 
 async def test_kills_at_any_moment_lose_no_task_and_invent_no_success(judge: LiveJudge, dice: random.Random) -> None:
     """While browsers start, load, act and are looked at, not only between steps; of several, one at a time."""
-    struck = list[str]()
+    struck, has_struck = list[str](), asyncio.Event()
 
     def strike() -> None:
         what = dice.choice(KINDS)
@@ -88,11 +95,17 @@ async def test_kills_at_any_moment_lose_no_task_and_invent_no_success(judge: Liv
             with contextlib.suppress(ProcessLookupError):
                 os.kill(dice.choice(pids), signal.SIGKILL)
             struck.append(what)
+            has_struck.set()
         if len(struck) < 6:
             asyncio.get_running_loop().call_later(dice.uniform(0.1, 1.2), strike)
 
+    async def script(turn: ParticipantTurn) -> str:
+        if turn.n:
+            await has_struck.wait()
+        return to_the_goal(turn)
+
     with hostile_site() as site:
-        async with participant(to_the_goal) as url:
+        async with participant(script) as url:
             tasks = some_tasks(site.url, 4)
             playing = asyncio.create_task(judge.ask(url, tasks, max_parallel=2, max_task_retries=6))
             asyncio.get_running_loop().call_soon(strike)

@@ -16,7 +16,8 @@ import yaml
 
 from helpers.paths import ROOT
 from helpers.ports import free_port
-from helpers.runner.commands import RunningCommand, command, descendants, ray_worker_of, run_command, started_apart
+from helpers.runner.commands import RunningCommand, command, descendants, ray_worker_of, run_command
+from helpers.runner.held_replay import HeldReplay, started_apart
 from helpers.scenario.copies import scenario_on_free_ports
 from judge.results.verify import verify_run
 from judge.store import RunStore
@@ -46,11 +47,12 @@ WHOLE = {
 
 @dataclass
 class Bench:
-    """Three tasks of the demo, whose site and participant are up."""
+    """Three tasks of the demo, whose site and participant are up. The second one of shard 1 ends when it is let."""
 
     scenario: Path
     temp: Path
     folder: Path
+    participant: HeldReplay
 
 
 def outcomes(results: Path) -> dict[str, Any]:
@@ -71,9 +73,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     head, *tasks = path.read_text().split("[[tasks]]")
     chosen = [task for task in tasks if re.findall(r'task_id = "(.*)"', task)[0] in WHOLE]
     # All shards share participant and site, so none of them may start them.
-    with started_apart(temp, "[[tasks]]".join([head, *chosen])) as text:
+    with started_apart(temp, "[[tasks]]".join([head, *chosen]), held="return") as (text, participant):
         path.write_text(text)
-        yield Bench(path, temp, folder)
+        yield Bench(path, temp, folder, participant)
     shutil.rmtree(temp, ignore_errors=True)
 
 
@@ -117,6 +119,7 @@ def test_a_pod_that_is_killed_resumes_on_another_disk_and_the_merged_run_equals_
         running = [started(stack, index) for index in range(SHARDS)]
         running[1].wait_for_file(victim, "*/result.json")
         kill_all_of_it(running[1])
+        bench.participant.let_end(1)
         played = trajectories(victim)
         assert played
         shutil.rmtree(output / "disk-1", ignore_errors=True)
@@ -141,6 +144,7 @@ def test_a_ray_worker_that_is_killed_costs_the_attempt_that_it_played_only(bench
     with command(bench.temp, "wabe", "run", bench.scenario, *options) as running:
         first = running.wait_for_file(output, f"runs/*/shards/{VICTIM}/results/*/result.json", timeout_s=200)
         kill(ray_worker_of(running.process.pid, 1), signal.SIGKILL)
+        bench.participant.let_end(1)
         played = trajectories(first.parents[1])
         ended = running.end(timeout_s=300)
     assert (ended.code, ended.stderr) == (0, "")

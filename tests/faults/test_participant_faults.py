@@ -47,11 +47,14 @@ def judge_was_not_asked_for(assessed: AssessedRun) -> bool:
 
 
 @asynccontextmanager
-async def participant_process(port: int) -> AsyncIterator[subprocess.Popen[bytes]]:
-    """A participant in a process of its own, which presses keys for ever."""
+async def participant_process(port: int, replies: int) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """A participant in a process of its own, which presses keys, and does not answer after so many replies."""
     code = (
+        "import asyncio\n"
         "from participants.base import Action, serve\n"
-        "async def decide(observation): return Action(tool='browser_press_key', params={'key': 'Tab'})\n"
+        "async def decide(observation):\n"
+        f"    if observation.step == {replies}: await asyncio.Event().wait()\n"
+        "    return Action(tool='browser_press_key', params={'key': 'Tab'})\n"
         f"serve(decide, name='p', port={port})\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT / "src", stderr=subprocess.DEVNULL)
@@ -74,7 +77,7 @@ async def participant_process(port: int) -> AsyncIterator[subprocess.Popen[bytes
 async def test_a_participant_that_is_killed_is_scored_zero(judge: LiveJudge, dice: random.Random) -> None:
     port, strike = free_port(), dice.randrange(1, 4)
     with hostile_site() as site:
-        async with participant_process(port) as process:
+        async with participant_process(port, strike) as process:
             asked = judge.ask(f"http://127.0.0.1:{port}/", some_tasks(site.url), run_id="killed")
             steps = judge.output_dir / "runs" / "killed" / "results" / "t0" / "steps.jsonl"
 

@@ -11,7 +11,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from helpers.runs import a_png, write_synthetic_run
-from judge.events import JudgeSink, RunStarted, StepBegun, StepDone, TaskDone, TaskStarted
+from judge.events import RunStarted, Sink, StepBegun, StepDone, TaskDone, TaskStarted
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
 from judge.store import RunStore
@@ -42,7 +42,7 @@ class ServedPage:
 
     hub: LiveHub
     address: str
-    sink: JudgeSink
+    sink: Sink
     store: RunStore
 
     def page(self, task_id: str, number: int) -> None:
@@ -56,10 +56,10 @@ class ServedPage:
 
 
 @asynccontextmanager
-async def live_page(folder: Path) -> AsyncIterator[ServedPage]:
+async def live_page(folder: Path, port: int = 0) -> AsyncIterator[ServedPage]:
     store = write_synthetic_run(folder, RUN, tasks=4, steps=3, image=a_png(320, 180))
     hub = LiveHub(LiveRecords(folder))
-    async with serving(Starlette(routes=live_routes(hub, folder))) as address:
+    async with serving(Starlette(routes=live_routes(hub, folder)), port) as address:
         sink = hub.watch(RUN)
         sink(RunStarted(run_id=RUN, total=4))
         sink(TaskStarted(task_id="task_000", attempt=1, max_steps=15))

@@ -1,20 +1,28 @@
 """Ports on loopback that nobody listens on."""
 
+import random
 import socket
+from contextlib import suppress
+
+# Below those that the kernel, or `--shards`, gives to whoever asks for any: nobody takes one before it is used.
+_LOWEST, _HIGHEST = 10_000, 16_000
+# A port is reserved while its number is taken for UDP, which nothing here speaks: until this process ends.
+_reserved: list[socket.socket] = []
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that were free a moment ago."""
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+    """Different ports that are free and that no other test is given."""
+    return [free_port() for _ in range(count)]
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
-    (port,) = free_ports(1)
-    return port
+    """A port that is free and that no other test is given."""
+    while True:
+        port = random.SystemRandom().randrange(_LOWEST, _HIGHEST)
+        mark = socket.socket(type=socket.SOCK_DGRAM)
+        with suppress(OSError), socket.socket() as probe:
+            mark.bind(("127.0.0.1", port))
+            probe.bind(("127.0.0.1", port))
+            _reserved.append(mark)
+            return port
+        mark.close()

@@ -14,7 +14,7 @@ from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
 from judge.store import TaskStore
 from judge.trajectory.redaction import Redaction
-from shared.models import Action, Page, ProbeValue, Step, Tab, Task, ToolSpec
+from shared.models import Action, Page, ProbeValue, Tab, Task, ToolSpec
 from shared.protocol import render_reply
 
 HOME = "https://shop.example/"
@@ -41,21 +41,24 @@ class _SkippingSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> Any:
         events = super().select(0 if timeout else timeout)
         if not events and timeout:
-            self.loop.ahead_s += timeout
+            self.loop.now_s += timeout
         return events
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):
-    """An event loop in which nobody waits: what sleeps for an hour is back at once, and an hour has passed."""
+    """An event loop in which nobody waits: what sleeps for an hour is back at once, and an hour has passed.
+
+    Nothing else takes time, however slow the machine is.
+    """
 
     def __init__(self) -> None:
-        self.ahead_s = 0.0
+        self.now_s = 0.0
         selector = _SkippingSelector()
         selector.loop = self
         super().__init__(selector)
 
     def time(self) -> float:
-        return super().time() + self.ahead_s
+        return self.now_s
 
 
 class ScriptedBrowser(OneTab):
@@ -126,9 +129,6 @@ class ScriptedParticipant:
         return render_reply(await action() if callable(action) else action or FINISH)
 
 
-async def _ignore(step: Step) -> None: ...
-
-
 def play_episode(
     folder: Path,
     browser: ScriptedBrowser,
@@ -158,7 +158,7 @@ def play_episode(
     participant = ScriptedParticipant(*actions)
     episode = Episode(
         *(task, settings, opened, lambda: nullcontext(participant), store),
-        observed=_ignore,
+        observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"test"),
     )

@@ -2,14 +2,13 @@
 
 import ctypes
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,10 +107,10 @@ class RunningCommand:
         self.process.send_signal(signal.SIGINT)
 
     def end(self, timeout_s: float = 120.0) -> FinishedCommand:
-        """Wait for its end and count what is left, giving the kernel a moment to reap."""
+        """Wait for its end and count what is left, giving the kernel time to reap."""
         stdout, stderr = self.process.communicate(timeout=timeout_s)
         seconds = time.monotonic() - self.began
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while (left := self._left()) and time.monotonic() < until:
             time.sleep(0.05)
         files = sorted(path.name for path in self.temp.iterdir())
@@ -168,18 +167,3 @@ def run_command(
     """Run a command of ours to its end."""
     with command(temp, *arguments, env=env, cwd=cwd) as running:
         return running.end(timeout_s)
-
-
-@contextmanager
-def started_apart(temp: Path, scenario: str) -> Iterator[str]:
-    """Start the participant and the site of a scenario once for several runs; gives its text without their commands."""
-    commands = re.findall(r'^cmd = "((?:wabe participant|python) .*)"\n', scenario, re.MULTILINE)
-    ports = [int(port) for line in commands for port in re.findall(r"--port (\d+)", line)]
-    for line in commands:
-        scenario = scenario.replace(f'cmd = "{line}"\n', "")
-    with ExitStack() as stack:
-        members = [stack.enter_context(command(temp, *line.split())) for line in commands]
-        while not all(map(listening, ports)):
-            assert [member.process.poll() for member in members] == [None] * len(members)
-            time.sleep(0.02)
-        yield scenario

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,9 @@ def pids(browser: PlaywrightBrowser, which: Any) -> list[int]:
 def kill(found: list[int]) -> None:
     assert found
     for pid in found:
-        os.kill(pid, signal.SIGKILL)
+        # A tab that was replaced may end by itself.
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def kill_browser(browser: PlaywrightBrowser) -> None:

@@ -43,10 +43,10 @@ FINDS = "; ".join(f"if ({find}) found.push('{kind}')" for kind, (_, find) in LEA
 ASYNC_PAGE = """<p role="status" id="said">wait</p><script type="module">
     try { said.textContent = String(await (async () => { %s })()) } catch (error) { said.textContent = error }
     </script>"""
-# After the answer to its request, which tells that it hangs, it does nothing else.
-HANGS = """<script>setTimeout(() => {
+# It hangs when it is let go. After the answer to its second request, which tells that it hangs, it does nothing else.
+HANGS = """<script>fetch("/go").then(() => {
     const request = new XMLHttpRequest(); request.open("GET", "/hangs", false); request.send(); for (;;);
-    }, 500)</script>"""
+    })</script>"""
 GRANT = "async page => await page.context().grantPermissions(['geolocation'])"
 
 
@@ -128,7 +128,7 @@ async def leave_unread(browser: PlaywrightBrowser, site: Site, foreign: Site, en
     assert '"downloads":["file.html"]' in settled.text, "it is this task's, and this test does not take it"
     await browser.open(foreign.url)
     await browser.open(f"{site.url}asking")
-    assert await asyncio.to_thread(asked.wait, 10)
+    assert await asyncio.to_thread(asked.wait, 60)
     await browser._server.call("browser_click", {"target": "button"})
 
 
@@ -142,7 +142,7 @@ async def test_nothing_of_a_task_reaches_the_next_one(subtests: pytest.Subtests,
                 await leave_unread(browser, site, other, ended)
                 assert files_of(browser) > files
             with subtests.test("connections"):
-                assert await asyncio.to_thread(ended.wait, 10)
+                assert await asyncio.to_thread(ended.wait, 60)
             async with pool.browser(policy(site, other)) as browser:
                 traffic = browser.traffic()
                 assert traffic is not None
@@ -187,19 +187,23 @@ def kill(browser: PlaywrightBrowser) -> None:
     # The last is the program itself; a wrapper script may stand before it.
     program = psutil.Process(found[-1])
     program.kill()
-    program.wait(10)
+    program.wait(60)
 
 
 async def test_a_browser_is_replaced_after_so_many_tasks_and_unless_only_the_participant_failed(
     site: Site, browser_files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hanging = threading.Event()
+    let_go, hanging = threading.Event(), threading.Event()
+
+    def go(handler: Handler) -> None:
+        let_go.wait(60)
+        handler.send(b"")
 
     def hangs(handler: Handler) -> None:
         handler.send(b"")
         hanging.set()
 
-    site.pages["/hangs"] = hangs
+    site.pages |= {"/go": go, "/hangs": hangs}
     folders: dict[str, Path] = {}
     async with browser_pool(browser_settings(), tasks_per_browser=2) as pool:
         folders["the participant failed"] = await folder_after(pool, site, ParticipantError("late"))
@@ -223,7 +227,8 @@ async def test_a_browser_is_replaced_after_so_many_tasks_and_unless_only_the_par
         monkeypatch.setattr(pool_module, "_RENEW_LIMIT_S", 0.5)
         async with pool.browser(policy(site)) as browser:
             await browser.open(f"{site.url}loop")
-            assert await asyncio.to_thread(hanging.wait, 10)
+            let_go.set()
+            assert await asyncio.to_thread(hanging.wait, 60)
         folders["a page hangs at the end of its task"] = browser.folder
         async with pool.browser(policy(site)) as browser:
             await browser.open(site.url)
@@ -232,3 +237,10 @@ async def test_a_browser_is_replaced_after_so_many_tasks_and_unless_only_the_par
     kept = [why for (why, one), (_, following) in itertools.pairwise(folders.items()) if one == following]
     assert kept == ["the participant failed"]
     assert left_behind(browser_files) == []
+
+
+async def test_a_broken_browser_is_not_replaced_before_a_task_needs_one(site: Site, browser_files: Path) -> None:
+    async with browser_pool(browser_settings()) as pool:
+        await folder_after(pool, site, SiteFault("silent"))
+        await asyncio.gather(*pool._waiting)
+        assert left_behind(browser_files) == []

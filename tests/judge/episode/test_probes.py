@@ -1,5 +1,6 @@
 """Values that the judge reads in the page during an attempt, and attempts that end with one."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -83,5 +84,7 @@ def test_an_attempt_that_the_page_ended_needs_its_network_trace_like_any_other(t
         def traffic(self) -> Traffic | None:
             return None
 
-    end = play_episode(tmp_path, Killed(rewards), CLICK, checks=[REWARD], record_network=True)
+    # The trace is read in a thread, for which a loop that skips time would not wait.
+    real_time = asyncio.new_event_loop
+    end = play_episode(tmp_path, Killed(rewards), CLICK, checks=[REWARD], record_network=True, loop=real_time)
     assert (end.stop_reason, end.blame) == ("environment_fault", "browser")

@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 
 from helpers.browser.pages import WatchedPage, open_browser, watched_page
 from helpers.live_page import RUN, ServedPage, live_page, serving
+from helpers.ports import free_port
 from judge.events import RunDone, RunStarted, TaskDone, TaskStarted
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
@@ -60,6 +61,8 @@ async def test_tasks_appear_move_on_and_finish_as_events_come(served: ServedPage
     await page.get_by_role("link", name="All tasks").wait_for()
     await page.go_back()
     await page.get_by_role("row", name="task_000").wait_for()
+    served.hub.watch("r2")(RunStarted(run_id="r2", total=2, epochs=3))
+    await page.get_by_role("heading", name="0 of 6 attempts done").wait_for()
     assert watched.troubles == []
 
 
@@ -113,10 +116,10 @@ async def test_a_restarted_judge_goes_on_where_it_was_and_one_that_has_ended_lea
 ) -> None:
     async with AsyncExitStack() as stack:
         page = (await stack.enter_async_context(watched_page(browser))).page
-        async with live_page(tmp_path) as first:
+        port = free_port()
+        async with live_page(tmp_path, port) as first:
             await page.goto(first.address)
             await page.get_by_text("running", exact=True).wait_for()
-            store, port = first.store, int(first.address.rpartition(":")[2])
         await page.get_by_text("reconnecting").wait_for()
         hub = LiveHub(LiveRecords(tmp_path))
         async with serving(Starlette(routes=live_routes(hub, tmp_path)), port):
@@ -132,5 +135,5 @@ async def test_a_restarted_judge_goes_on_where_it_was_and_one_that_has_ended_lea
             await hub.close()
         await page.get_by_text("the judge has ended").wait_for()
         await page.get_by_text("Success rate 75.0 %, 3 of 4 scored tasks").wait_for()
-        await page.get_by_text(f"wabe report {store.run_id}").wait_for()
+        await page.get_by_text(f"wabe report {RUN}").wait_for()
         assert await page.locator("a[href^='/live/']").count() == 0
