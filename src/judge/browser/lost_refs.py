@@ -9,9 +9,9 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from copy import deepcopy
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from judge.browser import responses
+from judge.browser.responses import Answer, UnreadableResponse, parse_page
 from shared.snapshot import Node, Snapshot, parse_snapshot
 
 MAX_TRIES = 5
@@ -29,21 +29,8 @@ _LOCATE = """async page => Promise.all(%s.map(async ref => {
 }))"""
 
 
-class Answered(Protocol):
-    """A tool's answer: the server's text, and whether it succeeded."""
-
-    @property
-    def ok(self) -> bool: ...
-
-    @property
-    def text(self) -> str: ...
-
-
 class _Rebuilt(Exception):
     """The page has rebuilt an element between the snapshot and the look at it."""
-
-
-_Answer = TypeVar("_Answer", bound=Answered)
 
 
 def counterpart(seen: Snapshot, ref: str, now: Snapshot) -> str | None:
@@ -86,27 +73,29 @@ def _surroundings(page: Snapshot, equals: list[Node], place: int) -> list[str]:
 
 
 async def call_again(
-    call: Callable[[str, dict[str, Any]], Awaitable[_Answer]],
-    look: Callable[[], Awaitable[Answered]],
+    call: Callable[[str, dict[str, Any]], Awaitable[Answer]],
+    look: Callable[[], Awaitable[Answer]],
+    run: Callable[[str], Awaitable[Answer]],
     tool: str,
     params: dict[str, Any],
     *,
     seen: str,
     url: str,
     limit_s: float,
-) -> tuple[_Answer, bool]:
+) -> tuple[Answer, bool]:
     """Call a tool; while the server refuses it because an element is gone, find the element again and repeat the call.
 
-    `look` takes a new snapshot; `seen` and `url` are those of the page that the participant saw. An action that may
-    have begun is never repeated. An element that the page keeps rebuilding before it is found is looked for during
-    `limit_s`. Returns the last answer, and whether it is that of an element found again.
+    `look` takes a new snapshot; `run` runs the judge's own code; `seen` and `url` are those of the page that the
+    participant saw. An action that may have begun is never repeated. An element that the page keeps rebuilding before
+    it is found is looked for during `limit_s`. Returns the last answer, and whether it is that of an element found
+    again.
     """
     until = time.monotonic() + limit_s
     answer, sent = await call(tool, params), params
     tries = 0
     while tries < MAX_TRIES and not answer.ok and _was_refused(tool, sent, answer.text):
         try:
-            found = await _found_again(call, look, params, parse_snapshot(seen), url)
+            found = await _found_again(look, run, params, parse_snapshot(seen), url)
         except _Rebuilt:
             if time.monotonic() > until:
                 break
@@ -136,8 +125,8 @@ def _places(params: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 async def _found_again(
-    call: Callable[[str, dict[str, Any]], Awaitable[Answered]],
-    look: Callable[[], Awaitable[Answered]],
+    look: Callable[[], Awaitable[Answer]],
+    run: Callable[[str], Awaitable[Answer]],
     params: dict[str, Any],
     seen: Snapshot,
     url: str,
@@ -148,8 +137,8 @@ async def _found_again(
     """
     looked = await look()
     try:
-        page = responses.parse_page(looked.text)
-    except responses.UnreadableResponse:
+        page = parse_page(looked.text)
+    except UnreadableResponse:
         return None
     if page.url != url:
         # Another page may well have an element of the same name.
@@ -159,10 +148,10 @@ async def _found_again(
     refs = [counterpart(seen, part[key], now) for part, key in _places(found)]
     if None in refs:
         return None
-    located = await call("browser_run_code_unsafe", {"code": _LOCATE % json.dumps(refs)})
+    located = await run(_LOCATE % json.dumps(refs))
     if not located.ok:
         raise _Rebuilt
-    locators = json.loads(located.text.removeprefix("### Result\n").partition("\n")[0])
+    locators = json.loads(located.text)
     for (part, key), locator in zip(_places(found), locators, strict=True):
         part[key] = locator
     return found

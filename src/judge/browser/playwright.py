@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from mcp import MCPError
 from mcp.client.client import Client
@@ -26,8 +26,9 @@ from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
 from judge.browser.requests import NavigationLog, RequestLog
+from judge.browser.responses import Answer
 from judge.browser.session import Hop, ToolResult, Traffic
-from judge.browser.settle import AWAKE_S, WAKE_CODE, SettleMode, begin_code, read_report, settle_code
+from judge.browser.settle import AWAKE_S, WAKE_CODE, Report, SettleMode, begin_code, open_code, read_report, settle_code
 from shared.access import StorageState
 from shared.errors import BrowserFault, SiteFault
 from shared.files import read_end
@@ -40,7 +41,6 @@ _UNWIND_S = 10.0
 _OBSERVE_TRIES = 5
 # Every tab takes a process and a line in each answer.
 _MAX_TABS = 100
-_MAX_DOWNLOADS = 20
 _MAX_LOG_BYTES = 65_536
 _LOG = "server.log"
 _BLANK = "about:blank"
@@ -72,16 +72,15 @@ _LOG_IN = """async page => {
   }
 }"""
 _FRAME_URLS = "async page => page.frames().slice(0, 100).map(frame => frame.url().slice(0, 2000))"
+# A result is followed by waits of the server's own: up to 5 s for requests that the page makes, up to 10 s for the load
+# event of a new document. That is what settling is for. An error is answered at once.
+_RUN = """async page => {
+  const result = await (%s)(page);
+  throw new Error("wabe: " + JSON.stringify(result ?? null));
+}"""
+_RETURNED = "### Error\nError: wabe: "
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-
-
-class Answer(NamedTuple):
-    """The server's answer to a tool call: its text, and its image as base64 where it has one."""
-
-    ok: bool
-    text: str
-    image: str | None = None
 
 
 class McpServer:
@@ -105,7 +104,6 @@ class McpServer:
         self._groups: frozenset[int] = frozenset()
         self._unanswered = 0
         self._is_gone = False
-        self._downloads: list[str] = []
         self._own_files: frozenset[Path] = frozenset()
 
     async def start(self) -> list[ToolSpec]:
@@ -156,8 +154,6 @@ class McpServer:
         image = next((block.data for block in result.content if block.type == "image"), None)
         if result.is_error and responses.says_crashed(text):
             raise self.fail(_CRASHED)
-        # A download is reported with whatever answer comes next, not only that of the action that caused it.
-        self._downloads += responses.downloads(text)
         return Answer(ok=not result.is_error, text=text, image=image)
 
     async def _answered(self, what: str, call: Coroutine[Any, Any, _T], limit_s: float) -> _T:
@@ -191,12 +187,6 @@ class McpServer:
                 if path.is_file():
                     path.unlink()
             os.truncate(self.folder / _LOG, 0)
-        self._downloads = []
-
-    def take_downloads(self) -> tuple[str, ...]:
-        """Names of the files that pages began to download since the last call, bounded."""
-        taken, self._downloads = tuple(self._downloads[:_MAX_DOWNLOADS]), []
-        return taken
 
     def watch(self) -> None:
         """From now on, raise a fault when the browser that runs now has died or been replaced."""
@@ -275,7 +265,8 @@ class PlaywrightBrowser:
         self._url = _BLANK
         self._title = ""
         self._seen = ""
-        self._reports: list[tuple[Settled, tuple[str, ...]]] = []
+        self._reports: list[Report] = []
+        self._downloads: tuple[str, ...] = ()
         self._settled_at = time.monotonic()
         # Whether the page has settled since the last action.
         self._is_settled = False
@@ -297,7 +288,7 @@ class PlaywrightBrowser:
         """See `judge.browser.session.Browser`."""
         answer = await self._run(begin_code(settle))
         if answer.ok:
-            answer = await self._server.call("browser_navigate", {"url": url})
+            answer = await self._go(url)
         self._require_opened(answer, url)
         # From now on an empty page is suspicious: a tab may crash before its first observation.
         self._url = url
@@ -305,11 +296,19 @@ class PlaywrightBrowser:
     async def open_tabs(self, urls: Sequence[str]) -> None:
         """See `judge.browser.session.Browser`."""
         for url in urls:
-            self._require_opened(await self._server.call("browser_tabs", {"action": "new", "url": url}), url)
+            self._require_opened(await self._open_tab(url), url)
         if urls:
             await self._server.call("browser_tabs", {"action": "select", "index": 0})
         # They are not new when they are observed first.
         self._tab_count += len(urls)
+
+    async def _open_tab(self, url: str) -> Answer:
+        answer = await self._server.call("browser_tabs", {"action": "new"})
+        return await self._go(url) if answer.ok else answer
+
+    async def _go(self, url: str) -> Answer:
+        """Open an address. The server's own tool waits for events that do not come from every page."""
+        return await self._run(open_code(url, self._server.settings.config.navigation_timeout_s))
 
     def _require_opened(self, answer: Answer, url: str) -> None:
         if answer.ok:
@@ -325,25 +324,31 @@ class PlaywrightBrowser:
         if page.http_status in WALL_STATUSES:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         self._seen = page.snapshot
-        since = {"refused": self._refused(), "downloads": self._server.take_downloads(), **self._settled()}
+        since = {"refused": self._refused(), "downloads": self._take_downloads(), **self._settled()}
         return page.model_copy(update=since)
 
     async def _settle(self) -> None:
         answer = await self._run(settle_code(self._server.settings.config.call_timeout_s / 2))
         if not answer.ok and responses.modal_state(answer.text) is None:
             _log.warning("a page is observed without waiting for it: %s", self._clean(answer.text)[:300])
-        self._reports.append(read_report(answer.text))
+        report = read_report(answer.text)
+        self._reports.append(report)
+        self._downloads += report.downloads
         self._settled_at = time.monotonic()
 
     def _settled(self) -> dict[str, Any]:
         """What all settling since the last observation took and found, as fields of a page."""
         waits, self._reports = self._reports, []
         settled = Settled(
-            real_s=sum(wait.real_s for wait, _ in waits),
-            page_s=sum(wait.page_s for wait, _ in waits),
-            waited_for=tuple(dict.fromkeys(reason for wait, _ in waits for reason in wait.waited_for)),
+            real_s=sum(wait.settled.real_s for wait in waits),
+            page_s=sum(wait.settled.page_s for wait in waits),
+            waited_for=tuple(dict.fromkeys(reason for wait in waits for reason in wait.settled.waited_for)),
         )
-        return {"settled": settled, "vanished": tuple(text for _, texts in waits for text in texts)}
+        return {"settled": settled, "vanished": tuple(text for wait in waits for text in wait.vanished)}
+
+    def _take_downloads(self) -> tuple[str, ...]:
+        taken, self._downloads = self._downloads, ()
+        return taken
 
     async def _frames(self) -> list[str]:
         """The addresses of the page's frames; none where a dialog keeps the server from telling."""
@@ -387,15 +392,18 @@ class PlaywrightBrowser:
             async with asyncio.timeout(self._server.settings.config.navigation_timeout_s):
                 return await self._server.call("browser_snapshot", {"boxes": True})
         except TimeoutError:
-            await self._stop_loading()
+            await self._run(_STOP_LOADING)
             return await self._server.call("browser_snapshot", {"boxes": True})
 
-    async def _stop_loading(self) -> None:
-        await self._run(_STOP_LOADING)
-
     async def _run(self, code: str) -> Answer:
-        """Run the judge's own code in the server's process. Participants are never offered the tool."""
-        return await self._server.call("browser_run_code_unsafe", {"code": code})
+        """Run the judge's own code in the server's process; the answer's text is what it returned, as JSON.
+
+        Participants are never offered the tool.
+        """
+        answer = await self._server.call("browser_run_code_unsafe", {"code": _RUN % code})
+        if not answer.text.startswith(_RETURNED):
+            return answer
+        return Answer(ok=True, text=answer.text.removeprefix(_RETURNED).partition("\n")[0])
 
     async def _parsed(self, text: str) -> Page | None:
         """The page of a snapshot's answer; `None` when a new tab had to be brought to the front first."""
@@ -454,7 +462,7 @@ class PlaywrightBrowser:
         looked = await self._run(points.hit_code(named)) if named else None
         limit_s = self._server.settings.config.action_timeout_s
         answer, is_found_again = await lost_refs.call_again(
-            self._call, self._snapshot, tool, params, seen=self._seen, url=self._url, limit_s=limit_s
+            self._call, self._snapshot, self._run, tool, params, seen=self._seen, url=self._url, limit_s=limit_s
         )
         if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
             # The page may open another one before it is observed.
@@ -465,18 +473,22 @@ class PlaywrightBrowser:
             await self._settle()
             self._is_settled = True
         if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
-            await self._stop_loading()
+            await self._run(_STOP_LOADING)
         return ToolResult(
             ok=answer.ok,
             text=self._clean(answer.text),
             refused=self._refused(),
-            downloads=self._server.take_downloads(),
+            downloads=self._take_downloads(),
             found_again=is_found_again,
             hit=points.read_hits(looked.text) if looked and looked.ok else None,
         )
 
     async def _call(self, tool: str, params: dict[str, Any]) -> Answer:
         match tool:
+            case "browser_navigate":
+                return await self._go(params["url"])
+            case "browser_tabs" if "url" in params:
+                return await self._open_tab(params["url"])
             case "browser_scroll":
                 return await self._scroll(**params)
             case "browser_mouse_wheel":

@@ -6,9 +6,10 @@ and by the boxes of what the browser itself finds at the point: boxes alone do n
 
 import itertools
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from shared.snapshot import FIELDS, Node, Snapshot
 
@@ -16,6 +17,8 @@ Viewport = tuple[int, int]
 Box = tuple[float, float, float, float]
 # For each point the boxes of the elements that it hits, from the innermost outwards.
 Hits = tuple[tuple[Box, ...], ...]
+# A page can replace the functions that are asked for its boxes.
+_HITS: TypeAdapter[Hits] = TypeAdapter(Hits, config=ConfigDict(allow_inf_nan=False))
 _POINTS = (("x", "y"), ("startX", "startY"), ("endX", "endY"))
 # What a click on anything inside activates.
 _CONTROLS = FIELDS | {
@@ -87,12 +90,9 @@ def hit_code(points: Sequence[tuple[float, float]]) -> str:
 def read_hits(text: str) -> Hits | None:
     """What `hit_code` found; `None` where the page gave no answer."""
     try:
-        found = json.loads(text.removeprefix("### Result\n").partition("\n")[0])
-        hits = tuple(tuple((float(x), float(y), float(w), float(h)) for x, y, w, h in boxes) for boxes in found)
-    except (ValueError, TypeError):
+        return _HITS.validate_json(text)
+    except ValidationError:
         return None
-    # A page can replace the functions that are asked for its boxes.
-    return hits if all(math.isfinite(each) for boxes in hits for box in boxes for each in box) else None
 
 
 def points_of(params: Mapping[str, Any]) -> list[tuple[float, float]]:

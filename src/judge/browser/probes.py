@@ -87,10 +87,9 @@ def probe_code(url: str, expressions: Sequence[str]) -> str:
 
 
 def read_values(text: str, count: int) -> tuple[ProbeValue, ...]:
-    """The `count` values in the answer of the server's code tool. Under an open dialog there are none."""
-    lines = text.split("\n", 2)
+    """The `count` values that `probe_code` returned. Under an open dialog there are none."""
     try:
-        values = _VALUES.validate_json(lines[1] if len(lines) > 1 and lines[0] == "### Result" else "")
+        values = _VALUES.validate_json(text)
     except ValidationError:
         values = ()
     return tuple(map(_bounded, values)) if len(values) == count else (ProbeValue(error=NO_ANSWER),) * count

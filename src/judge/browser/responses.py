@@ -9,6 +9,7 @@ DOM collapses line breaks) nor an address has line breaks, and the server quotes
 import json
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from shared.models import Page, Tab
 from shared.text import clip
@@ -16,8 +17,6 @@ from shared.text import clip
 MAX_RESULT_CHARS = 2_000
 MAX_DIALOG_CHARS = 2_000
 _MAX_TAB_CHARS = 8_000
-_MAX_EVENTS = 200
-_MAX_NAME_CHARS = 200
 
 _ERROR = "### Error"
 _RESULT = "### Result"
@@ -37,11 +36,18 @@ _REFUSED = re.compile(r'### Error\nError: Tool "browser_\w+" does not handle the
 _FILE_CHOOSER = "can be handled by browser_file_upload"
 _EMPTY_SNAPSHOT = "\n### Snapshot\n```yaml\n\n```"
 _CRASH = re.compile(r"### Error\n(?:Error: )?(?:[\w.]+: )?(?:Target|Page) crashed\b")
-_DOWNLOAD = re.compile(r"- Downloading file (.+) \.\.\.")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ERROR_PREFIX = re.compile(r"(?:\w*Error: )?(?:browserBackend\.callTool: )?")
 _STACK_LINE = re.compile(r"^[ \t]++at .*(?:\n|$)", re.MULTILINE)
+
+
+class Answer(NamedTuple):
+    """The server's answer to a tool call: its text, and its image as base64 where it has one."""
+
+    ok: bool
+    text: str
+    image: str | None = None
 
 
 class UnreadableResponse(ValueError):
@@ -163,21 +169,10 @@ def is_file_chooser(state: str) -> bool:
     return _DIALOG.match(state) is None and _FILE_CHOOSER in state
 
 
-def downloads(text: str) -> list[str]:
-    """Names of the files that pages began to download, bounded, from the events that end any answer.
-
-    A name is what the page or its server suggests, without a path.
-    """
-    _, has_events, events = text.rpartition(f"{_EVENTS}\n")
-    lines = events.split("\n", _MAX_EVENTS)[:_MAX_EVENTS] if has_events else ()
-    return [match[1][:_MAX_NAME_CHARS] for line in lines if (match := _DOWNLOAD.fullmatch(line))]
-
-
 def listed_texts(text: str) -> list[str]:
     """What the judge's own code returned, where that is a list of texts."""
-    lines = text.split("\n", 2)
     try:
-        found = json.loads(lines[1]) if lines[0] == _RESULT and len(lines) > 1 else []
+        found = json.loads(text)
     except ValueError:
         return []
     return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []

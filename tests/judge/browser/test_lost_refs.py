@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser, ref_of
 from judge.browser.lost_refs import MAX_TRIES, call_again, counterpart
-from judge.browser.playwright import Answer, PlaywrightBrowser
+from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.responses import Answer
 from shared.models import Page
 from shared.snapshot import parse_snapshot
 
@@ -139,21 +140,22 @@ class Server:
         self.calls: list[dict[str, Any]] = []
 
     async def call(self, tool: str, params: dict[str, Any]) -> Answer:
-        if tool == "browser_run_code_unsafe":
-            if self.rebuilt:
-                self.rebuilt -= 1
-                return Answer(ok=False, text="### Error\nError: gone")
-            located = [f"locator of {ref}" for ref in re.findall(r'"(e\d+)"', params["code"])]
-            return Answer(ok=True, text=f"### Result\n{json.dumps(located)}")
         self.calls.append(params)
         text = self.answers.pop(0)
         return Answer(ok=not text, text=text)
+
+    async def run(self, code: str) -> Answer:
+        if self.rebuilt:
+            self.rebuilt -= 1
+            return Answer(ok=False, text="### Error\nError: gone")
+        return Answer(ok=True, text=json.dumps([f"locator of {ref}" for ref in re.findall(r'"(e\d+)"', code)]))
 
     async def look(self) -> Answer:
         return Answer(ok=True, text=self.page)
 
     async def asked(self, tool: str, *, limit_s: float = 60, **params: Any) -> tuple[Answer, bool]:
-        return await call_again(self.call, self.look, tool, params, seen=written(SHOP), url=URL, limit_s=limit_s)
+        seen = written(SHOP)
+        return await call_again(self.call, self.look, self.run, tool, params, seen=seen, url=URL, limit_s=limit_s)
 
 
 async def test_an_action_is_repeated_with_a_locator_of_the_element_found_again() -> None:

@@ -1,6 +1,7 @@
 """What the browser makes of the server's answers that no test can bring about at will."""
 
 import asyncio
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,7 +74,6 @@ def watchable(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 async def test_without_a_process_to_watch_a_page_that_went_blank_is_a_fault(tmp_path: Path) -> None:
     browser = Connected(
         tmp_path,
-        browser_navigate=[answer()],
         browser_snapshot=[page(), page("about:blank")],
         browser_take_screenshot=[SHOT, SHOT],
     )
@@ -89,7 +89,6 @@ async def test_with_a_process_to_watch_a_page_may_go_blank_by_itself(
     watchable(monkeypatch, tmp_path)
     browser = Connected(
         tmp_path,
-        browser_navigate=[answer()],
         browser_snapshot=[page(), page("about:blank")],
         browser_take_screenshot=[SHOT, SHOT],
     )
@@ -161,16 +160,24 @@ async def test_a_participant_cannot_feign_a_crash(tmp_path: Path) -> None:
     assert not (await browser.act("browser_click", {"target": "Target crashed"})).ok
 
 
+def settled(*downloads: str) -> CallToolResult:
+    """The answer to the judge's own code: it ends with an error, which is answered at once."""
+    report = {"real_ms": 1, "page_ms": 0, "waited_for": [], "vanished": [], "downloads": downloads, "hung": False}
+    return answer(f"### Error\nError: wabe: {json.dumps(report)}", ok=False)
+
+
 async def test_a_download_is_reported_by_name_with_the_action_or_with_the_next_observation(tmp_path: Path) -> None:
-    events = "\n### Events\n- New console entries: console.log#L1\n- Downloading file {} ..."
     browser = Connected(
         tmp_path,
-        browser_click=[answer(f"### Result{events.format('report.pdf')}"), answer("### Result")],
-        browser_snapshot=[page(after=events.format("late file.csv")), page()],
-        browser_take_screenshot=[SHOT, SHOT],
+        browser_click=[answer(), answer("### Error\nError: no", ok=False), answer()],
+        browser_run_code_unsafe=[settled("report.pdf"), settled("late file.csv"), settled()],
+        browser_snapshot=[page(), page(), page()],
+        browser_take_screenshot=[SHOT, SHOT, SHOT],
     )
     click = ("browser_click", {"target": "e1"})
     assert (await browser.act(*click)).downloads == ("report.pdf",)
+    assert (await browser.observe()).downloads == ()
+    assert (await browser.act(*click)).downloads == ()
     assert (await browser.observe()).downloads == ("late file.csv",)
     assert (await browser.act(*click)).downloads == ()
     assert (await browser.observe()).downloads == ()

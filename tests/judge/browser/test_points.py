@@ -96,10 +96,10 @@ def test_what_the_browser_finds_at_a_point_counts_more_than_boxes(hit: list[Box]
     "text",
     [
         "",
-        "### Result\nnull",
-        "### Result\n[[[1, 2, 3]]]",
-        "### Result\n[[[1, 2, 3, null]]]",
-        '### Result\n[[["nan", 2, 3, 4]]]',
+        "null",
+        "[[[1, 2, 3]]]",
+        "[[[1, 2, 3, null]]]",
+        '[[["nan", 2, 3, 4]]]',
     ],
 )
 def test_an_unusable_answer_of_the_page_is_none(text: str) -> None:
@@ -107,7 +107,7 @@ def test_an_unusable_answer_of_the_page_is_none(text: str) -> None:
 
 
 def test_hits_are_read_for_each_point() -> None:
-    assert read_hits("### Result\n[[[1,2,3,4.5]],[]]\n### Page\n- …") == (((1, 2, 3, 4.5),), ())
+    assert read_hits("[[[1,2,3,4.5]],[]]") == (((1, 2, 3, 4.5),), ())
 
 
 def test_nothing_is_under_a_point_of_a_snapshot_without_boxes() -> None:

@@ -13,13 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.browser.sessions import a_browser
+from helpers.browser.sessions import a_browser, browser_settings
 from judge.browser import settle
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.settle import AWAKE_S, ClockStalled, SettleMode, read_report, settle_mode
+from judge.browser.pool import browser_pool
+from judge.browser.settle import AWAKE_S, ClockStalled, Report, SettleMode, read_report, settle_mode
 from shared.models import Page, Settled
 
-REPORT = {"real_ms": 250, "page_ms": 1000, "waited_for": ["timer"], "vanished": ["Saved"], "hung": False}
+REPORT: dict[str, Any] = {
+    "real_ms": 250,
+    "page_ms": 1000,
+    "waited_for": ["timer"],
+    "vanished": ["Saved"],
+    "downloads": ["a.pdf"],
+    "hung": False,
+}
 BUTTON = "<title>A page</title><p id='out' role='status'>before</p><button onclick='act()'>Act</button>"
 SCRIPTS = {
     "timer": "function act() { setTimeout(() => out.textContent = 'after', 2000) }",
@@ -58,6 +66,23 @@ SCRIPTS = {
         frame.srcdoc = "before<script>setTimeout(() => document.body.textContent = 'after', 1500)<\\/script>";
         document.body.append(frame) }""",
 }
+LEAVES = "<title>A page</title><p>before</p><script>{}</script>"
+# Scripts that leave their page before it is complete, for something that is no page.
+LEADING_NOWHERE = {
+    "redirected to no content": LEAVES.format("location.replace('/302')"),
+    "no content": LEAVES.format("location.href = '/204'"),
+    "an answered form": f"<form method=post action=/204></form>{LEAVES.format('document.forms[0].submit()')}",
+    "stopped": LEAVES.format("location.href = '/204'; stop()"),
+    "a download": LEAVES.format("location.href = '/file.csv'"),
+    "on a click": BUTTON
+    + "<script>function act() { setTimeout(() => { location.href = '/no_content' }, 300) }</script>",
+    "in a frame": "<title>A page</title><p>before</p><iframe src='/no_content'></iframe>",
+    "in a tab": "<title>A page</title><p>not here</p><script>open('/no_content')</script>",
+}
+LEADING_NOWHERE_IN: dict[SettleMode, tuple[str, ...]] = {
+    "page-time": tuple(LEADING_NOWHERE),
+    "real-time": ("redirected to no content", "on a click"),
+}
 IN_PAGE_TIME = [name for name in SCRIPTS if name not in ("loop", "dialog", "clock")]
 
 
@@ -65,17 +90,22 @@ class Site(BaseHTTPRequestHandler):
     asked_at = 0.0
 
     def do_GET(self) -> None:
-        name = self.path.strip("/")
+        name = self.path.strip("/").replace("_", " ")
         if name == "slow":
             time.sleep(0.7)
         if name == "soon":
             Site.asked_at = Site.asked_at or time.monotonic()
         is_ready = name == "slow" or time.monotonic() - Site.asked_at > 0.7
         body = f"{BUTTON}<script>{SCRIPTS[name]}</script>" if name in SCRIPTS else "after" if is_ready else "not yet"
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
+        body = LEADING_NOWHERE.get(name, body)
+        self.send_response(int(name) if name in ("204", "302") else 200)
+        self.send_header("Location", "/204")
+        self.send_header("Content-Type", "text/csv" if name == "file.csv" else "text/html")
         self.end_headers()
-        self.wfile.write(body.encode())
+        if name not in ("204", "302"):
+            self.wfile.write(body.encode())
+
+    do_POST = do_GET
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -149,6 +179,31 @@ async def test_in_real_time_what_the_network_brings_is_seen(site: str) -> None:
             assert "after" in (await after_the_click(browser, f"{site}/{name}", "real-time")).snapshot, name
 
 
+@pytest.mark.e2e
+async def test_a_script_that_leaves_its_page_for_none_leaves_the_page_as_it_is(
+    subtests: pytest.Subtests, site: str
+) -> None:
+    # Less than the browser's server would wait for the load event of such a document.
+    settings = browser_settings(call_timeout_s=9)
+    async with browser_pool(settings, is_guarded=False) as pool:
+        for mode, names in LEADING_NOWHERE_IN.items():
+            async with pool.browser(None) as browser:
+                for name in names:
+                    with subtests.test(name, mode=mode):
+                        await browser.open(f"{site}/{name.replace(' ', '_')}", mode)
+                        if name == "on a click":
+                            await browser.act("browser_click", {"target": "button"})
+                        page = await browser.observe()
+                        assert "before" in page.snapshot
+                        assert page.downloads == (("file.csv",) if name == "a download" else ())
+                with subtests.test("by an action", mode=mode):
+                    url = f"{site}/no_content"
+                    await browser.act("browser_navigate", {"url": f"{site}/carousel"})
+                    assert (await browser.act("browser_navigate", {"url": url})).ok
+                    assert (await browser.observe()).url == url
+                    assert (await browser.act("browser_tabs", {"action": "new", "url": url})).ok
+
+
 @pytest.mark.parametrize(
     ("website", "mode"),
     [
@@ -170,26 +225,23 @@ async def test_a_mode_that_is_set_holds_for_every_website() -> None:
 
 
 def test_a_report_is_read_in_seconds() -> None:
-    settled, vanished = read_report(f"### Result\n{json.dumps(REPORT)}\n### Page\n- Page URL: http://x/")
-    assert settled == Settled(real_s=0.25, page_s=1.0, waited_for=("timer",))
-    assert vanished == ("Saved",)
+    report = read_report(json.dumps(REPORT))
+    assert report.settled == Settled(real_s=0.25, page_s=1.0, waited_for=("timer",))
+    assert (report.vanished, report.downloads) == (("Saved",), ("a.pdf",))
 
 
-def test_vanished_texts_are_bounded() -> None:
-    _, vanished = read_report("### Result\n" + json.dumps(REPORT | {"vanished": ["x" * 10_000] * 1000}))
-    assert len(vanished) == 20
-    assert max(map(len, vanished)) <= 300
+def test_vanished_texts_and_names_of_downloads_are_bounded() -> None:
+    report = read_report(json.dumps(REPORT | dict.fromkeys(("vanished", "downloads"), ["x" * 10_000] * 1000)))
+    for texts, limit in ((report.vanished, 300), (report.downloads, 200)):
+        assert len(texts) == 20
+        assert max(map(len, texts)) <= limit
 
 
 def test_a_report_of_a_stalled_clock_is_a_fault_of_the_site() -> None:
     with pytest.raises(ClockStalled):
-        read_report("### Result\n" + json.dumps(REPORT | {"hung": True}))
+        read_report(json.dumps(REPORT | {"hung": True}))
 
 
-@given(
-    st.text()
-    | st.text().map("### Result\n".__add__)
-    | st.recursive(st.none() | st.text(), st.lists, max_leaves=8).map(json.dumps)
-)
+@given(st.text() | st.recursive(st.none() | st.text(), st.lists, max_leaves=8).map(json.dumps))
 def test_any_other_answer_reports_nothing(text: str) -> None:
-    assert read_report(text) == (Settled(), ())
+    assert read_report(text) == Report()

@@ -29,6 +29,8 @@ SETTLER = Path(__file__).with_name("settle.cjs")
 MAX_SETTLE_S = 8.0
 _MAX_VANISHED = 20
 _MAX_VANISHED_CHARS = 300
+_MAX_DOWNLOADS = 20
+_MAX_NAME_CHARS = 200
 _CONTEXT = "page.context()[Symbol.for('wabe.settle')]"
 
 
@@ -42,11 +44,23 @@ class ClockStalled(SiteFault):
         )
 
 
-class _Report(Record):
+class Report(Record):
+    """What settling took, the text that vanished meanwhile, and the names of files that pages began to download.
+
+    Empty when it did not come to an end, such as under an open dialog.
+    """
+
+    settled: Settled = Settled()
+    vanished: tuple[str, ...] = ()
+    downloads: tuple[str, ...] = ()
+
+
+class _RawReport(Record):
     real_ms: float = Field(ge=0)
     page_ms: float = Field(ge=0)
     waited_for: tuple[str, ...]
     vanished: tuple[str, ...]
+    downloads: tuple[str, ...]
     hung: bool
 
 
@@ -71,6 +85,11 @@ def begin_code(mode: SettleMode) -> str:
     return f"async page => {_CONTEXT}.begin(page, {json.dumps(mode == 'page-time')})"
 
 
+def open_code(url: str, limit_s: float) -> str:
+    """The code that opens an address in the current page; for at most `limit_s` the document is waited for."""
+    return f"async page => {_CONTEXT}.open(page, {json.dumps(url)}, {round(limit_s * 1000)})"
+
+
 def settle_code(limit_s: float) -> str:
     """The code that settles the current page within `limit_s` of real time."""
     return f"async page => {_CONTEXT}.settle(page, {round(min(limit_s, MAX_SETTLE_S) * 1000)})"
@@ -82,22 +101,16 @@ WAKE_CODE = f"async page => {_CONTEXT}.wake(page)"
 AWAKE_S = 1.0
 
 
-def read_report(text: str) -> tuple[Settled, tuple[str, ...]]:
-    """What settling took, and the text that vanished, from the answer of the server's code tool.
-
-    Both are empty when it did not come to an end, such as under an open dialog.
-
-    Raises `ClockStalled`.
-    """
-    lines = text.split("\n", 2)
-    if len(lines) < 2 or lines[0] != "### Result":
-        return Settled(), ()
+def read_report(text: str) -> Report:
+    """Read what `settle_code` returned. Raises `ClockStalled`."""
     try:
-        report = _Report.model_validate_json(lines[1])
+        raw = _RawReport.model_validate_json(text)
     except ValidationError:
-        return Settled(), ()
-    if report.hung:
+        return Report()
+    if raw.hung:
         raise ClockStalled
-    vanished = tuple(clip(text, _MAX_VANISHED_CHARS) for text in report.vanished[:_MAX_VANISHED])
-    settled = Settled(real_s=report.real_ms / 1000, page_s=report.page_ms / 1000, waited_for=report.waited_for)
-    return settled, vanished
+    return Report(
+        settled=Settled(real_s=raw.real_ms / 1000, page_s=raw.page_ms / 1000, waited_for=raw.waited_for),
+        vanished=tuple(clip(text, _MAX_VANISHED_CHARS) for text in raw.vanished[:_MAX_VANISHED]),
+        downloads=tuple(name[:_MAX_NAME_CHARS] for name in raw.downloads[:_MAX_DOWNLOADS]),
+    )

@@ -49,6 +49,8 @@ const LOOK_REAL = 30;
 const STUCK = 1000;
 const MAX_FRAMES = 50;
 const MAX_ADDRESSES = 1000;
+const MAX_LOAD = 5000;
+const MAX_DOWNLOADS = 20;
 // Requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
@@ -172,6 +174,7 @@ class Settler {
     // Requests of this settle by address, and how often one followed the other.
     this.inTurn = new Map();
     this.longLived = new Set();
+    this.downloads = [];
     this.isGone = false;
   }
 
@@ -179,6 +182,9 @@ class Settler {
     const { page } = this;
     // Nothing that was asked of it is answered any more.
     for (const event of ["crash", "close"]) page.on(event, () => { this.isGone = true; });
+    page.on("download", download => {
+      if (this.downloads.length < MAX_DOWNLOADS) this.downloads.push(download.suggestedFilename());
+    });
     page.on("request", request => this.began(request));
     const ended = ms => request => {
       const entry = this.requests.get(request);
@@ -398,6 +404,8 @@ class Settler {
       page_ms: round.pageTime,
       waited_for: [...round.waits],
       vanished,
+      // Nobody hears of this report under a dialog.
+      downloads: this.isStuck() ? [] : this.downloads.splice(0),
       hung: this.all().some(target => target.hasHung),
     };
   }
@@ -471,6 +479,35 @@ class Context {
 
   async settle(page, limit) {
     return (await this.attach(page)).settle(limit);
+  }
+
+  // Opens an address, and waits until the document is there, and a while for its images.
+  async open(page, url, limit) {
+    const until = performance.now() + limit;
+    let isOver = false;
+    // A script may lead on before its document is complete, to a download or to a site that answers with 204. Chromium
+    // then breaks the document off, but stays on it, and none of the events come that Playwright waits for.
+    const brokenOff = async () => {
+      const settler = await this.attach(page);
+      const { session } = settler.targets.get(page);
+      for (let isComplete = false; !isOver && !(isComplete && !settler.isNavigating());) {
+        await delay(LOOK_REAL);
+        // Not answered while the page is on its way to the next one.
+        const answer = await session.send("Runtime.evaluate", { expression: "document.readyState" }).catch(() => {});
+        isComplete = answer?.result.value === "complete";
+      }
+    };
+    try {
+      await page.goto(url, { waitUntil: "commit", timeout: limit });
+      const isComplete = brokenOff();
+      await Promise.race([page.waitForLoadState("domcontentloaded", { timeout: Math.ceil(until - performance.now()) }), isComplete]);
+      await Promise.race([page.waitForLoadState("load", { timeout: MAX_LOAD }), isComplete]).catch(() => {});
+    } catch (error) {
+      // What is downloaded is an event of the page, which stays.
+      if (!error.message.includes("Download is starting")) throw error;
+    } finally {
+      isOver = true;
+    }
   }
 
   async wake(page) {
