@@ -86,7 +86,7 @@ def _is_sent_by(site: Site, entry: Entry) -> bool:
 def _is_to(entry: Entry, check: RequestCheck, written: str, site: Site) -> bool:
     if check.method is not None and entry.method.upper() != check.method:
         return False
-    # Without a query of its own, an address stands for every query: `query` compares what matters of it.
+    # An address without a query matches every query; `query` compares single parameters.
     is_open = "?" not in written
     return is_address(entry.url, written, is_home=site.is_home(entry.url), extra_query=is_open)
 
@@ -106,7 +106,7 @@ def _problems(entry: Entry, check: RequestCheck, *, inverted: bool) -> Iterator[
         yield from _differences("header", check.headers, lambda name: _of_name(headers, name.lower()))
     if check.post_data is not None:
         yield from _body_differences("post_data", check.post_data, entry.post)
-    # What was sent and not answered may have happened: whoever must not send it may not have.
+    # A request without an answer may have had its effect, so it counts where it must not be sent.
     if not (inverted and check.status is None and entry.status == 0):
         problem = _answer_problem(entry, check.status)
         yield from [problem] if problem else []

@@ -85,7 +85,7 @@ AWAKE_S = 1.0
 def read_report(text: str) -> tuple[Settled, tuple[str, ...]]:
     """What settling took, and the text that vanished, from the answer of the server's code tool.
 
-    Both are empty when it did not come to an end, such as under an open dialog.
+    Both are empty when it did not finish, such as under an open dialog.
 
     Raises `ClockStalled`.
     """
