@@ -104,7 +104,7 @@ MUTANTS = (
     # -- checks --------------------------------------------------------------------------------------------------------
     Mutant(
         "a page of another site counts as evidence",
-        "look = Look(step, path, site.holds(step.url),",
+        "look = Look(step, path, self.site.holds(step.url),",
         "look = Look(step, path, True,",
         ("evaluators/test_checks.py", "test_cheats_checks.py"),
     ),
@@ -140,8 +140,8 @@ MUTANTS = (
     ),
     Mutant(
         "what was there earlier, but not at the end, satisfies a check of the end",
-        "return _Decision(last.passed,",
-        "return _Decision(bool(passing),",
+        "return Decision(last.passed,",
+        "return Decision(bool(hits),",
         ("evaluators/test_checks.py",),
     ),
     Mutant(

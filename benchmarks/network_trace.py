@@ -20,7 +20,7 @@ from typing import Any
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
 from judge.config import RunConfig
-from judge.trajectory.network import NETWORK_FILE, load_har
+from judge.trajectory.network import NETWORK_FILE, read_har
 from shared.a2a.client import ParticipantClient
 from shared.settings import Settings
 from step_overhead import PARTICIPANT, judged, shop_and_participant
@@ -49,7 +49,7 @@ async def measure(pairs: int) -> dict[str, Any]:
                     if on:
                         assert notes.asked is not None
                         ends_s.append(notes.closed - notes.asked)
-                        entries.append(len(load_har(folder / NETWORK_FILE)))
+                        entries.append(len(read_har(folder / NETWORK_FILE).entries))
     ratios = [
         mine / theirs
         for with_trace, without in zip(steps[True], steps[False], strict=True)

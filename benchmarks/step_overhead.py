@@ -36,7 +36,7 @@ from judge.sites import NetworkPolicy
 from judge.store import TaskStore
 from judge.trajectory.redaction import Redaction
 from shared.a2a.client import ParticipantClient
-from shared.models import Action, Page, Step, Task
+from shared.models import Action, Page, Task
 from shared.settings import Settings
 from shared.snapshot import parse_snapshot
 
@@ -119,9 +119,6 @@ class Notes:
         self.closed = 0.0
 
 
-async def _ignore(step: Step) -> None: ...
-
-
 async def judged(
     pool: BrowserPool, config: RunConfig, line: ParticipantClient, folder: Path
 ) -> tuple[float, list[float], Notes]:
@@ -141,7 +138,7 @@ async def judged(
     config = config.model_copy(update={"max_steps": 30})
     episode = Episode(
         *(task, config, watched, lambda: nullcontext(line), store),
-        observed=_ignore,
+        observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"benchmark"),
     )

@@ -41,9 +41,7 @@ from judge.browser.pool import browser_pool  # noqa: E402
 from judge.browser.settle import MAX_SETTLE_S, SettleMode, begin_code, settle_code, settle_mode  # noqa: E402
 from judge.config import RunConfig  # noqa: E402
 from judge.episode.assessment import Assessment  # noqa: E402
-from judge.episode.reset import SiteTurns  # noqa: E402
 from judge.judges.factory import OFFLINE, open_judge  # noqa: E402
-from judge.sites import NetworkPolicy  # noqa: E402
 from judge.store import RunStore  # noqa: E402
 from shared.a2a.client import ParticipantClient  # noqa: E402
 from shared.models import Action, Task  # noqa: E402
@@ -138,7 +136,6 @@ async def player(
     config = settings.config.model_copy(update={"max_parallel": slots, "judge_model": OFFLINE})
     check = {"kind": "page", "url": "*"}
     judge = open_judge(config, Settings.from_environ(), cache_dir=None)
-    policy = NetworkPolicy.for_websites([website], closed=[participant_url])
     async with ParticipantClient(participant_url) as line, browser_pool(settings) as pool:
 
         @asynccontextmanager
@@ -153,12 +150,12 @@ async def player(
             assessment = Assessment(
                 asked,
                 config,
-                browsers=lambda _: partial(pool.browser, policy),
+                browser=pool.browser,
                 connect=connect,
                 judge=judge,
                 store=store,
                 emit=lambda _: None,
-                sites=SiteTurns(config, lambda _: policy),
+                closed=(participant_url,),
             )
             outcomes = Counter(result.outcome for result in await assessment.run())
             assert outcomes == {"success": count}, outcomes

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from judge.results.submission import counts_of
-from judge.trajectory.network import _Har
+from judge.trajectory.network import HarFile
 from judge.trajectory.record import Attempt
 from shared.models import JudgeInfo, Level, StopReason, Task, TaskOutcome, Timings, Truth, Verdict
 
@@ -125,7 +125,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     models: dict[str, tuple[type[BaseModel], Any]] = {
         "result.schema.json": (RESULT, "serialization"),
         "results.schema.json": (RESULTS, "serialization"),
-        "network.schema.json": (_Har, "validation"),
+        "network.schema.json": (HarFile, "validation"),
     }
     return {name: {"$schema": _DIALECT, **model.model_json_schema(mode=mode)} for name, (model, mode) in models.items()}
 

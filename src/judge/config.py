@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, FailFast, Field, ValidationInfo, field_validator, model_validator
 
 from judge.sites import is_site, origin_of
-from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, did_you_mean, shown
+from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, closest, shown
 from shared.models import Truth
 
 # How participants name what they act on: by an element's reference, by a point of the screenshot, or either.
@@ -48,9 +48,7 @@ def _is_time_zone(value: str) -> str:
     known = zoneinfo.available_timezones()
     # A system without the time zone database leaves the decision to the browser.
     if known and value not in known:
-        raise Invalid(
-            f"{shown(value)} is not a time zone", did_you_mean(value, sorted(known)) if value else "write UTC"
-        )
+        raise Invalid(f"{shown(value)} is not a time zone", closest(value, sorted(known)).strip() or "write UTC")
     return value
 
 
@@ -62,6 +60,7 @@ def _is_secret(value: str) -> str:
     return value
 
 
+Seconds = Annotated[float, Field(gt=0, le=MAX_ATTEMPT_S)]
 AllowedSites = Annotated[tuple[Annotated[str, AfterValidator(_is_site)], ...], FailFast(), at_most(50), AsTuple]
 
 
@@ -90,13 +89,13 @@ class RunConfig(Table):
     max_task_retries: int = Field(default=1, ge=0, le=10)
     step_delay: float = Field(default=0.0, ge=0, le=600)
 
-    reply_timeout_s: float = Field(default=120.0, gt=0)
-    call_timeout_s: float = Field(default=60.0, gt=0)
-    step_timeout_s: float = Field(default=300.0, gt=0)
-    task_timeout_s: float = Field(default=1800.0, gt=0)
-    attempt_timeout_s: float | None = Field(default=None, gt=0)
-    navigation_timeout_s: float = Field(default=30.0, gt=0)
-    action_timeout_s: float = Field(default=5.0, gt=0)
+    reply_timeout_s: Seconds = 120.0
+    call_timeout_s: Seconds = 60.0
+    step_timeout_s: Seconds = 300.0
+    task_timeout_s: Seconds = 1800.0
+    attempt_timeout_s: Seconds | None = None
+    navigation_timeout_s: Seconds = 30.0
+    action_timeout_s: Seconds = 5.0
     settle: Literal["auto", "page-time", "real-time"] = "auto"
 
     actions: Actions = "refs"
@@ -121,7 +120,7 @@ class RunConfig(Table):
     judge_sees_thoughts: bool = False
     fidelity: Fidelity = "strict"
     judge_base_url: Url | None = None
-    judge_timeout_s: float = Field(default=120.0, gt=0)
+    judge_timeout_s: Seconds = 120.0
     judge_max_concurrency: int = Field(default=16, ge=1, le=256)
     judge_requests_per_minute: int | None = Field(default=None, ge=1)
     judge_tokens_per_minute: int | None = Field(default=None, ge=1)
@@ -178,9 +177,6 @@ class RunConfig(Table):
 
     @model_validator(mode="after")
     def _attempts_end(self) -> Self:
-        for name in type(self).model_fields:
-            if name.endswith("_timeout_s") and (getattr(self, name) or 0) > MAX_ATTEMPT_S:
-                raise Invalid(f"{name} is {getattr(self, name):g} s, more than a day", f"at most {MAX_ATTEMPT_S:g}")
         if self.max_steps * self.step_delay > MAX_ATTEMPT_S:
             pauses = f"{self.max_steps} steps with a step_delay of {self.step_delay:g} s"
             raise Invalid(f"{pauses} take more than a day", "lower max_steps or step_delay")

@@ -5,7 +5,8 @@ never JSON: clients take every text that parses as JSON for a result.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from pydantic import Field
 
@@ -111,25 +112,23 @@ class RunDone(Record):
     epochs: int = 1
 
 
-Event = RunStarted | Noted | TaskStarted | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
+Event = RunStarted | Noted | TaskStarted | StepBegun | StepDone | TaskRetried | TaskJudging | TaskDone | RunDone
 Sink = Callable[[Event], None]
-JudgeEvent = Event | StepBegun
-JudgeSink = Callable[[JudgeEvent], None]
 
-# The prose of each event. Of two for one event, the first is for `kept` tasks.
-_PROSE: tuple[tuple[type[Event], str], ...] = (
-    (RunStarted, "Assessment {run_id}: {total} tasks{epochs}, {kept} kept from before."),
-    (RunStarted, "Assessment {run_id}: {total} tasks{epochs}."),
-    (Noted, "Note: {text}"),
-    (TaskStarted, "Task {task_id}{epoch}, attempt {attempt}: started, up to {max_steps} steps."),
-    (StepDone, "Task {task_id}{epoch}, step {step} of {max_steps}: {action}"),
-    (TaskRetried, "Task {task_id}{epoch}, attempt {attempt}: aborted, trying again: {cause}"),
-    (TaskJudging, "Task {task_id}{epoch}: {steps} steps done, judging."),
-    (TaskDone, "Task {task_id}{epoch}: {outcome} after {steps} steps: {reason}"),
-    (RunDone, "Done: {successes} of {scored} scored tasks succeeded, {total} in all{epochs}."),
+_PROSE: Mapping[type[Event], str] = MappingProxyType(
+    {
+        RunStarted: "Assessment {run_id}: {total} tasks{epochs}{kept}.",
+        Noted: "Note: {text}",
+        TaskStarted: "Task {task_id}{epoch}, attempt {attempt}: started, up to {max_steps} steps.",
+        StepDone: "Task {task_id}{epoch}, step {step} of {max_steps}: {action}",
+        TaskRetried: "Task {task_id}{epoch}, attempt {attempt}: aborted, trying again: {cause}",
+        TaskJudging: "Task {task_id}{epoch}: {steps} steps done, judging.",
+        TaskDone: "Task {task_id}{epoch}: {outcome} after {steps} steps: {reason}",
+        RunDone: "Done: {successes} of {scored} scored tasks succeeded, {total} in all{epochs}.",
+    }
 )
-# Said only where it is not 1, so that a run without repeats reads as in older versions.
-_IF_SEVERAL = {"epoch": ", epoch {}", "epochs": ", in {} epochs"}
+# Said only where it is not the default, so that a run without repeats reads as in older versions.
+_IF_UNUSUAL = {"epoch": ", epoch {}", "epochs": ", in {} epochs", "kept": ", {} kept from before"}
 _MAX_TEXT_CHARS = 200
 _MAX_NOTE_CHARS = 500
 _MAX_LINE_CHARS = 4000
@@ -152,24 +151,24 @@ def _pattern(prose: str) -> re.Pattern[str]:
 
     def group(field: re.Match[str]) -> str:
         named = f"(?P<{field[1]}>{_PATTERNS.get(field[1], '[0-9]{1,9}')})"
-        return f"(?:{_IF_SEVERAL[field[1]].format(named)})?" if field[1] in _IF_SEVERAL else named
+        return f"(?:{_IF_UNUSUAL[field[1]].format(named)})?" if field[1] in _IF_UNUSUAL else named
 
     return re.compile(re.sub(r"\\{(\w+)\\}", group, escaped))
 
 
-_READERS = tuple((_pattern(prose), kind) for kind, prose in _PROSE)
+_READERS = tuple((_pattern(prose), kind) for kind, prose in _PROSE.items())
 
 
 def describe(event: Event) -> str:
-    """One line of prose for an event."""
-    has_kept = isinstance(event, RunStarted) and event.kept > 0
-    prose = next(prose for kind, prose in _PROSE if type(event) is kind and has_kept == ("{kept}" in prose))
+    """One line of prose for an event, empty for `StepBegun`."""
     limit = _MAX_NOTE_CHARS if isinstance(event, Noted | TaskDone) else _MAX_TEXT_CHARS
     fields = event.model_dump()
+    prose = _PROSE.get(type(event), "")
     prose = _COUNTED.sub(lambda found: f"{{{found[1]}}} {found[2]}{'' if fields[found[1]] == 1 else 's'}", prose)
     fields |= {name: one_line(fields[name], limit) for name in _TEXTS & fields.keys()}
-    several = _IF_SEVERAL.keys() & fields.keys()
-    fields |= {name: _IF_SEVERAL[name].format(fields[name]) if fields[name] > 1 else "" for name in several}
+    for name in _IF_UNUSUAL.keys() & fields.keys():
+        is_usual = fields[name] == type(event).model_fields[name].default
+        fields[name] = "" if is_usual else _IF_UNUSUAL[name].format(fields[name])
     return prose.format(**fields)
 
 

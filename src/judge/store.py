@@ -234,10 +234,7 @@ class RunStore:
 
     def shards(self) -> "list[RunStore]":
         """The shards that have begun, in the order of their numbers."""
-        folder = self.folder / "shards"
-        names = sorted(f"{self.run_id}/shards/{path.name}" for path in folder.iterdir()) if folder.is_dir() else []
-        stores = [RunStore(self.output_dir, name) for name in names if RUN_ID.fullmatch(name)]
-        return [store for store in stores if store.has_begun]
+        return [store for store in _stores(self.output_dir, f"{self.run_id}/shards/") if store.has_begun]
 
     @property
     def has_begun(self) -> bool:
@@ -314,10 +311,14 @@ def output_folder(option: Path | None, settings: Settings | None = None) -> Path
 
 def runs_in(output_dir: Path) -> list[RunStore]:
     """Every run, whole or in shards, that was begun under `output_dir`, in name order: ids begin with their time."""
-    folder = output_dir / "runs"
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    stores = [RunStore(output_dir, name) for name in names if RUN_ID.fullmatch(name)]
-    return [store for store in stores if store.has_begun or store.shards()]
+    return [store for store in _stores(output_dir) if store.has_begun or store.shards()]
+
+
+def _stores(output_dir: Path, under: str = "") -> list[RunStore]:
+    """The folders in `runs/<under>` whose names can be ids, in name order."""
+    folder = output_dir / "runs" / under
+    names = sorted(f"{under}{path.name}" for path in folder.iterdir()) if folder.is_dir() else []
+    return [RunStore(output_dir, name) for name in names if RUN_ID.fullmatch(name)]
 
 
 def newest_run(output_dir: Path) -> RunStore | None:

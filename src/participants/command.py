@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     # Listing the participants should not load a server.
     from participants.base import Decide, ParticipantOptions
 
-# Optional packages by what is imported: their name, and the extra of WABE that installs them.
-_EXTRAS = {
-    "anthropic": ("anthropic", "anthropic"),
-    "google": ("google-genai", "gemini"),
-    "openai": ("openai", "openai"),
-}
-
 
 def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
     """All participants: their names, which are their modules', and the first lines of the modules' docstrings.
@@ -57,9 +50,6 @@ def load(name: str) -> "Callable[[ParticipantOptions], Decide]":
     try:
         module = importlib.import_module(f"participants.{module_name}")
     except (ImportError, SyntaxError) as error:
-        extra = _EXTRAS.get(str(getattr(error, "name", None)).partition(".")[0])
-        if extra is not None:
-            raise ConfigError(f"{extra[0]} is not installed", remedy=f'pip install "wabe[{extra[1]}]"') from error
         raise ConfigError(
             f"participant {name!r} cannot be imported: {error}", remedy="install what its module imports"
         ) from error

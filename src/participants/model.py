@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
 from shared.errors import ConfigError, ModelError, ModelKeyRefused, ModelRequestRefused, ModelUnavailable
-from shared.llm.computer import ComputerModel
 from shared.llm.model import ImagePart, Model, ModelRequest
 from shared.llm.opening import PROVIDERS, open_model, provider_of
 from shared.models import Action
@@ -89,7 +88,7 @@ def model_participant(options: ParticipantOptions, *, provider: str, default: st
 class ModelParticipant:
     """A `Decide` that uses one model for all attempts; `create` makes the agent of each."""
 
-    def __init__(self, model: Model | ComputerModel, create: Callable[[Observation], Decide]) -> None:
+    def __init__(self, model: Model, create: Callable[[Observation], Decide]) -> None:
         self._model = model
         self._decide = per_attempt(create)
 

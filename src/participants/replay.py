@@ -16,14 +16,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
 from shared.errors import ConfigError
+from shared.fields import Invalid, Table
 from shared.files import parse_toml, read_errors, read_text
-from shared.models import Action, Record
+from shared.models import Action
+from shared.normalise import plain
 from shared.protocol import is_result
 from shared.snapshot import Node, Snapshot, parse_snapshot
+from shared.validation import mistake, validated
 
 MAX_WAITS = 4
 _WAIT_S = 1
@@ -56,7 +59,7 @@ def create(options: ParticipantOptions) -> Decide:
     return per_attempt(begin)
 
 
-class Wanted(Record):
+class Wanted(Table):
     """An element by role and name."""
 
     role: str
@@ -75,7 +78,7 @@ class FormField(Wanted):
     type: str | None = None
 
 
-class ScriptStep(Record):
+class ScriptStep(Table):
     """One reply. With `repeat` it is sent again until the attempt ends."""
 
     say: str | None = None
@@ -94,13 +97,13 @@ class ScriptStep(Record):
     @model_validator(mode="after")
     def _is_one_reply(self) -> Self:
         if (self.say is None) == (self.tool is None):
-            raise ValueError("a step has either `tool` or `say`")
+            raise Invalid("a step has either `tool` or `say`", "keep or add one of them")
         if self.say is not None and (self.params or self.elements or self.name or self.thought):
-            raise ValueError("a step with `say` takes no `params`, `thought` or elements")
+            raise Invalid("a step with `say` takes no `params`, `thought` or elements", "remove them")
         if self.name is not None and self.role is None:
-            raise ValueError("`name` needs a `role`")
+            raise Invalid("`name` needs a `role`", "add the element's role", key="name")
         if (self.start is None) != (self.end is None):
-            raise ValueError("`start` and `end` need each other")
+            raise Invalid("`start` and `end` need each other", "add the other one")
         return self
 
     @property
@@ -134,7 +137,7 @@ class ScriptStep(Record):
         return params
 
 
-class Script(Record):
+class Script(Table):
     """What to do for one task."""
 
     task: str = Field(min_length=1)
@@ -147,16 +150,15 @@ class Script(Record):
         return _key(self.task, self.website)
 
 
-class _ScriptFile(Record):
+class _ScriptFile(Table):
     scripts: tuple[Script, ...] = Field(min_length=1)
 
 
+_FILE = TypeAdapter(_ScriptFile)
+
+
 def _key(task: str, website: str | None) -> _Key:
-    return _normalised(task), None if website is None else website.strip().rstrip("/")
-
-
-def _normalised(text: str) -> str:
-    return " ".join(text.split())
+    return plain(task), None if website is None else website.strip().rstrip("/")
 
 
 def find_script(book: Mapping[_Key, Script], task: str, website: str | None) -> Script | None:
@@ -171,29 +173,21 @@ def load_book(paths: Iterable[Path]) -> dict[_Key, Script]:
     for path in paths:
         with read_errors(f"{path}: cannot be read", "give the path of a replay script"):
             text = read_text(path)
-        for number, script in enumerate(parse_scripts(text, str(path))):
+        for number, script in enumerate(parse_scripts(text, path)):
             if script.key in sources:
-                raise ConfigError(
-                    f"{path}: scripts.{number}.task: {sources[script.key]} has a script for this task already",
-                    remedy="keep one script for each task, or distinguish them by `website`",
-                )
+                problem = f"{sources[script.key]} has a script for this task already"
+                remedy = "keep one script for each task, or distinguish them by `website`"
+                raise mistake(path, ("scripts", number, "task"), problem, remedy, is_toml=True)
             sources[script.key] = path
             book[script.key] = script
     return book
 
 
-def parse_scripts(text: str, source: str) -> tuple[Script, ...]:
+def parse_scripts(text: str, source: object) -> tuple[Script, ...]:
     """The scripts in `text`. Raises `ConfigError` naming `source` and the wrong key."""
-    remedy = "scenarios/README.md describes the format of replay scripts"
-    try:
-        return _ScriptFile.model_validate(parse_toml(text)).scripts
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"]) or "scripts"
-        message = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"{source}: {key}: {message}", remedy=remedy) from error
-    except ValueError as error:
-        raise ConfigError(f"{source}: {error}", remedy=remedy) from error
+    with read_errors(source, "scenarios/README.md describes the format of replay scripts"):
+        tables = parse_toml(text)
+    return validated(_FILE, tables, source, is_toml=True).scripts
 
 
 class Player:
@@ -254,8 +248,8 @@ def _find(snapshot: Snapshot, wanted: Wanted) -> Node | None:
     # The judge accepts an element only by its reference.
     nodes = [node for node in snapshot.find(wanted.role) if node.ref is not None]
     if wanted.name is not None:
-        name = _normalised(wanted.name)
-        named = [(node, _normalised(node.name or snapshot.text_of(node))) for node in nodes]
+        name = plain(wanted.name)
+        named = [(node, plain(node.name or snapshot.text_of(node))) for node in nodes]
         nodes = [node for node, own in named if own == name]
         nodes = nodes or [node for node, own in named if name.casefold() in own.casefold()]
     return nodes[wanted.nth] if -len(nodes) <= wanted.nth < len(nodes) else None

@@ -3,13 +3,15 @@
 The role may be left out, `/pattern/` may stand for the name, and `[checked=false]` asks for a state that is off.
 """
 
-import difflib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from shared.fields import Invalid, did_you_mean
+from shared.fields import Invalid, closest, did_you_mean
 from shared.patterns import Pattern
+from shared.snapshot import YAML_QUOTED, scalar
 
 MAX_ELEMENT_CHARS = 1_000
 # WAI-ARIA 1.2, with the names that Playwright's snapshots add: `generic`, `iframe`, `text`.
@@ -23,10 +25,23 @@ ROLES = frozenset(
     treeitem""".split()  # noqa: SIM905
 )
 STATES = ("active", "checked", "disabled", "expanded", "invalid", "level", "pressed", "selected")
-_ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+# All parts in their order, each with the blanks behind it, and none required: what stops the match is the mistake.
+_ELEMENT = re.compile(
+    r"""\s*+(?:-[ ]\s*+)?
+        (?:(?P<role>[A-Za-z][A-Za-z0-9_-]*+)\s*+)?
+        (?:(?:(?P<name>"(?:[^"\\]|\\.)*+")|/(?P<pattern>(?:[^/\\]|\\.)*+)/)\s*+)?
+        (?P<states>(?:\[\s*+[A-Za-z-]++\s*+(?:=\s*+[^\]\s]*+\s*+)?\]\s*+)*+)
+        (?::(?P<value>.*+))?""",
+    re.VERBOSE | re.DOTALL,
+)
 _STATE = re.compile(r"\[\s*([A-Za-z-]+)\s*(?:=\s*([^\]\s]*)\s*)?\]")
-_NAME = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_PATTERN = re.compile(r"/((?:[^/\\]|\\.)*)/", re.DOTALL)
+_UNCLOSED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        '"': ("the name has no closing quote", 'close it with "'),
+        "/": ("the pattern has no closing slash", "close it with /"),
+        "[": ("the state is not closed", "write it like [checked] or [checked=false]"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -49,69 +64,57 @@ def parse_element(written: str) -> Element:
     if len(written) > MAX_ELEMENT_CHARS:
         problem = f"more than {MAX_ELEMENT_CHARS} characters"
         raise Invalid(problem, "shorten it", column=MAX_ELEMENT_CHARS + 1)
-    at = _skip(written, 0)
-    if written.startswith("- ", at):
-        at = _skip(written, at + 1)
-    role, at = _role(written, at)
-    name, pattern, at = _name(written, at)
-    states, at = _states(written, at)
-    value = None
-    if written.startswith(":", at):
-        value = written[at + 1 :].strip()
-        at = len(written)
-    if at < len(written):
-        problem = f"{written[at : at + 20]!a} is not expected here"
-        raise Invalid(problem, 'write it like: role "name" [state]: value', column=at + 1)
-    if role is None and name is None and pattern is None and not states and value is None:
+    line, written = written, _without_yaml_quotes(written)
+    found = _ELEMENT.match(written)
+    assert found is not None
+    role, name, pattern, value = found.group("role", "name", "pattern", "value")
+    if role is not None and role not in ROLES:
+        remedy = closest(role.lower(), sorted(ROLES)).strip() or "use a role as the page's snapshot shows it"
+        raise Invalid(f"{role[:40]!r} is not a role", remedy, column=found.start("role") + 1)
+    if (at := found.end()) < len(written):
+        is_named = name is not None or pattern is not None
+        usual = f"{written[at : at + 20]!a} is not expected here", 'write it like: role "name" [state]: value'
+        problem, remedy = usual if is_named and written[at] in '"/' else _UNCLOSED.get(written[at], usual)
+        raise Invalid(problem, remedy, column=at + 1)
+    if not (role or name or pattern is not None or found["states"] or value is not None):
         raise Invalid("empty", 'write it like: button "Buy"', column=1)
-    return Element(written=written, role=role, name=name, pattern=pattern, states=states, value=value)
+    return Element(
+        written=line,
+        role=role,
+        name=None if name is None else _unquoted(name, found.start("name")),
+        pattern=None if pattern is None else _pattern(pattern, found.start("pattern")),
+        states=_states(found["states"], found.start("states")),
+        value=None if value is None else scalar(value.strip()),
+    )
 
 
-def _skip(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
+def _without_yaml_quotes(line: str) -> str:
+    """A snapshot quotes all of a line but its value where YAML needs it; blanks keep the columns of what is inside."""
+    at = len(line) - len(line.lstrip().removeprefix("- ").lstrip())
+    quoted = YAML_QUOTED.match(line, at)
+    if quoted is None:
+        return line
+    return " " * (at + 1) + quoted[1].replace("''", "'") + line[quoted.end(1) + 1 :]
 
 
-def _role(text: str, at: int) -> tuple[str | None, int]:
-    found = _ROLE.match(text, at)
-    if found is None:
-        return None, at
-    if found[0] not in ROLES:
-        close = difflib.get_close_matches(found[0].lower(), sorted(ROLES), n=1, cutoff=0.6)
-        remedy = f"did you mean '{close[0]}'?" if close else "use a role as the page's snapshot shows it"
-        raise Invalid(f"{found[0][:40]!r} is not a role", remedy, column=at + 1)
-    return found[0], _skip(text, found.end())
+def _unquoted(name: str, start: int) -> str:
+    try:
+        return str(json.loads(name, strict=False))
+    except ValueError:
+        raise Invalid("the name has an unknown escape", 'write \\" and \\\\ only', column=start + 1) from None
 
 
-def _name(text: str, at: int) -> tuple[str | None, Pattern | None, int]:
-    if text.startswith('"', at):
-        found = _NAME.match(text, at)
-        if found is None:
-            raise Invalid("the name has no closing quote", 'close it with "', column=at + 1)
-        try:
-            name: str = json.loads(found[0], strict=False)
-        except ValueError:
-            raise Invalid("the name has an unknown escape", 'write \\" and \\\\ only', column=at + 1) from None
-        return name, None, _skip(text, found.end())
-    if text.startswith("/", at):
-        found = _PATTERN.match(text, at)
-        if found is None:
-            raise Invalid("the pattern has no closing slash", "close it with /", column=at + 1)
-        try:
-            return None, Pattern(found[1].replace("\\/", "/")), _skip(text, found.end())
-        except Invalid as error:
-            raise Invalid(error.problem, error.remedy, column=at + 1 + (error.column or 0)) from None
-    return None, None, at
+def _pattern(source: str, start: int) -> Pattern:
+    try:
+        return Pattern(source.replace("\\/", "/"))
+    except Invalid as error:
+        raise Invalid(error.problem, error.remedy, column=start + (error.column or 0)) from None
 
 
-def _states(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
+def _states(written: str, start: int) -> tuple[tuple[str, str], ...]:
     states: dict[str, str] = {}
-    while text.startswith("[", at):
-        found = _STATE.match(text, at)
-        if found is None:
-            raise Invalid("the state is not closed", "write it like [checked] or [checked=false]", column=at + 1)
-        key = found[1]
+    for found in _STATE.finditer(written):
+        at, key = start + found.start(), found[1]
         if key in ("ref", "box", "cursor"):
             raise Invalid(f"[{key}] differs from run to run", "remove it", column=at + 1)
         if key not in STATES:
@@ -123,5 +126,4 @@ def _states(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
             raise Invalid(f"{value[:20]!a} is not a level", "write it like [level=2]", column=at + 1)
         if key != "level" and value not in ("true", "false", "mixed"):
             raise Invalid(f"{value[:20]!a} is not a value of a state", "use true, false or mixed", column=at + 1)
-        at = _skip(text, found.end())
-    return tuple(states.items()), at
+    return tuple(states.items())

@@ -11,9 +11,10 @@ import math
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import tomli
@@ -103,9 +104,7 @@ def parse_json(text: str) -> Any:
     That is repeated keys, NaN, numbers too large for a double, and nesting deeper than `MAX_DEPTH`.
     """
     try:
-        value = json.loads(
-            text, object_pairs_hook=_unique, parse_int=_whole, parse_float=_decimal, parse_constant=_constant
-        )
+        value = json.loads(text, **STRICT)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     level = [value]
@@ -160,10 +159,11 @@ def write_errors(where: object, remedy: str = "") -> Iterator[None]:
         raise ConfigError(f"{where}: {reason_of(error)}", remedy=remedy) from None
 
 
-def write_atomic(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:
     """Write `data` under `path` in one step: a temporary sibling, flushed to the disk, then renamed.
 
-    Nothing half-written is ever visible under the final name. Raises `OSError`, which names `path` even where the
+    Nothing half-written is ever visible under the final name; without `flush` that does not hold after a power cut.
+    Raises `OSError`, which names `path` even where the
     system names no file (a full disk).
     """
     part = None
@@ -173,8 +173,9 @@ def write_atomic(path: Path, data: bytes) -> None:
         part = Path(name)
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+            if flush:
+                stream.flush()
+                os.fsync(stream.fileno())
         part.chmod(0o644)
         part.replace(path)
     except BaseException as error:
@@ -218,7 +219,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ValueError(f"the key {excerpt(key)} occurs twice in one object")
+                raise ValueError(f"has the JSON key {excerpt(key, 20)} twice")
             seen.add(key)
     return result
 
@@ -231,9 +232,15 @@ def _whole(digits: str) -> int:
 
 def _decimal(digits: str) -> float:
     if not math.isfinite(value := float(digits)):
-        raise ValueError(f"the number {excerpt(digits, 20)} is too large")
+        raise ValueError(f"holds the number {excerpt(digits, 20)}, which is too large")
     return value
 
 
 def _constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+    raise ValueError(f"holds {name}, which is not a JSON number")
+
+
+# How Python's decoder refuses what other JSON readers read differently or not at all.
+STRICT: Mapping[str, Any] = MappingProxyType(
+    {"object_pairs_hook": _unique, "parse_int": _whole, "parse_float": _decimal, "parse_constant": _constant}
+)

@@ -50,6 +50,8 @@ _DATES = tuple(
 _BOOLEANS: Mapping[str, bool] = MappingProxyType({"yes": True, "true": True, "no": False, "false": False})
 _WORD = re.compile(r"[^\W\d_]+")
 _FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
+_JSON_START = re.compile(r"[\[{]")
+_MAX_JSON_STARTS = 1_000
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
 _QUOTES = "\"'`“”„‘’«»"
 
@@ -273,18 +275,32 @@ def _readings(text: str) -> Iterator[list[Any]]:
 
 
 def _json_in(text: str) -> Any:
+    """The only table or list in the text; without one, the text as a JSON value."""
+    found = {json.dumps(value, sort_keys=True): value for value in _tables_and_lists(text)}
+    if len(found) > 1:
+        raise NormaliseError(f"{len(found)} different values of type json: {', '.join(list(found)[:5])}")
+    if found:
+        return next(iter(found.values()))
     fenced = _FENCE.search(text)
-    for candidate in (fenced[1] if fenced else "", text):
-        body = candidate.strip()
-        start = min((place for mark in "[{" if (place := body.find(mark)) >= 0), default=0)
-        for source in (body, body[start:]):
-            try:
-                value, end = _DECODER.raw_decode(source)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, dict | list) or not source[end:].strip():
-                return value
-    raise NormaliseError("no JSON")
+    try:
+        return _DECODER.decode((fenced[1] if fenced else text).strip())
+    except (ValueError, RecursionError):
+        raise NormaliseError("no JSON") from None
+
+
+def _tables_and_lists(text: str) -> Iterator[Any]:
+    """The outermost ones. Raises `NormaliseError` for too many brackets: each can cost a pass over the text."""
+    at = 0
+    for _ in range(_MAX_JSON_STARTS):
+        start = _JSON_START.search(text, at)
+        if start is None:
+            return
+        try:
+            value, at = _DECODER.raw_decode(text, start.start())
+            yield value
+        except (ValueError, RecursionError):
+            at = start.end()
+    raise NormaliseError(f"more than {_MAX_JSON_STARTS} brackets")
 
 
 def _float(digits: str) -> float:

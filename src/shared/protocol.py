@@ -32,13 +32,13 @@ values. Each block is decoded at most twice, so the time is linear in the text.
 
 import contextlib
 import json
-import math
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from shared.errors import ObservationError
+from shared.files import STRICT
 from shared.models import Action, Observation, Page, Reply, Tab, ToolSpec
 from shared.text import clip, escape_line, excerpt, unescape_line, without_surrogates
 
@@ -337,7 +337,7 @@ def parse_reply(text: str) -> Reply:
     """
     try:
         return Reply(action=_parse_action(_find_body(text)))
-    except _Problem as problem:
+    except ValueError as problem:
         return Reply(complaint=f"Your reply {problem}; send exactly one action, such as {REPLY_EXAMPLE}")
 
 
@@ -387,7 +387,7 @@ def _skip_lead_in(text: str, position: int) -> int:
 def _last_object(text: str, opening: re.Pattern[str], first: int) -> Any:
     """The object of the last block. A mark inside a string of an earlier block opens no block."""
     found: Any = None
-    problem: _Problem | None = None
+    problem: ValueError | None = None
     start: int | None = first
     for _ in range(MAX_BLOCKS):
         if start is None:
@@ -396,7 +396,7 @@ def _last_object(text: str, opening: re.Pattern[str], first: int) -> Any:
         try:
             found, end = _decode(text, start)
             _refuse_second_value(text, end)
-        except _Problem as error:
+        except ValueError as error:
             problem = error
         start = _next_block(text, opening, end)
     if start is not None:
@@ -522,15 +522,6 @@ def _clean(value: Any, depth: int) -> Any:
     return value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise _Problem(f"has the JSON key {excerpt(key, 20)} twice")
-        result[key] = value
-    return result
-
-
 def _integer(digits: str) -> int:
     # The length first: converting very long digits takes quadratic time.
     if len(digits) > 17 or abs(value := int(digits)) > 2**53:
@@ -538,16 +529,4 @@ def _integer(digits: str) -> int:
     return value
 
 
-def _decimal(digits: str) -> float:
-    if not math.isfinite(value := float(digits)):
-        raise _Problem(f"holds the number {excerpt(digits, 20)}, which is too large")
-    return value
-
-
-def _constant(name: str) -> NoReturn:
-    raise _Problem(f"holds {name}, which is no JSON number")
-
-
-_DECODER = json.JSONDecoder(
-    strict=False, object_pairs_hook=_unique, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
-)
+_DECODER = json.JSONDecoder(strict=False, **{**STRICT, "parse_int": _integer})

@@ -34,7 +34,7 @@ _HEAD = re.compile(
         (?:(?P<colon>:)(?:[ ](?P<value>.*+))?)?""",
     re.VERBOSE | re.DOTALL,
 )
-_QUOTED = re.compile(r"'((?:[^']|'')*+)'(:?)(?: (.*+))?", re.DOTALL)
+YAML_QUOTED = re.compile(r"'((?:[^']|'')*+)'(:?)(?: (.*+))?", re.DOTALL)
 _PROPERTY = re.compile(r"/(url|placeholder): (.*+)", re.DOTALL)
 _STATE = re.compile(r"\[([a-z-]+)(?:=([^\]]*))?\]")
 _BOX = re.compile(",".join([r"(-?[0-9]{1,20}(?:\.[0-9]{1,20})?)"] * 4))
@@ -238,7 +238,7 @@ def parse_snapshot(text: str) -> Snapshot:
         if body.startswith("- /"):
             found = _PROPERTY.fullmatch(body, 2)
             if found is not None and parent is not None:
-                value, node = _scalar(found[2]), nodes[parent]
+                value, node = scalar(found[2]), nodes[parent]
                 nodes[parent] = node._replace(url=value) if found[1] == "url" else node._replace(placeholder=value)
         elif (added := _parse_node(body[2:], len(nodes), parent, depth)) is not None:
             open_nodes.append(added.position)
@@ -275,7 +275,7 @@ def _note(lines: int, characters: int) -> str:
 
 def _parse_node(body: str, position: int, parent: int | None, depth: int) -> Node | None:
     # YAML quotes the whole key where it would be ambiguous; the value then stands behind the quotes.
-    quoted = _QUOTED.fullmatch(body) if body.startswith("'") else None
+    quoted = YAML_QUOTED.fullmatch(body) if body.startswith("'") else None
     head = _HEAD.fullmatch(quoted[1].replace("''", "'") if quoted else body)
     if head is None or (quoted and head["colon"]):
         return None
@@ -293,7 +293,7 @@ def _parse_node(body: str, position: int, parent: int | None, depth: int) -> Nod
         level=int(level) if re.fullmatch("[0-9]{1,4}", level) else None,
         box=_parse_box(states.pop("box", "")),
         states=MappingProxyType(states) if states else _NO_STATES,
-        text=_scalar((quoted[3] if quoted else head["value"]) or ""),
+        text=scalar((quoted[3] if quoted else head["value"]) or ""),
     )
 
 
@@ -313,7 +313,8 @@ def _name(quoted: str) -> str:
     return without_surrogates(name)
 
 
-def _scalar(value: str) -> str:
+def scalar(value: str) -> str:
+    """A value as YAML means it: quoted where it would be ambiguous, otherwise as it is."""
     if len(value) > 1 and value.startswith('"') and value.endswith('"'):
         return _ESCAPE.sub(_unescape, value[1:-1])
     return value

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _PACKAGES = ("judge", "participants", "shared")
+_INTERRUPTED = 130
 
 
 def _require_own_packages() -> None:
@@ -27,20 +28,25 @@ def _require_own_packages() -> None:
             sys.exit(2)
 
 
+def _run(entry: str) -> None:
+    try:
+        _require_own_packages()
+        from judge.commands import app
+
+        getattr(app, entry)()
+    except KeyboardInterrupt:
+        # While modules are still being imported, which takes half a second.
+        sys.exit(_INTERRUPTED)
+
+
 def main() -> None:
     """Entry point of `wabe`."""
-    _require_own_packages()
-    from judge.commands.app import main
-
-    main()
+    _run("main")
 
 
 def agentbeats_run() -> None:
     """Entry point of `agentbeats-run`."""
-    _require_own_packages()
-    from judge.commands.app import agentbeats_run
-
-    agentbeats_run()
+    _run("agentbeats_run")
 
 
 if __name__ == "__main__":

@@ -171,7 +171,9 @@ class Recording:
             ended_at=max(time.time(), self._started_at),
             self_recorded=True,
         )
-        self._store.write_result(attempt.model_copy(update=_bounded_end(attempt)).to_json())
+        # The steps were bounded when they were written.
+        end = bounded(attempt).model_dump(include={"final_answer", "error"})
+        self._store.write_result(attempt.model_copy(update=end).to_json())
         self._recorder.closed(self._task.task_id)
 
     def _add(self, page: Page, action: Action | None, outcome: Outcome | None) -> None:
@@ -186,11 +188,6 @@ class Recording:
     def _refuse_if_over(self) -> None:
         if self._is_over:
             raise ConfigError(f"task {self._task.task_id}: the attempt is over", remedy="call start for another one")
-
-
-def _bounded_end(attempt: Attempt) -> dict[str, Any]:
-    ended = bounded(attempt)
-    return {"final_answer": ended.final_answer, "error": ended.error}
 
 
 def _page(screenshot: bytes | Path | str | None, url: str, title: str, snapshot: str) -> Page:

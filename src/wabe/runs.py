@@ -9,35 +9,19 @@ from judge.store import run_of
 from shared.errors import ConfigError, TrajectoryError
 from shared.models import Step
 
-_OF_TASK = (
-    *(
-        "task_id",
-        "epoch",
-        "task",
-        "website",
-        "level",
-        "reference_length",
-        "verdict",
-        "success",
-        "max_steps",
-        "stop_reason",
-    ),
-    *("error", "blame", "attempt", "answer", "cost_usd", "duration_s", "judge_s", "trajectory_sha256"),
-)
-
 
 @dataclass(frozen=True)
 class Run:
     """A run's records. Rows are plain dictionaries with the same keys, so `pandas.DataFrame(run.attempts)` works.
 
     A task that was played in several epochs has a row for each. `attempts` has the columns of
-    `wabe export --format csv`, `tasks` fewer.
+    `wabe export --format csv`; `tasks` has the same rows, with the column `steps` as `steps_taken` too.
     """
 
     run_id: str
     info: dict[str, Any]
-    tasks: list[dict[str, Any]]
-    steps: list[dict[str, Any]]
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
     attempts: list[dict[str, Any]] = field(default_factory=list)
     checks: list[dict[str, Any]] = field(default_factory=list)
 
@@ -53,13 +37,13 @@ def load_run(folder: Path | str) -> Run:
     info = store.read_run() if store else None
     if store is None or info is None:
         raise ConfigError(f"{folder} is not a run", remedy="give a folder .output/runs/<run_id> with a run.json")
-    run = Run(run_id=store.run_id, info=info, tasks=[], steps=[])
+    run = Run(run_id=store.run_id, info=info)
     for found in table_of(store):
         if isinstance(found, Unreadable):
             raise TrajectoryError(found.reason)
         row = found.row.model_dump()
         run.attempts.append(row)
-        run.tasks.append({"steps_taken": row["steps"]} | {key: row[key] for key in _OF_TASK})
+        run.tasks.append(row | {"steps_taken": row["steps"]})
         run.steps.extend(_step_row(row["task_id"], row["epoch"], step) for step in found.attempt.steps)
         run.checks.extend(check.model_dump() for check in found.checks)
     return run

@@ -13,7 +13,7 @@ from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_jud
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.browser.action_lines import one_line
 from judge.browser.playwright import PlaywrightBrowser
-from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.checks import evaluate
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
 
@@ -389,7 +389,7 @@ async def test_in_a_real_browser_only_the_sites_own_form_counts(
                 sent = await _sent_from(browser, number, url)
                 trajectory = recorded_attempt(tmp_path / str(number), [ORDERED], [RecordedStep()], website=site.url)
                 write_har(trajectory.folder, sent, Redaction(salt=b"test").entry, versions={})
-                (assertion,) = CheckEvaluator().evaluate(trajectory)
+                (assertion,) = evaluate(trajectory)
                 record_property("outcome", f"{trick}: passed {assertion.passed}; found {assertion.found}")
                 assert assertion.passed is passes, trick
         # The shop got every form: what was sent from elsewhere has happened, and is still no evidence.

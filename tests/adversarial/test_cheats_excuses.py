@@ -13,7 +13,7 @@ from helpers.episode.one_page_shop import OnePageShop, assess_in_shop
 from helpers.episode.scripted import ScriptedBrowser, play_episode
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from judge.browser.tools import MAX_OPEN_TABS
-from judge.events import JudgeEvent, TaskStarted
+from judge.events import Event, TaskStarted
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action, Page, Tab, ToolSpec
@@ -142,7 +142,7 @@ async def test_a_browser_that_breaks_elsewhere_counts_if_it_did_in_every_attempt
     tmp_path: Path, attempts: tuple[Action, ...], verdict: tuple[str, str], record_property: Told
 ) -> None:
     agent = OneActionAnAttempt(*attempts)
-    events: list[JudgeEvent] = []
+    events: list[Event] = []
     (done,) = await assess_in_shop(
         tmp_path, agent, 1, max_steps=5, shop=BreaksAlways, max_task_retries=1, events=events
     )

@@ -86,7 +86,7 @@ class Talkative(ChecksJudge):
     """A judge that puts more on record than fits into a file."""
 
     def __init__(self) -> None:
-        super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+        super().__init__(RunConfig(judge_model="offline"))
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         calls = [{"stage": "image", "reply": "\x01" * 400_000} for _ in range(20)]
@@ -108,7 +108,7 @@ def test_a_submission_of_a_thousand_loud_tasks_can_be_read(tmp_path: Path, recor
     step = bounded(a_largest_step(TEXTS["control"] * LONG))
     loud = a_result(steps=(step,) * 20, error=TEXTS["control"] * 2_000, blame="participant")
     tasks = (TaskSummary.of(loud),) * 1_000
-    submission = build_submission(role="p", participant_ids={}, results=tasks, judge=None, provenance={})
+    submission = build_submission(role="p", participant_ids={}, results=tasks, provenance={})
     write_json(tmp_path / "results.json", submission)
     size = (tmp_path / "results.json").stat().st_size
     entry = read_json(tmp_path / "results.json")["results"][0]["detail"]["tasks"][0]

@@ -118,7 +118,7 @@ async def test_what_a_run_spent_before_it_was_interrupted_counts_in_its_budget(
     tmp_path: Path, record_property: Record
 ) -> None:
     run = a_finished_run(tmp_path, a_result("t1"))
-    end_run(run, "cancelled", (), None, Spending(TokenUsage(calls=1, input=500, estimated_calls=1), 0.5))
+    end_run(run, "cancelled", (), Spending(TokenUsage(calls=1, input=500, estimated_calls=1), 0.5))
     again = spending_before(run)
     metered = MeteredModel(ScriptedModel(lambda _: "x"), PRICE, own=Budget(max_tokens=500, spending=again))
     record_property("outcome", f"{again.usage.input} tokens and {again.cost_usd} USD before, the budget is 500 tokens")

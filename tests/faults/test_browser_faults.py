@@ -77,7 +77,7 @@ async def test_kills_in_every_attempt_abort_the_task_and_lose_all_traces_but_tha
         traces = list((assessed.folder / "results" / entry["task_id"]).glob("*.har"))
         if what == "renderer":
             (first, *_) = read_har(*traces).entries
-            assert first.url == site.url
+            assert first.request.url == site.url
         else:
             assert entry["error"].endswith("its network trace is lost"), (what, entry)
             assert result["network"] is None

@@ -26,7 +26,7 @@ class Exploding(ChecksJudge):
     """Says success, but has a mistake in it that one task brings to light."""
 
     def __init__(self, error: BaseException | None = None) -> None:
-        super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+        super().__init__(RunConfig(judge_model="offline"))
         self._error = error
         self.asked = 0
 

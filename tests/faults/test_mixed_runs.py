@@ -21,7 +21,7 @@ from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenar
 from judge.commands.app import app
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
-from judge.runner.run import RunOptions, make_plan, resume_command
+from judge.runner.plan import RunOptions, make_plan, resume_command
 from judge.scenario.request import parse_request
 from judge.server.service import JudgeService
 from judge.store import RunStore
@@ -65,7 +65,7 @@ def plan_again(
         ({}, {"participant_model": "gpt-9"}, "participants.white_agent.model: not set → gpt-9"),
         ({}, {"limit": 1}, "tasks: lamps removed"),
         ({}, {"level": "hard"}, "tasks: rugs removed"),
-        ({}, {"task_ids": ("lamps",)}, "tasks: rugs removed"),
+        ({}, {"task": ("lamps",)}, "tasks: rugs removed"),
     ],
 )
 def test_a_run_is_not_resumed_by_another_request(

@@ -9,7 +9,7 @@ import pytest
 from helpers.runner.scenario_runs import run_here, write_scenario
 from judge.judges.factory import check_judge_model
 from judge.runner.launch import child_environ, launched, members_of
-from judge.runner.run import RunOptions, make_plan
+from judge.runner.plan import RunOptions, make_plan
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -99,6 +99,15 @@ def test_no_value_is_shown_or_recorded(tmp_path: Path, record_property: Record, 
     shown = f"{plan!r} {plan.request}"
     record_property("outcome", f"shown {shown.count('s3cret')} times")
     assert "s3cret" not in shown
+
+
+def test_an_expired_log_in_is_noted_when_a_run_starts(tmp_path: Path, record_property: Record) -> None:
+    path = write_scenario(tmp_path / "s.toml")
+    cookie = '{ name = "id", value = "v", domain = "shop.test", expires = 1 }'
+    path.write_text(f"{path.read_text()}\nstorage_state = {{ cookies = [{cookie}] }}\n")
+    notes = make_plan(RunOptions(scenario=path), Settings()).notes
+    record_property("outcome", notes)
+    assert any("1 of 1 cookie expired: 'id'" in note for note in notes)
 
 
 def test_for_an_agent_that_is_already_running_nothing_is_resolved(tmp_path: Path, record_property: Record) -> None:

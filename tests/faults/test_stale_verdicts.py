@@ -11,9 +11,9 @@ import pytest
 from helpers.episode.one_page_shop import assess_in_shop
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.config import RunConfig
-from judge.events import JudgeEvent, TaskRetried
+from judge.events import Event, TaskRetried
 from judge.judges.checked import ChecksJudge
-from judge.judges.factory import code_checksum
+from judge.judges.code import code_checksum
 from judge.judges.rescoring import judge_stored
 from judge.results.submission import TaskSummary
 from judge.results.verify import verify_run
@@ -43,7 +43,7 @@ class ClickJudge(ChecksJudge):
     """Success means that something was clicked."""
 
     def __init__(self) -> None:
-        super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+        super().__init__(RunConfig(judge_model="offline"))
         self.asked = 0
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
@@ -107,7 +107,7 @@ async def test_a_damaged_success_is_played_again_on_resume(
     first = await assess_in_shop(tmp_path, Player(clicks=True), 2, max_steps=STEPS, judge=ClickJudge())
     folder = RunStore(tmp_path, "r").task("t0").folder
     DAMAGES[damage](folder)
-    events: list[JudgeEvent] = []
+    events: list[Event] = []
     player = Player(clicks=False)
     done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=ClickJudge(), events=events)
     record_property("outcome", f"{first[0].outcome}, then {done[0].outcome}: {done[0].entry['reason']}")

@@ -17,7 +17,7 @@ from judge.commands.app import app, command_app
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.runner.boundary import run_command
-from judge.runner.run import RunOptions, make_plan
+from judge.runner.plan import RunOptions, make_plan
 from judge.scenario.toml import load_scenario
 from judge.store import output_folder
 from shared.errors import ConfigError
@@ -73,7 +73,10 @@ UNUSABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "folder without prompts": (('prompts = "/etc"',), "has no prompts.toml"),
     "empty path": (('prompts = ""',), "key 'prompts': empty"),
     "a week of pauses": (("max_steps = 1000", "step_delay = 600"), "1000 steps with a step_delay of 600 s"),
-    "a timeout of years": (("task_timeout_s = 1e9",), "task_timeout_s is 1e+09 s, more than a day"),
+    "a timeout of years": (
+        ("task_timeout_s = 1e9",),
+        "key 'task_timeout_s': 1000000000.0: Input should be less than or equal to 86400",
+    ),
     "method without a model": (('judge_model = "offline"', 'judge_method = "rubric"'), "needs a judge model"),
     "budget without a price": (('judge_model = "openai:local"', "max_judge_cost_usd = 1"), "price of openai:local"),
 }

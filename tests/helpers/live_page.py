@@ -11,7 +11,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from helpers.runs import a_png, write_synthetic_run
-from judge.events import JudgeSink, RunStarted, StepBegun, StepDone, TaskDone, TaskStarted
+from judge.events import RunStarted, Sink, StepBegun, StepDone, TaskDone, TaskStarted
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
 from judge.store import RunStore
@@ -42,7 +42,7 @@ class ServedPage:
 
     hub: LiveHub
     address: str
-    sink: JudgeSink
+    sink: Sink
     store: RunStore
 
     def page(self, task_id: str, number: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from helpers.trajectory.recordings import RecordedRequest
 from judge.config import RunConfig
 from judge.results.identity import identity_in
-from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance
+from judge.results.run_record import begin_run, end_run, provenance
 from judge.results.submission import Submission, TaskSummary, build_submission
 from judge.results.tables import AttemptRow
 from judge.scenario.models import Launch, Shard
@@ -73,15 +73,18 @@ def a_result(task_id: str = "t1", stop_reason: StopReason = "finished", **change
     return Attempt(**(values | changes))
 
 
-def a_submission(*results: Attempt, role: str = "white_agent", **changes: Any) -> Submission:
+def a_submission(
+    *results: Attempt, role: str = "white_agent", judge: JudgeInfo | None = JUDGE, **changes: Any
+) -> Submission:
     values: dict[str, Any] = {
         "role": role,
         "participant_ids": {role: "id-1"},
         "results": tuple(map(TaskSummary.of, results or (a_result(),))),
-        "judge": JUDGE,
         "provenance": {"package_version": "0.1.0"},
     }
-    return build_submission(**(values | changes))
+    submission = build_submission(**(values | changes))
+    submission["results"][0]["detail"]["judge"] = judge.model_dump(mode="json") if judge else {}
+    return submission
 
 
 def write_attempt(task: TaskStore, result: Attempt) -> Attempt:
@@ -130,13 +133,10 @@ def a_finished_run(
         if result.verdict:
             write_verdict_on(place, judge_id, result.verdict)
     done = tuple(map(TaskSummary.of, results))
-    judge = judge_of(done)
-    end_run(store, "completed", done, judge)
-    made_with = provenance(config=config, tasks=tasks, judge=judge, environment=environment_of(done), run_id=run_id)
+    end_run(store, "completed", done)
+    made_with = provenance(config=config, results=done, run_id=run_id)
     made_with["identity"] = identity_in(store.read_run() or {})
-    store.write_submission(
-        build_submission(role="white_agent", participant_ids={}, results=done, judge=judge, provenance=made_with)
-    )
+    store.write_submission(build_submission(role="white_agent", participant_ids={}, results=done, provenance=made_with))
     return store
 
 

@@ -166,23 +166,6 @@ def test_a_module_with_a_missing_import_is_refused_with_the_reason(dropped_in: P
         load("test_needy")
 
 
-@pytest.mark.parametrize(
-    ("imported", "message"),
-    [
-        ("openai", 'openai is not installed (pip install "wabe[openai]")'),
-        ("google.genai", 'google-genai is not installed (pip install "wabe[gemini]")'),
-    ],
-)
-def test_a_missing_optional_package_is_named_with_the_command_that_installs_it(
-    dropped_in: Path, monkeypatch: pytest.MonkeyPatch, imported: str, message: str
-) -> None:
-    monkeypatch.setitem(sys.modules, imported, None)
-    (dropped_in / "test_needy.py").write_text(f"import {imported}\ndef create(options): ...")
-    with pytest.raises(ConfigError) as caught:
-        load("test_needy")
-    assert str(caught.value) == message
-
-
 def test_the_command_lists_participants(dropped_in: Path) -> None:
     (dropped_in / "test_waiter.py").write_text(WAITER)
     app = typer.Typer()

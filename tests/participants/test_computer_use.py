@@ -22,9 +22,10 @@ from helpers.llm.servers import (
 from helpers.participants import serving_participant
 from helpers.pictures import a_jpeg
 from participants.base import ParticipantOptions
-from participants.computer_use import create, key_of
+from participants.computer_use import create
 from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, ParticipantError
+from shared.llm.computer import press
 from shared.models import Action, Observation, Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
 from shared.settings import Settings
@@ -45,7 +46,7 @@ POINTED = (
     tool("browser_mouse_click_xy", "x", "y", x="integer", y="integer", button="string", clickCount="integer"),
     tool("browser_mouse_move_xy", "x", "y", x="integer", y="integer"),
     tool("browser_mouse_drag_xy", startX="integer", startY="integer", endX="integer", endY="integer"),
-    tool("browser_mouse_wheel", deltaX="integer", deltaY="integer"),
+    tool("browser_mouse_wheel", deltaX="integer", deltaY="integer", x="number", y="number"),
     tool("browser_press_key", "key", key="string"),
     tool("browser_navigate", "url", url="string"),
     tool("browser_navigate_back"),
@@ -53,8 +54,7 @@ POINTED = (
     tool("browser_handle_dialog", "accept", accept="boolean"),
     tool("finish", answer="string"),
 )
-TYPING = tool("browser_type", "text", text="string", target="string")
-TYPING_INTO_ELEMENTS = tool("browser_type", "text", "target", text="string", target="string")
+TYPING = tool("browser_type", "text", text="string", submit="boolean")
 TOOLS = (*POINTED, TYPING)
 
 
@@ -116,12 +116,11 @@ DONE = openai_response(openai_message("It costs €5."))
 
 async def test_one_action_that_needs_several_tools_is_asked_for_once() -> None:
     typed = gemini_calls(("type_text_at", {"x": 500, "y": 500, "text": "lamp"}), text="I search.")
-    actions, asked = await play([typed, gemini_answer("Found it.")], *[PAGE] * 5, model="gemini:m-1")
+    actions, asked = await play([typed, gemini_answer("Found it.")], *[PAGE] * 4, model="gemini:m-1")
     assert calls(actions) == [
         ("browser_mouse_click_xy", {"x": 500, "y": 250}),
         ("browser_press_key", {"key": "Control+a"}),
-        ("browser_type", {"text": "lamp"}),
-        ("browser_press_key", {"key": "Enter"}),
+        ("browser_type", {"text": "lamp", "submit": True}),
         ("finish", {"answer": "Found it."}),
     ]
     assert len(asked) == 2
@@ -135,16 +134,19 @@ async def test_several_actions_in_one_reply_are_carried_out_in_order() -> None:
         {"type": "click", "x": 8, "y": 9, "button": "right"},
         {"type": "drag", "path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]},
         {"type": "click", "x": 0, "y": 0, "button": "back"},
+        {"type": "click", "x": 0, "y": 0, "button": "forward"},
+        {"type": "keypress", "keys": ["ENTER"]},
         {"type": "wait"},
     ]
-    actions, _ = await play([openai_actions(*moves), DONE], *[PAGE] * 8)
+    actions, _ = await play([openai_actions(*moves), DONE], *[PAGE] * 9)
     assert calls(actions) == [
-        ("browser_mouse_move_xy", {"x": 4, "y": 5}),
-        ("browser_mouse_wheel", {"deltaX": 0, "deltaY": 300}),
+        ("browser_mouse_wheel", {"x": 4, "y": 5, "deltaX": 0, "deltaY": 300}),
         ("browser_mouse_click_xy", {"x": 6, "y": 7, "clickCount": 2}),
         ("browser_mouse_click_xy", {"x": 8, "y": 9, "button": "right"}),
         ("browser_mouse_drag_xy", {"startX": 1, "startY": 2, "endX": 3, "endY": 4}),
         ("browser_navigate_back", {}),
+        ("browser_press_key", {"key": "Alt+ArrowRight"}),
+        ("browser_press_key", {"key": "Enter"}),
         ("browser_wait_for", {"time": 2}),
         ("finish", {"answer": "It costs €5."}),
     ]
@@ -160,33 +162,15 @@ async def test_anthropics_actions_are_carried_out_in_order() -> None:
         anthropic_call("screenshot", "t6"),
     ]
     answers = [anthropic_answer("I search.", *calls_made), anthropic_answer("Found it.")]
-    actions, asked = await play(answers, *[PAGE] * 7, model="anthropic:m-1")
+    actions, asked = await play(answers, *[PAGE] * 5, model="anthropic:m-1")
     assert calls(actions) == [
         ("browser_mouse_click_xy", {"x": 4, "y": 5}),
         ("browser_press_key", {"key": "Control+a"}),
-        ("browser_type", {"text": "lamp"}),
-        ("browser_press_key", {"key": "Enter"}),
-        ("browser_mouse_move_xy", {"x": 6, "y": 7}),
-        ("browser_mouse_wheel", {"deltaX": 0, "deltaY": 300}),
+        ("browser_type", {"text": "lamp", "submit": True}),
+        ("browser_mouse_wheel", {"x": 6, "y": 7, "deltaX": 0, "deltaY": 300}),
         ("finish", {"answer": "Found it."}),
     ]
     assert ([action.thought for action in actions if action][:2], len(asked)) == (["I search.", ""], 2)
-
-
-async def test_tools_that_do_more_at_once_save_steps() -> None:
-    typing = tool("browser_type", "text", text="string", submit="boolean")
-    wheel = tool("browser_mouse_wheel", deltaX="integer", deltaY="integer", x="number", y="number")
-    tools = (*(one for one in POINTED if one.name != wheel.name), typing, wheel)
-    moves: list[dict[str, Any]] = [
-        {"type": "scroll", "x": 4, "y": 5, "scroll_x": 0, "scroll_y": 300},
-        {"type": "type", "text": "lamp"},
-        {"type": "keypress", "keys": ["ENTER"]},
-    ]
-    actions, _ = await play([openai_actions(*moves), DONE], *[PAGE] * 3, tools=tools)
-    assert calls(actions)[:2] == [
-        ("browser_mouse_wheel", {"x": 4, "y": 5, "deltaX": 0, "deltaY": 300}),
-        ("browser_type", {"text": "lamp", "submit": True}),
-    ]
 
 
 async def test_a_failed_action_drops_what_was_planned_and_is_reported_to_the_model() -> None:
@@ -274,14 +258,7 @@ async def test_without_a_screenshot_it_waits(picture: bytes | None) -> None:
 
 async def test_without_coordinates_the_error_names_the_setting() -> None:
     with pytest.raises(ParticipantError, match=r"offers no actions by coordinates .*actions = 'both'"):
-        await play([DONE], PAGE, tools=(TYPING_INTO_ELEMENTS, tool("finish")))
-
-
-async def test_where_typing_needs_an_element_the_model_is_told() -> None:
-    typed = openai_actions({"type": "type", "text": "lamp"})
-    actions, asked = await play([typed, DONE], PAGE, tools=(*POINTED, TYPING_INTO_ELEMENTS))
-    assert [name for name, _ in calls(actions)] == ["finish"]
-    assert "no way to type" in asked[1].body["input"][-1]["content"][0]["text"]
+        await play([DONE], PAGE, tools=(TYPING, tool("finish")))
 
 
 async def test_attempts_do_not_share_a_conversation() -> None:
@@ -315,7 +292,7 @@ async def test_attempts_do_not_share_a_conversation() -> None:
     ],
 )
 def test_keys_are_spelled_as_the_judge_expects(keys: list[str], key: str) -> None:
-    assert key_of(keys) == key
+    assert [action.params for action in press(*keys)] == [{"key": key}]
 
 
 @pytest.mark.parametrize(

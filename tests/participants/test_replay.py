@@ -281,18 +281,24 @@ def test_a_script_for_the_website_takes_precedence() -> None:
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("scripts = 1", "scripts"),
-        ("", "scripts"),
-        ("[[scripts]]\ntask = 't'", "scripts.0.steps"),
-        ("[[scripts]]\ntask = ''\nsteps = [{ say = 'x' }]", "scripts.0.task"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ thought = 'x' }]", "scripts.0.steps.0"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', say = 'y' }]", "scripts.0.steps.0"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ say = 'y', role = 'link' }]", "scripts.0.steps.0"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', name = 'y' }]", "scripts.0.steps.0"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', end = { role = 'y' } }]", "scripts.0.steps.0"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', fields = [{ role = 'y' }] }]", "scripts.0.steps.0.fields.0"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', typo = 'y' }]", "scripts.0.steps.0.typo"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', nth = 'y' }]", "scripts.0.steps.0.nth"),
+        ("scripts = 1", "key 'scripts': 1 is not a list"),
+        ("", "key 'scripts': missing"),
+        ("[[scripts]]\ntask = 't'", "[[scripts]] #1, key 'steps': missing"),
+        ("[[scripts]]\ntask = ''\nsteps = [{ say = 'x' }]", "[[scripts]] #1, key 'task': empty"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ thought = 'x' }]", "[[scripts]] #1, steps #1"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', say = 'y' }]", "[[scripts]] #1, steps #1"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ say = 'y', role = 'link' }]", "[[scripts]] #1, steps #1"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', name = 'y' }]", "[[scripts]] #1, steps #1"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', end = { role = 'y' } }]", "[[scripts]] #1, steps #1"),
+        (
+            "[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', fields = [{ role = 'y' }] }]",
+            "[[scripts]] #1, steps #1, fields #1, key 'value': missing",
+        ),
+        (
+            "[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', typo = 'y' }]",
+            "[[scripts]] #1, steps #1, key 'typo': unknown key",
+        ),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', nth = 'y' }]", "[[scripts]] #1, steps #1, key 'nth'"),
         ("[[scripts", "line 1, column 10: not TOML"),
     ],
 )
@@ -317,7 +323,7 @@ def test_a_task_with_two_scripts_is_refused(tmp_path: Path) -> None:
     path.write_text("[[scripts]]\ntask = 't'\nsteps = [{ say = 'x' }]\n", encoding="utf-8")
     again = tmp_path / "b.toml"
     again.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"b\.toml: scripts\.0\.task: .*a\.toml"):
+    with pytest.raises(ConfigError, match=r"b\.toml: \[\[scripts\]\] #1, key 'task': .*a\.toml"):
         load_book([path, again])
 
 

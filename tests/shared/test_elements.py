@@ -18,6 +18,8 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_siz
         ('heading "x" [level=2]', "heading", "x", {"level": "2"}, None),
         ('textbox "Name": Ada: the first', "textbox", "Name", {}, "Ada: the first"),
         ('switch "On" [checked=false] [disabled]', "switch", "On", {"checked": "false", "disabled": "true"}, None),
+        ('status "Out": "Total: 5"', "status", "Out", {}, "Total: 5"),
+        ("- 'heading \"it''s: b\" [level=1]': x", "heading", "it's: b", {"level": "1"}, "x"),
         ("checkbox [pressed=mixed]", "checkbox", None, {"pressed": "mixed"}, None),
     ],
 )
@@ -43,6 +45,7 @@ def test_a_pattern_may_stand_for_the_name() -> None:
         ("button /x", 8, "slash"),
         ("button /a(b/", 10, "regular expression"),
         ('button "x" [cheked]', 13, "checked"),
+        ("'button \"a: b\" [cheked]'", 17, "checked"),
         ('button "x" [checked', 12, "write it like"),
         ('button "x" [checked=maybe]', 12, "mixed"),
         ('button "x" [ref=e3]', 12, "remove"),

@@ -65,7 +65,16 @@ def test_a_list_is_read_however_it_is_written(text: str) -> None:
     assert only_value(text, "list", expected=wanted) == wanted
 
 
-@pytest.mark.parametrize(("text", "kind"), [("3 or 4", "number"), ("yes, no", "boolean"), ("€1 or €2", "currency")])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("3 or 4", "number"),
+        ("yes, no", "boolean"),
+        ("€1 or €2", "currency"),
+        ('{"total": 5} {"total": 6}', "json"),
+        ('```json\n{"total": 5}\n```\nor ["6"]', "json"),
+    ],
+)
 def test_two_different_values_answer_nothing(text: str, kind: ValueType) -> None:
     with pytest.raises(NormaliseError, match="2 different"):
         only_value(text, kind)
@@ -73,6 +82,12 @@ def test_two_different_values_answer_nothing(text: str, kind: ValueType) -> None
 
 def test_the_same_value_twice_is_one() -> None:
     assert only_value("3, that is 3.0", "number") == 3
+    assert only_value('{"a": 1, "b": 2}, in short {"b": 2.0, "a": 1}', "json") == {"a": 1, "b": 2}
+
+
+def test_two_lists_are_not_one_of_them() -> None:
+    wanted = normalise(["a", "b"], "list")
+    assert only_value('["a", "b"] or ["c", "d"]', "list", expected=wanted) != wanted
 
 
 @pytest.mark.parametrize(

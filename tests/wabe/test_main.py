@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from wabe.__main__ import main
+
 pytestmark = pytest.mark.slow
 
 BIN = Path(sys.executable).parent
@@ -36,6 +38,16 @@ def test_a_package_that_hides_ours_is_named_with_its_path_and_the_remedy(
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"error: Python finds the package {name!r} at {other} instead of WABE's own in {SRC}")
     assert "PYTHONPATH" in line
+
+
+def test_ctrl_c_while_the_modules_are_imported_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wabe.__main__._require_own_packages", interrupted)
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 130
 
 
 # The help of all commands imports everything.

@@ -65,17 +65,18 @@ class _Slot:
 
 
 class BrowserPool:
-    """Lends browsers, one task each. A browser is made ready for the next task, or replaced, as soon as it is back.
+    """Lends browsers, one task each. A browser is made ready for the next task as soon as it is back.
 
-    It is replaced after `tasks_per_browser` tasks, and after anything but a task that ended as it should: what a fault
-    left behind is unknown.
+    It is ended after `tasks_per_browser` tasks, and after anything but a task that ended as it should: what a fault
+    left behind is unknown. A new one starts when a task needs it.
     """
 
     def __init__(self, settings: BrowserSettings, *, is_guarded: bool, tasks_per_browser: int) -> None:
         self._settings = settings
         self._is_guarded = is_guarded
         self._tasks_per_browser = tasks_per_browser
-        self._waiting: list[asyncio.Task[_Slot]] = []
+        # Of the browsers that are back: each gives one for the next task, or `None` if it was ended.
+        self._waiting: list[asyncio.Task[_Slot | None]] = []
         self._slots: set[_Slot] = set()
 
     @asynccontextmanager
@@ -85,7 +86,7 @@ class BrowserPool:
         Without a policy it reaches nothing, or, in a pool without guards, whatever this machine reaches.
         Raises `BrowserFault` when no browser can be started.
         """
-        slot = await self._take()
+        slot = await self._taken() or await self._started()
         is_sound = False
         try:
             yield slot.begin(policy)
@@ -94,27 +95,24 @@ class BrowserPool:
             is_sound = True
             raise
         finally:
-            self._give_back(slot, is_sound=is_sound)
+            self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
 
-    def _give_back(self, slot: _Slot, *, is_sound: bool) -> None:
-        self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
-
-    async def _take(self) -> _Slot:
-        """One that is ready, or else one that will be, or else a new one."""
-        if not self._waiting:
-            self._waiting.append(asyncio.create_task(self._started()))
-        waiting = next((each for each in self._waiting if each.done()), self._waiting[0])
-        self._waiting.remove(waiting)
-        try:
-            slot = await asyncio.shield(waiting)
-        except asyncio.CancelledError:
-            self._waiting.append(waiting)
-            raise
-        if slot.is_alive:
-            return slot
-        # It died while it waited, which is no task's concern.
-        self._give_back(slot, is_sound=False)
-        return await self._take()
+    async def _taken(self) -> _Slot | None:
+        """A browser that is ready, or else one that will be; `None` if there is none."""
+        while self._waiting:
+            waiting = next((each for each in self._waiting if each.done()), self._waiting[0])
+            self._waiting.remove(waiting)
+            try:
+                slot = await asyncio.shield(waiting)
+            except asyncio.CancelledError:
+                self._waiting.append(waiting)
+                raise
+            if slot and slot.is_alive:
+                return slot
+            if slot:
+                # It died while it waited, which is no task's concern.
+                await self._ended(slot)
+        return None
 
     async def _started(self) -> _Slot:
         slot = _Slot()
@@ -125,8 +123,8 @@ class BrowserPool:
             unless_started.pop_all()
         return slot
 
-    async def _made_ready(self, slot: _Slot, *, is_sound: bool) -> _Slot:
-        """The slot with a new context; where that is not possible, a new slot."""
+    async def _made_ready(self, slot: _Slot, *, is_sound: bool) -> _Slot | None:
+        """The slot with a new context; `None` where that is not possible, and then the slot is ended."""
         try:
             await slot.shut()
             if is_sound and slot.tasks < self._tasks_per_browser:
@@ -135,7 +133,7 @@ class BrowserPool:
         except (EnvironmentFault, TimeoutError, OSError) as error:
             _log.info("a browser is replaced: %s", str(error) or "it hangs")
         await self._ended(slot)
-        return await self._started()
+        return None
 
     async def _ended(self, slot: _Slot) -> None:
         await _despite_cancellation(slot.end)

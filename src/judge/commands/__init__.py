@@ -1,12 +1,16 @@
 """The `wabe` commands: one module for each, with a function (or a group) of the command's name."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shared.text import one_line
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 OutputDir = Annotated[Path | None, typer.Option(help="Where runs are kept.")]
 TasksFile = Annotated[
@@ -30,3 +34,16 @@ def wide_console() -> "Console":
 
     console = Console()
     return console if console.is_terminal else Console(width=_PIPED_WIDTH)
+
+
+def table(title: str, words: Iterable[str], numbers: Iterable[str]) -> "Table":
+    """An empty table with columns of words, then of numbers. Titles and names are shown as they are."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=Text(one_line(title)), title_justify="left")
+    for name in words:
+        made.add_column(Text(one_line(name)), overflow="fold")
+    for name in numbers:
+        made.add_column(name, justify="right", overflow="fold")
+    return made

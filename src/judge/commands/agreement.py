@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from judge.commands import AsJson, OutputDir, wide_console
+from judge.commands import AsJson, OutputDir, table, wide_console
 from judge.results.agreement import Agreement, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
 from judge.results.ground_truth import Difference, GroundTruth, measure
@@ -131,14 +131,11 @@ def _as_json(found: dict[str, Agreement], truth: str | None, differences: Mappin
 
 
 def _table(title: str, first: str, by_value: dict[str, Rates]) -> Table:
-    table = Table(title=Text(one_line(title)), title_justify="left")
-    table.add_column(Text(one_line(first)), overflow="fold")
-    for name in ("n", *_COLUMNS.values()):
-        table.add_column(name, justify="right")
+    made = table(title, (first,), ("n", *_COLUMNS.values()))
     for value, rates in by_value.items():
         cells = [_cell(rates, name) for name in _COLUMNS]
-        table.add_row(Text(one_line(value) or "(blank)"), str(rates.n), *cells)
-    return table
+        made.add_row(Text(one_line(value) or "(blank)"), str(rates.n), *cells)
+    return made
 
 
 def _cell(rates: Rates, name: str) -> Text:

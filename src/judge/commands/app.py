@@ -3,9 +3,8 @@
 import importlib
 import itertools
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from importlib import metadata
-from types import MappingProxyType
 from typing import Annotated, Any, cast
 
 import typer
@@ -16,37 +15,17 @@ from judge.commands.examples import EXAMPLES
 from judge.runner.boundary import run_command
 from shared.imports import collector_paused
 
-# The module of each command. It is imported only when the command is used, so that scoring one trajectory does not wait
-# for the libraries of a server, a leaderboard or a report.
-MODULES: Mapping[str, str] = MappingProxyType(
-    {
-        "run": "judge.commands.run",
-        "serve": "judge.commands.serve",
-        "participant": "participants.command",
-        "new-agent": "judge.commands.new_agent",
-        "score": "judge.commands.score",
-        "prompts": "judge.commands.prompts",
-        "agreement": "judge.commands.agreement",
-        "leaderboard": "judge.commands.leaderboard",
-        "report": "judge.commands.report",
-        "export": "judge.commands.export",
-        "runs": "judge.commands.runs",
-        "merge": "judge.commands.merge",
-        "steps": "judge.commands.steps",
-        "tasks": "judge.commands.tasks",
-        "verify": "judge.commands.verify",
-        "doctor": "judge.commands.doctor",
-    }
-)
-
 
 def command_app(name: str, *, add_completion: bool = False) -> typer.Typer:
     """The command of that name alone, as an app of its own."""
+    function = name.replace("-", "_")
+    module = "participants.command" if name == "participant" else f"judge.commands.{function}"
+    # Only now, so that scoring one trajectory does not wait for the libraries of a server, a leaderboard or a report.
     # A fifth of an import's time would go to garbage collection that finds nothing.
     with collector_paused():
-        command = getattr(importlib.import_module(MODULES[name]), name.replace("-", "_"))
+        command = getattr(importlib.import_module(module), function)
     # Marked as a paragraph whose lines are not joined.
-    epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES.get(name, ()))
+    epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
     if isinstance(command, typer.Typer):
         command.info.epilog = epilog
         return command
@@ -61,10 +40,10 @@ class _LazyGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         # Only the names are used: for the help and for suggestions.
-        self.commands = cast("dict[str, Any]", dict.fromkeys(MODULES))
+        self.commands = cast("dict[str, Any]", dict.fromkeys(EXAMPLES))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return typer.main.get_command(command_app(cmd_name)) if cmd_name in MODULES else None
+        return typer.main.get_command(command_app(cmd_name)) if cmd_name in EXAMPLES else None
 
 
 app = plain_app(name="wabe", cls=_LazyGroup, no_args_is_help=True, add_completion=True)

@@ -4,8 +4,10 @@ import asyncio
 import os
 import shutil
 import socket
+import time
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -16,11 +18,13 @@ from judge.commands import OutputDir
 from judge.config import RunConfig
 from judge.evaluators.webarena import required_python
 from judge.runner.boundary import EXIT_LOST
+from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.miniwob import package_folder
+from judge.scenario.toml import load_scenario
 from judge.store import output_folder
 from shared.errors import ConfigError, ParticipantUnreachable, WabeError
 from shared.settings import Settings
-from shared.text import excerpt, one_line
+from shared.text import counted, excerpt, one_line
 
 _MIN_FREE_BYTES = 1_000_000_000
 _PORTS = (9009, 9019)
@@ -40,6 +44,9 @@ class Finding(NamedTuple):
 
 
 def doctor(
+    scenario: Annotated[
+        Path | None, typer.Argument(help="A scenario to examine as well.", metavar="SCENARIO.toml")
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser", help="Check the browser only.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing, only exit with 0 or 1.")] = False,
     agent: Annotated[str | None, typer.Option(help="Check only the agent card at this address.", metavar="URL")] = None,
@@ -54,6 +61,7 @@ def doctor(
         findings = [check_browser(settings)]
     else:
         findings = examine(settings, output_folder(output_dir, settings))
+        findings += check_scenario(scenario, settings) if scenario else []
     if not quiet:
         for state, subject, text in findings:
             mark, style = _MARKS[state]
@@ -92,6 +100,27 @@ def check_model(settings: Settings) -> Finding:
         # Not missing, because tasks with checks need no model.
         return Finding("note", "judge model", f"{error}; the demo needs none")
     return Finding("ok", "judge model", f"{model}: its key is set")
+
+
+def check_scenario(path: Path, settings: Settings) -> list[Finding]:
+    """Whether a scenario can be run: its settings, keys, variables, log-ins and the ports of what it starts."""
+    from judge.episode.preflight import check_config
+    from judge.runner.launch import members_of
+
+    try:
+        scenario = load_scenario(path)
+        members = members_of(scenario, settings)
+        tasks = with_logins(scenario, scenario.tasks, settings.environ)
+        if scenario.green_agent.cmd is not None:
+            check_config(scenario.config, Settings.from_environ({**settings.environ, **members[-1].env}))
+    except ConfigError as error:
+        return [Finding("missing", "scenario", str(error))]
+    ports = {port for each in members if each.cmd and (port := urlsplit(each.endpoint).port)}
+    return [
+        Finding("ok", "scenario", f"{path}: {counted(len(tasks), 'task')}"),
+        *(Finding("note", "log-in", text) for text in expired_logins(tasks, time.time())),
+        *(check_port(port) for port in sorted(ports - set(_PORTS))),
+    ]
 
 
 def check_port(port: int) -> Finding:

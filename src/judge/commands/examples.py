@@ -1,4 +1,4 @@
-"""Command lines that the help of each command ends with; a test checks that they can be parsed."""
+"""Every command, with the command lines that its help ends with; a test checks that they can be parsed."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -51,6 +51,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe tasks import miniwob --tasks click-test,click-link --output miniwob.toml",
         ),
         "verify": ("wabe verify", "wabe verify 20260101-120000-ab"),
-        "doctor": ("wabe doctor", "wabe doctor --agent http://127.0.0.1:9019 --wait 30"),
+        "doctor": ("wabe doctor", "wabe doctor my.toml", "wabe doctor --agent http://127.0.0.1:9019 --wait 30"),
     }
 )

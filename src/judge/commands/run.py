@@ -13,8 +13,6 @@ from shared.errors import ConfigError
 if TYPE_CHECKING:
     from shared.settings import Settings
 
-_LEVELS = ("easy", "medium", "hard")
-
 
 def _bundled() -> list[str]:
     """The bundled task sets, for shell completion."""
@@ -43,8 +41,7 @@ def run(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Run the first N tasks only.")] = None,
     level: Annotated[
-        str | None,
-        typer.Option(help="Run tasks of this level: easy, medium or hard.", autocompletion=lambda: list(_LEVELS)),
+        Literal["easy", "medium", "hard"] | None, typer.Option(help="Run tasks of this level only.")
     ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Run only this task; repeatable.")] = None,
     max_parallel: Annotated[int | None, typer.Option(min=1, max=64, help="How many tasks run at once.")] = None,
@@ -85,17 +82,15 @@ def run(
     # Importing the rest takes a second, several on a busy machine.
     with console.status("Loading"):
         from judge.runner import run as runner
+        from judge.runner.plan import RunOptions
         from judge.store import output_folder
-        from shared.fields import did_you_mean
         from shared.settings import Settings
         from shared.text import one_line
 
-    if level is not None and level not in _LEVELS:
-        raise ConfigError(f"--level {level[:40]!r} is not a level", remedy=did_you_mean(level, _LEVELS))
     if fail_under is not None and not 0 <= fail_under <= 100:
         raise ConfigError(f"--fail-under {fail_under:g} is not a percentage", remedy="give 0 to 100")
     settings = Settings.from_environ()
-    options = runner.RunOptions(
+    options = RunOptions(
         scenario=_scenario_file(scenario, settings),
         command=(*context.command_path.split(), scenario),
         output_dir=output_folder(output_dir, settings),
@@ -106,7 +101,7 @@ def run(
         resume=resume,
         limit=limit,
         level=level,
-        task_ids=tuple(task or ()),
+        task=tuple(task or ()),
         max_parallel=max_parallel,
         judge_model=judge_model,
         participant_model=participant_model,

@@ -183,7 +183,8 @@ def _listed(store: RunStore) -> _Run:
     if not store.has_begun:
         return damaged._replace(state=f"{len(store.shards())} shards, not merged")
     try:
-        record = _Record.model_validate(store.read_run())
+        run = store.read_run() or {}
+        record = _Record.model_validate(run)
         results = store.folder / "results.json"
         # A run that did not finish has no results yet.
         rate = _Submission.model_validate(read_json(results)).rate if results.exists() else None
@@ -195,7 +196,6 @@ def _listed(store: RunStore) -> _Run:
     if record.state == "running":
         # A judge that was killed could not record its end, but it lost its lock.
         state = "running" if store.is_being_judged else "interrupted"
-    run = store.read_run() or {}
     known = identity_in(run)
     who = player(known, ", ".join(record.participants))
     return _Run(

@@ -1,38 +1,42 @@
 """`wabe score`: stored trajectories judged again, by any method and model."""
 
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from pydantic import ValidationError
 
 from judge.commands import OutputDir, TasksFile
-from judge.commands.reliability import reliability, show
+from judge.commands.score_output import Tally, show, spent
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.factory import METHODS, OFFLINE, check_judge_model, open_judge
-from judge.judges.rescoring import Scored, find_trajectories, score_all
+from judge.judges.rescoring import find_trajectories, score_all
 from judge.judges.webarena import METHOD as WEBARENA
 from judge.judges.webarena import WebArenaJudge
-from judge.results.epochs import interval_95, repeats_of, success_rate, tallies_of
 from judge.results.folders import give_tasks
 from judge.results.rejudged import adopt, take_over
+from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.scenario.webarena import read_addresses
-from judge.store import RunStore, TaskStore, output_folder, resolve_run, run_of
+from judge.store import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.fields import as_mapping
 from shared.llm.limits import Spending
-from shared.models import TokenUsage
 from shared.settings import Settings
-from shared.text import one_line
 from shared.validation import problems_of
 
 DEFAULT_PARALLEL = 8
-_OUTCOMES = ("success", "failure", "unscored", "aborted", "broken")
+
+
+class _Planned(NamedTuple):
+    """One judge of the plan, and which time it judges everything."""
+
+    name: str
+    config: RunConfig
+    repeat: int = 1
 
 
 def score(
@@ -110,58 +114,74 @@ def score(
         name: _config(run, {**given, **changes}, names_judge=is_compared)
         for name, changes in _named_judges(judges).items()
     }
-    plan = [_Tally("", configs[""], 1, Spending())] if is_webarena else _plan(configs, repeat, settings)
+    plan = [_Planned(method or "", configs[""])] if is_webarena else _plan(configs, repeat, settings)
     found = find_trajectories(folder)
     if tasks is not None:
         give_tasks(found, tasks)
+    spending, tallies = Spending(), list[Tally]()
 
-    async def open_(tally: _Tally) -> Judge:
+    async def open_(planned: _Planned) -> Tally:
+        judge: Judge
         if sites is not None:
-            return await WebArenaJudge.open(settings, sites)
-        spending, cache = tally.spending, runs / "cache"
-        return open_judge(tally.config, settings, cache_dir=cache, spending=spending, repeat=tally.repeat)
+            judge = await WebArenaJudge.open(settings, sites)
+        else:
+            cache = runs / "cache"
+            judge = open_judge(planned.config, settings, cache_dir=cache, spending=spending, repeat=planned.repeat)
+        tallies.append(Tally(judge, is_run=run is not None, is_quiet=as_json))
+        return tallies[-1]
 
-    for each in plan:
-        each.is_run = run is not None
-    judging = _judge_all(plan, found[:limit], open_, max_parallel, again, quiet=as_json)
     try:
-        code = run_interruptible(judging)
+        code = run_interruptible(_judge_all(plan, found[:limit], open_, max_parallel=max_parallel, again=again))
     except Interrupted:
-        raise Interrupted(f"interrupted; {plan[0].spent()}", remedy="run it again to continue") from None
-    tally = plan[0]
-    try:
-        # Verdicts of the run's own judge update its results; those of other judges stay beside them.
-        if run and tally.judge:
-            adopt(run, tally.config, tally.judge)
-            tally.updated = take_over(run)
-    except ConfigError as error:
-        # The verdicts are written and paid for, so their summary is printed all the same.
-        typer.echo(f"error: {error}", err=True)
+        raise Interrupted(f"interrupted; {spent(spending)}", remedy="run it again to continue") from None
+    if run is not None and not _update(run, plan[0].config, tallies[0]):
         code = EXIT_LOST
     if len(plan) == 1:
-        typer.echo(json.dumps(tally.summary()) if as_json else tally.line())
+        typer.echo(json.dumps(tallies[0].summary()) if as_json else tallies[0].line())
+    elif as_json:
+        typer.echo(json.dumps(_reliability(plan, tallies).model_dump(mode="json")))
     else:
-        by_name = {one.name: [each for each in plan if each.name == one.name] for one in plan}
-        report = reliability(
-            {name: [each.summary() for each in repeats] for name, repeats in by_name.items()},
-            {name: [each.outcomes for each in repeats] for name, repeats in by_name.items()},
-        )
-        if as_json:
-            typer.echo(json.dumps(report))
-        else:
-            show(report)
-            typer.echo(tally.spent())
+        show(_reliability(plan, tallies))
+        typer.echo(spent(spending))
     raise typer.Exit(code)
 
 
-def _plan(configs: Mapping[str, RunConfig], repeat: int, settings: Settings) -> list["_Tally"]:
+def _update(run: RunStore, config: RunConfig, tally: Tally) -> bool:
+    """Update the run's results with the verdicts of its own judge; those of other judges stay beside them."""
+    try:
+        adopt(run, config, tally.judge)
+        tally.updated = take_over(run)
+    except ConfigError as error:
+        # The verdicts are written and paid for, so their summary is printed all the same.
+        typer.echo(f"error: {error}", err=True)
+        return False
+    return True
+
+
+def _reliability(plan: Sequence[_Planned], tallies: Sequence[Tally]) -> Reliability:
+    by_name: dict[str, list[Tally]] = {}
+    for planned, tally in zip(plan, tallies, strict=True):
+        by_name.setdefault(planned.name, []).append(tally)
+    return Reliability(
+        judges={
+            name: JudgeReport(
+                repeats=tuple(each.summary() for each in repeats),
+                self_agreement=self_agreement([each.outcomes for each in repeats]),
+            )
+            for name, repeats in by_name.items()
+        },
+        pairs=compare_judges({name: repeats[0].outcomes for name, repeats in by_name.items()}),
+    )
+
+
+def _plan(configs: Mapping[str, RunConfig], repeat: int, settings: Settings) -> list[_Planned]:
     """Every repeat of every judge. Raises `ConfigError` for one that cannot work, before any is paid for."""
-    spending, plan = Spending(), []
+    plan: list[_Planned] = []
     for name, config in configs.items():
         check_judge_model(config, settings)
         # Checks say the same each time.
         often = 1 if config.judge_model == OFFLINE else repeat
-        plan += [_Tally(name, config, number, spending) for number in range(1, often + 1)]
+        plan += [_Planned(name or config.judge_method, config, number) for number in range(1, often + 1)]
     if repeat > 1 and len(plan) == len(configs):
         raise ConfigError("--repeat needs a judge model: checks say the same each time", remedy="give --model")
     return plan
@@ -184,129 +204,29 @@ def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
 
 
 async def _judge_all(
-    plan: Sequence["_Tally"],
+    plan: Sequence[_Planned],
     folders: Sequence[Path],
-    open_: Callable[["_Tally"], Awaitable[Judge]],
+    open_: Callable[[_Planned], Awaitable[Tally]],
+    *,
     max_parallel: int,
     again: bool,
-    *,
-    quiet: bool,
 ) -> int:
     """Judge the trajectories by each judge of the plan, one after the other. Returns the exit code."""
     code = EXIT_DONE
-    for tally in plan:
-        config = tally.config
-        judge = await open_(tally)
-        tally.judge, tally.judge_id = judge, judge.id
-        tally.quiet = quiet
-        if isinstance(judge, WebArenaJudge):
-            tally.site_of = judge.site_of
-        if len(plan) > 1 and not quiet:
-            typer.echo(f"judge {judge.id} ({config.judge_method}, {config.judge_model}), repeat {tally.repeat}:")
+    for planned in plan:
+        config, tally = planned.config, await open_(planned)
+        if len(plan) > 1 and not tally.is_quiet:
+            judge_id = tally.judge.id
+            typer.echo(f"judge {judge_id} ({config.judge_method}, {config.judge_model}), repeat {planned.repeat}:")
         try:
             await score_all(
-                folders, judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=tally.take
+                folders, tally.judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=tally.take
             )
         finally:
-            await judge.aclose()
-        if tally.counts["broken"] or tally.counts["unscored"]:
+            await tally.judge.aclose()
+        if not tally.is_complete:
             code = EXIT_LOST
     return code
-
-
-class _Tally:
-    """One judge of the plan: counts the outcomes, and prints a line for each trajectory as it is judged."""
-
-    def __init__(self, name: str, config: RunConfig, repeat: int, spending: Spending) -> None:
-        self.name = name or config.judge_method
-        self.config = config
-        self.repeat = repeat
-        self.quiet = False
-        self.is_run = False
-        self.outcomes: dict[str, str] = {}
-        self.judge: Judge | None = None
-        self.judge_id = ""
-        # By site, for a benchmark that reports so: total, success, failure, error (anything else).
-        self.site_of: Callable[[str], str] | None = None
-        self._sites: dict[str, Counter[str]] = {}
-        self.counts: Counter[str] = Counter()
-        self.kept = 0
-        self.updated: tuple[str, ...] = ()
-        self.broken: list[str] = []
-        self.spending = spending
-        self._usage = TokenUsage()
-        self._cost_usd: float | None = 0.0
-
-    def take(self, scored: Scored) -> None:
-        self.counts[scored.outcome] += 1
-        self.outcomes[str(scored.folder)] = scored.outcome
-        self.kept += scored.kept
-        if self.site_of is not None:
-            outcome = scored.outcome if scored.outcome in ("success", "failure") else "error"
-            self._sites.setdefault(self.site_of(scored.folder.name), Counter()).update(("total", outcome))
-        if scored.verdict is not None and not scored.kept:
-            usage, cost_usd = scored.verdict.token_usage, scored.verdict.cost_usd
-            self._usage += usage
-            # One call of unknown cost makes the sum unknown.
-            is_unknown = self._cost_usd is None or (cost_usd is None and usage.calls > 0)
-            self._cost_usd = None if is_unknown else (self._cost_usd or 0) + (cost_usd or 0)
-        name = TaskStore(scored.folder).key
-        line = f"{name}: {scored.outcome}{' (kept)' if scored.kept else ''}: {one_line(scored.reason)}"
-        if scored.outcome == "broken":
-            self.broken.append(f"{scored.folder}: {scored.reason}")
-            typer.echo(line, err=True)
-        elif not self.quiet:
-            typer.echo(line)
-
-    def summary(self) -> dict[str, Any]:
-        # A run may have attempts at a task in several epochs; other folders have names of any kind.
-        names = (Path(folder).name if self.is_run else folder for folder in self.outcomes)
-        tallies = tallies_of(zip(names, self.outcomes.values(), strict=True))
-        rate = success_rate(tallies.values())
-        interval = [round(100 * bound, 1) for bound in interval_95(tallies.values())]
-        return {
-            "judge": self.judge_id,
-            "trajectories": self.counts.total(),
-            **{name: self.counts[name] for name in _OUTCOMES},
-            "kept": self.kept,
-            "success_rate": None if rate is None else round(float(100 * rate), 1),
-            "confidence_interval_95": None if rate is None else interval,
-            **({"repeats": repeats} if (repeats := repeats_of(tallies)) else {}),
-            "token_usage": self._usage.model_dump(),
-            "cost_usd": self._cost_usd,
-            "broken_folders": self.broken,
-            **({"sites": {name: self._site(name) for name in sorted(self._sites)}} if self._sites else {}),
-            "updated": list(self.updated),
-        }
-
-    def _site(self, name: str) -> dict[str, int]:
-        return {key: self._sites[name][key] for key in ("total", "success", "failure", "error")}
-
-    def spent(self) -> str:
-        """What the judge model used, cut-off calls included."""
-        usage = self.spending.usage
-        estimated = f", {usage.estimated_calls} of them estimated" if usage.estimated_calls else ""
-        tokens = usage.input + usage.output
-        return f"{usage.calls} model calls{estimated}: {tokens} tokens, {_cost(self.spending.cost_usd)}"
-
-    def line(self) -> str:
-        summary = self.summary()
-        rate = "no success rate"
-        if summary["success_rate"] is not None:
-            rate = "{} % success ({} to {} %)".format(summary["success_rate"], *summary["confidence_interval_95"])
-        counts = ", ".join(f"{summary[name]} {name}" for name in _OUTCOMES)
-        tokens = self._usage.input + self._usage.output
-        sites = [
-            f"{name}: {row['total']} tasks, {row['success']} success, {row['failure']} failure, {row['error']} error\n"
-            for name, row in summary.get("sites", {}).items()
-        ]
-        line = f"{self.judge_id}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
-        updated = f"\nThe run's results.json now has the new verdicts of {len(self.updated)} task(s)."
-        return f"{''.join(sites)}{line}, {_cost(self._cost_usd)}{updated if self.updated else ''}"
-
-
-def _cost(cost_usd: float | None) -> str:
-    return "cost unknown" if cost_usd is None else f"{cost_usd:.4f} USD"
 
 
 def _folder(target: str, runs: Path) -> tuple[Path, RunStore | None]:

@@ -11,7 +11,7 @@ from judge.commands import AsJson, OutputDir, plain_app
 from judge.report.steps import StepsReport
 from judge.results.steps.asking import Answered, ask_all
 from judge.results.steps.metrics import StepScore, averages
-from judge.results.steps.mind2web import is_mind2web, read_parquet, read_rows
+from judge.results.steps.mind2web import is_mind2web, read_rows
 from judge.results.steps.reference import STEPS_FILE, make_references, read_references
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
 from judge.store import new_run_id, output_folder, resolve_run
@@ -59,7 +59,7 @@ def score(
     output_dir: OutputDir = None,
 ) -> None:
     """Ask a participant for the next action on every recorded page, and score its choices."""
-    pages = islice(read_rows(file, read_parquet) if is_mind2web(file) else read_references(file), limit)
+    pages = islice(read_rows(file) if is_mind2web(file) else read_references(file), limit)
     runs = output_folder(output_dir)
     scores: list[StepScore] = []
     failed: list[str] = []

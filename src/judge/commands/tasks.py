@@ -2,10 +2,10 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -18,10 +18,10 @@ from judge.runner.boundary import EXIT_USAGE
 from judge.runner.miniwob import with_utterances
 from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, repeated, unrecorded, warnings_of
-from judge.scenario.logins import with_logins
+from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.miniwob import chosen_tasks, settings_for, site_entry
 from judge.scenario.models import Scenario, SiteEntry
-from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
+from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
 from judge.scenario.webarena import unsatisfiable
@@ -59,17 +59,16 @@ def sample(
 @tasks.command()
 def validate(
     files: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE…")],
-    check: Annotated[bool, typer.Option("--check", help="Check that every website can be reached.")] = False,
     try_: Annotated[bool, typer.Option("--try", help="Report checks that pass when nothing is done.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show statistics.")] = False,
 ) -> None:
-    """Validate scenario files: mistakes, repeated tasks, unreachable hosts, checks that prove nothing.
+    """Validate scenario files: mistakes, repeated tasks, checks that prove nothing.
 
     Exit code 2 if something is wrong.
     """
     bad = 0
     for path in files:
-        scenario, problems = _examine(path, check=check)
+        scenario, problems, warnings = _examine(path)
         passing: list[str] = []
         if try_ and scenario is not None and not problems:
             problems, passing = asyncio.run(try_checks(scenario, Settings.from_environ()))
@@ -80,7 +79,7 @@ def validate(
             typer.echo(problem, err=True)
         if scenario is None:
             continue
-        for warning in (*_warnings(scenario), *passing):
+        for warning in (*warnings, *passing):
             typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
             typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}")
@@ -172,18 +171,19 @@ def _warnings(scenario: Scenario) -> list[str]:
     return found
 
 
-def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
-    """The scenario, if it can be parsed, and its mistakes."""
+def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
+    """The scenario, if it can be parsed, its mistakes, and what is allowed and probably wrong."""
     try:
         content = read_scenario_bytes(path)
     except ConfigError as error:
-        return None, [str(error)]
+        return None, [str(error)], []
     scenario, problems = problems_of(content, path)
     if scenario is None:
-        return None, problems
+        return None, problems, []
+    warnings = _warnings(scenario)
     try:
         # Without the variables of passwords: a scenario is often written on another machine than it is run on.
-        with_logins(scenario, scenario.tasks, environ=None)
+        warnings += expired_logins(with_logins(scenario, scenario.tasks, environ=None), time.time())
     except ConfigError as error:
         problems.append(str(error))
     for task in scenario.tasks:
@@ -201,10 +201,4 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str]]:
         check_config(config, Settings.from_environ(), with_key=False)
     except ConfigError as error:
         problems.append(f"{path}: {error}")
-    if check:
-        # Sites with a cmd run only during an assessment.
-        local = {urlsplit(site.endpoint).netloc for site in scenario.sites if site.cmd}
-        websites = [task.website for task in scenario.tasks if urlsplit(task.website).netloc not in local]
-        failures = asyncio.run(unreachable(websites))
-        problems += [f"{path}: {host} cannot be reached: {one_line(reason)}" for host, reason in failures.items()]
-    return scenario, problems
+    return scenario, problems, warnings

@@ -9,18 +9,20 @@ import logging
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
 
-from judge.browser.session import BrowserFactory
+from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.reset import SiteTurns
 from judge.evaluators.requests import named_fields
 from judge.events import (
     NO_ACTION,
-    JudgeSink,
     RunDone,
     RunStarted,
+    Sink,
     StepBegun,
     StepDone,
     TaskDone,
@@ -31,30 +33,38 @@ from judge.events import (
 from judge.judges.base import Judge
 from judge.judges.rescoring import judge_stored, verdict_on_file
 from judge.results.submission import TaskSummary
+from judge.sites import NetworkPolicy
 from judge.store import RunStore, TaskStore, bounded
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
-from shared.errors import SiteFault, TrajectoryError
+from shared.errors import Blame, SiteFault, TrajectoryError
 from shared.models import Step, Task, Verdict
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Assessment:
-    """The tasks and settings of one run, with the parts that play and judge them."""
+    """The tasks and settings of one run, with the parts that play and judge them.
+
+    `browser` opens one that reaches what a policy allows: the sites of its task. `closed` are the addresses of the
+    assessment's own servers, which it does not reach.
+    """
 
     tasks: tuple[Task, ...]
     config: RunConfig
-    browsers: Callable[[Task], BrowserFactory]
+    browser: Callable[[NetworkPolicy], AbstractAsyncContextManager[Browser]]
     connect: Connect
     judge: Judge
     store: RunStore
-    emit: JudgeSink
-    sites: SiteTurns
-    # Of the digests that stand for session cookies in network traces. It is stored nowhere.
-    salt: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
+    emit: Sink
+    closed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._sites = SiteTurns(self.config, self._policy)
+        # Of the digests that stand for session cookies in network traces. It is stored nowhere.
+        self._salt = secrets.token_bytes(16)
 
     async def run(self) -> tuple[TaskSummary, ...]:
         """Play and judge every task that is not settled yet; one `TaskSummary` per task and epoch, in this order.
@@ -64,39 +74,40 @@ class Assessment:
         """
         epochs = self.config.epochs
         plays = [(task, self.store.task(task.task_id, epoch)) for epoch in range(1, epochs + 1) for task in self.tasks]
-        done: dict[int, TaskSummary] = {}
-        for place, (task, store) in enumerate(plays):
+        done: dict[str, TaskSummary] = {}
+        for task, store in plays:
             if (kept := await asyncio.to_thread(self._kept, task, store)) is not None:
-                done[place] = kept
+                done[store.key] = kept
         self.emit(RunStarted(run_id=self.store.run_id, total=len(self.tasks), kept=len(done), epochs=epochs))
-        todo = iter([place for place in range(len(plays)) if place not in done])
-
-        async def settle(place: int) -> TaskSummary:
-            task, store = plays[place]
-            try:
-                result = await self._settle(task, store)
-            except OSError as error:
-                # A full disk, for example.
-                result = self._done(self._lost(task, store, f"cannot write results: {error.strerror or error}"))
-            # Isolation boundary: an internal error fails only this task.
-            except Exception as error:  # noqa: BLE001
-                _log.exception("task %s", store.key)
-                result = self._done(self._lost(task, store, f"{type(error).__name__}; see the log"))
-            return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
+        todo = iter([play for play in plays if play[1].key not in done])
 
         async def work() -> None:
             # Workers share one iterator, so that memory holds only the attempts that are being played.
-            for place in todo:
-                done[place] = await settle(place)
+            for task, store in todo:
+                done[store.key] = await self._summary(task, store)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(self.config.max_parallel):
                 group.create_task(work())
-        results = tuple(done[place] for place in range(len(plays)))
+        results = tuple(done[store.key] for _, store in plays)
         outcomes = [result.outcome for result in results]
         scored = outcomes.count("success") + outcomes.count("failure")
         self.emit(RunDone(successes=outcomes.count("success"), scored=scored, total=len(results), epochs=epochs))
         return results
+
+    async def _summary(self, task: Task, store: TaskStore) -> TaskSummary:
+        try:
+            result = await self._settle(task, store)
+        except OSError as error:
+            # A full disk, for example.
+            why = f"cannot write results: {error.strerror or error}"
+            result = self._done(self._unplayed(task, store, why, blame="internal"))
+        # Isolation boundary: an internal error fails only this task.
+        except Exception as error:  # noqa: BLE001
+            _log.exception("task %s", store.key)
+            why = f"{type(error).__name__}; see the log"
+            result = self._done(self._unplayed(task, store, why, blame="internal"))
+        return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
 
     def _kept(self, task: Task, store: TaskStore) -> TaskSummary | None:
         """The stored result if it is settled: undamaged evidence, and this judge's verdict on it."""
@@ -128,21 +139,22 @@ class Assessment:
             return await self._judge(stored[0], store)
         last = first + self.config.max_task_retries
         is_astray, in_real_time = True, False
-        for attempt in range(first, last + 1):
-            end = await self._attempt(task, store, attempt, in_real_time=in_real_time)
+        for number in range(first, last + 1):
+            end = await self._attempt(task, store, number, in_real_time=in_real_time)
             in_real_time |= end.needs_real_time
             # The judge's way of waiting failed, so this costs no attempt. A participant that led the browser to a page
             # elsewhere could otherwise get another attempt whenever it liked.
-            if end.needs_real_time and not end.is_astray and self.sites.can_reset(task):
-                self._retried(store, attempt, f"{end.error}: now in real time")
-                end = await self._attempt(task, store, attempt, in_real_time=True)
+            if end.needs_real_time and not end.is_astray and self._sites.can_reset(task):
+                self._retried(store, number, f"{end.error}: now in real time")
+                end = await self._attempt(task, store, number, in_real_time=True)
             is_astray = is_astray and end.is_astray
-            if not end.is_aborted or attempt == last:
+            if not end.is_aborted or number == last:
                 break
-            self._retried(store, attempt, end.error or end.stop_reason)
+            self._retried(store, number, end.error or end.stop_reason)
         if end.is_aborted and is_astray:
             end = _blame_participant(end)
-        result = self._result(task, store, end, attempt)
+        # The task is the judge's own text, and stays whole.
+        result = bounded(end).model_copy(update={"task": task})
         # On disk before the judge is asked, so that a crash from here on costs no attempt.
         store.write_result(result.to_json())
         return self._done(result) if end.is_aborted else await self._judge(result, store)
@@ -150,36 +162,31 @@ class Assessment:
     def _retried(self, store: TaskStore, attempt: int, cause: str) -> None:
         self.emit(TaskRetried(task_id=store.name, epoch=store.epoch, attempt=attempt, cause=cause))
 
-    async def _attempt(self, task: Task, store: TaskStore, attempt: int, *, in_real_time: bool) -> EpisodeEnd:
+    async def _attempt(self, task: Task, store: TaskStore, number: int, *, in_real_time: bool) -> EpisodeEnd:
         """An attempt on sites in their first state, or one that is aborted because they could not be brought there."""
         try:
-            async with self.sites.turn(task, is_first=attempt == store.epoch == 1) as turn:
-                end = await self._play(task, store, attempt, in_real_time=in_real_time)
+            async with self._sites.turn(task, is_first=number == store.epoch == 1) as turn:
+                end = await self._play(task, store, number, in_real_time=in_real_time)
             return end.model_copy(update={"shared_state": turn.shares_state})
         except SiteFault as fault:
-            self._begin(store, attempt)
-            now = time.time()
-            return EpisodeEnd(
-                stop_reason="environment_fault",
-                error=fault.message,
-                blame=fault.blame,
-                started_at=now,
-                ended_at=now,
-            )
+            self._begin(store, number)
+            return self._unplayed(task, store, fault.message, blame=fault.blame, number=number)
 
-    def _begin(self, store: TaskStore, attempt: int) -> None:
+    def _policy(self, task: Task) -> NetworkPolicy:
+        sites = (task.website, *self.config.allowed_sites, *task.allowed_sites)
+        return NetworkPolicy.for_websites(sites, closed=self.closed)
+
+    def _begin(self, store: TaskStore, number: int) -> None:
         max_steps = self.config.max_steps
-        self.emit(TaskStarted(task_id=store.name, epoch=store.epoch, attempt=attempt, max_steps=max_steps))
+        self.emit(TaskStarted(task_id=store.name, epoch=store.epoch, attempt=number, max_steps=max_steps))
         store.begin()
 
-    async def _play(self, task: Task, store: TaskStore, attempt: int, *, in_real_time: bool) -> EpisodeEnd:
-        self._begin(store, attempt)
+    async def _play(self, task: Task, store: TaskStore, number: int, *, in_real_time: bool) -> EpisodeEnd:
+        self._begin(store, number)
         self.judge.prefetch(task)
 
-        async def observed(step: Step) -> None:
-            begun = StepBegun(
-                task_id=task.task_id, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url
-            )
+        def observed(step: Step) -> None:
+            begun = StepBegun(task_id=store.name, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url)
             self.emit(begun)
             if step.screenshot is not None:
                 self.judge.prefetch(task, store.folder / step.screenshot)
@@ -197,24 +204,31 @@ class Assessment:
                 )
             )
 
-        browsers = self.browsers(task)
         episode = Episode(
-            *(task, self.config, browsers, self.connect, store),
+            *(task, self.config, partial(self.browser, self._policy(task)), self.connect, store),
+            number=number,
             observed=observed,
             stepped=stepped,
             in_real_time=in_real_time,
-            redaction=Redaction((*self.config.secrets, *task.secrets), keep=named_fields(task), salt=self.salt),
+            redaction=Redaction((*self.config.secrets, *task.secrets), keep=named_fields(task), salt=self._salt),
         )
         return await episode.run()
 
-    def _lost(self, task: Task, store: TaskStore, why: str) -> Attempt:
+    def _unplayed(self, task: Task, store: TaskStore, why: str, *, blame: Blame, number: int = 1) -> EpisodeEnd:
+        """An attempt that is aborted before it has begun."""
         now = time.time()
-        end = EpisodeEnd(stop_reason="environment_fault", error=why, blame="internal", started_at=now, ended_at=now)
-        return self._result(task, store, end, attempt=1)
-
-    def _result(self, task: Task, store: TaskStore, end: EpisodeEnd, attempt: int) -> Attempt:
-        facts = {name: value for name, value in bounded(end) if name not in ("is_astray", "needs_real_time")}
-        return Attempt(task=task, max_steps=self.config.max_steps, number=attempt, epoch=store.epoch, **facts)
+        return EpisodeEnd(
+            task=task,
+            steps=(),
+            stop_reason="environment_fault",
+            max_steps=self.config.max_steps,
+            error=why,
+            blame=blame,
+            number=number,
+            epoch=store.epoch,
+            started_at=now,
+            ended_at=now,
+        )
 
     async def _judge(self, result: Attempt, store: TaskStore) -> Attempt:
         began = time.monotonic()

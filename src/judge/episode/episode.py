@@ -7,12 +7,11 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 from uuid import uuid4
-
-from pydantic import Field
 
 from judge.browser.action_lines import MAX_DOWNLOADS, action_line, with_downloads
 from judge.browser.points import Viewport
@@ -25,7 +24,7 @@ from judge.evaluators.probes import Probes
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store import TaskStore, clip_text
 from judge.trajectory.network import write_har
-from judge.trajectory.record import ABORTING, JUDGED_ENDS, NetworkTrace
+from judge.trajectory.record import JUDGED_ENDS, Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, WabeError
 from shared.models import (
@@ -136,7 +135,17 @@ def understand(
     text that breaks this code is an unreadable reply, not an internal error.
     """
     try:
-        return _understand(text, tools, snapshot, open_tabs, viewport)
+        reply = parse_reply(text)
+        if reply.action is None:
+            return Understood(complaint=reply.complaint or "")
+        # An action that cannot be recorded fails here, before it is executed.
+        json.dumps(reply.action.model_dump(mode="json"), allow_nan=False, ensure_ascii=False).encode()
+        checked = check_action(reply.action, tools, snapshot, open_tabs=open_tabs, viewport=viewport)
+        if isinstance(checked, Complaint):
+            return Understood(action=reply.action, complaint=checked.text)
+        # The answer is a parameter of an ending tool; it is recorded on its own and not in the line.
+        shown = CheckedAction(tool=checked.tool, params={}) if checked.tool in ENDING_TOOLS else checked
+        return Understood(action=reply.action, checked=checked, line=action_line(shown, snapshot))
     except MemoryError:  # not the text's fault
         raise
     except Exception as error:  # noqa: BLE001
@@ -145,61 +154,18 @@ def understand(
         return Understood(complaint=why)
 
 
-def _understand(
-    text: str,
-    tools: Sequence[ToolSpec],
-    snapshot: Snapshot | None,
-    open_tabs: int | None,
-    viewport: Viewport | None,
-) -> Understood:
-    reply = parse_reply(text)
-    if reply.action is None:
-        return Understood(complaint=reply.complaint or "")
-    # An action that cannot be recorded fails here, before it is executed.
-    json.dumps(reply.action.model_dump(mode="json"), allow_nan=False, ensure_ascii=False).encode()
-    checked = check_action(reply.action, tools, snapshot, open_tabs=open_tabs, viewport=viewport)
-    if isinstance(checked, Complaint):
-        return Understood(action=reply.action, complaint=checked.text)
-    # The answer is a parameter of an ending tool; it is recorded on its own and not in the line.
-    shown = CheckedAction(tool=checked.tool, params={}) if checked.tool in ENDING_TOOLS else checked
-    return Understood(action=reply.action, checked=checked, line=action_line(shown, snapshot))
+class EpisodeEnd(Attempt):
+    """An attempt as it ended, without a verdict, and what decides whether it is played again. That is not recorded.
 
-
-class EpisodeEnd(Record):
-    """How an attempt ended. `blame` and `error` name the cause unless the participant ended it.
-
-    `final_look` is the page after the end, if no step shows it. `participant_s` is how much of `task_timeout_s` the
-    participant used. `navigations` are those after the last recorded step or final look: a page that breaks the browser
-    on the way leaves no step. `is_astray` says whether the participant itself had led the browser off the task's
-    website without returning. `settle` is how pages were waited for, and `needs_real_time` says that this could not
-    work for the site. `shared_state`: another attempt may have changed the site (`judge.episode.reset`).
-    `network_missing` is why there is no `network`.
+    `is_astray`: the participant itself had led the browser off the task's website without returning. `needs_real_time`:
+    waiting in page time could not work for the site.
     """
 
-    steps: tuple[Step, ...] = ()
-    final_look: Step | None = None
-    stop_reason: StopReason
-    final_answer: str | None = None
-    error: str | None = None
-    blame: str | None = None
-    started_at: float
-    ended_at: float
-    versions: dict[str, str] = Field(default_factory=dict)
-    participant_s: float = 0.0
-    navigations: tuple[Navigation, ...] = ()
     is_astray: bool = False
-    settle: SettleMode | None = None
     needs_real_time: bool = False
-    shared_state: bool = False
-    network: NetworkTrace | None = None
-    network_missing: str | None = None
-
-    @property
-    def is_aborted(self) -> bool:
-        """Whether something other than the participant failed, so that the attempt is not scored."""
-        return self.stop_reason in ABORTING
 
 
+@dataclass
 class Episode:
     """One attempt. `run` raises nothing for what goes wrong in it, except cancellation.
 
@@ -207,32 +173,23 @@ class Episode:
     the whole step is on disk.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        config: RunConfig,
-        browsers: BrowserFactory,
-        connect: Connect,
-        store: TaskStore,
-        *,
-        observed: Callable[[Step], Awaitable[None]],
-        stepped: Callable[[Step], None],
-        redaction: Redaction,
-        in_real_time: bool = False,
-    ) -> None:
-        self._task = task
-        self._redaction = redaction
+    task: Task
+    config: RunConfig
+    browsers: BrowserFactory
+    connect: Connect
+    store: TaskStore
+    _: KW_ONLY
+    observed: Callable[[Step], None]
+    stepped: Callable[[Step], None]
+    redaction: Redaction
+    number: int = 1
+    in_real_time: bool = False
+
+    def __post_init__(self) -> None:
         self._network: NetworkTrace | None = None
         self._network_fault: WabeError | None = None
         self._network_missing: str | None = "no browser was started"
-        self._in_real_time = in_real_time
         self._settle: SettleMode | None = None
-        self._config = config
-        self._browsers = browsers
-        self._connect = connect
-        self._store = store
-        self._observed = observed
-        self._stepped = stepped
         self._context_id = uuid4().hex
         self._steps: list[Step] = []
         self._feedback: str | None = None
@@ -240,15 +197,15 @@ class Episode:
         self._answer: str | None = None
         self._unreadable = 0
         self._versions: dict[str, str] = {}
-        self._route = Route(task.website, (*config.allowed_sites, *task.allowed_sites))
-        self._probes = Probes(task, config.allowed_sites)
+        self._route = Route(self.task.website, (*self.config.allowed_sites, *self.task.allowed_sites))
+        self._probes = Probes(self.task, self.config.allowed_sites)
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
         self._content: object = None
         self._ended: StopReason | ParticipantError | None = None
         self._final_look: Step | None = None
-        out_of_time = OutOfTime(f"used all of its {config.task_timeout_s:g} s (task_timeout_s)")
-        self._clock = Clock(config.task_timeout_s, out_of_time)
+        limit_s = self.config.task_timeout_s
+        self._clock = Clock(limit_s, OutOfTime(f"used all of its {limit_s:g} s (task_timeout_s)"))
 
     async def run(self) -> EpisodeEnd:
         """Play the attempt to its end."""
@@ -256,7 +213,7 @@ class Episode:
         stop: StopReason = "environment_fault"
         error: WabeError | None = None
         try:
-            async with asyncio.timeout(self._config.attempt_limit_s) as limit:
+            async with asyncio.timeout(self.config.attempt_limit_s) as limit:
                 await self._play()
         except TimeoutError:
             if not limit.expired():
@@ -265,7 +222,7 @@ class Episode:
             # But a verdict may need the trace, and nobody leaves the rate by ending at the last moment.
             if self._ended is None or (self._ended in JUDGED_ENDS and self._network_missing == _NETWORK_UNWRITTEN):
                 error = self._fault or OutOfTime(
-                    f"the attempt did not end within {self._config.attempt_limit_s:g} s (attempt_timeout_s)"
+                    f"the attempt did not end within {self.config.attempt_limit_s:g} s (attempt_timeout_s)"
                 )
         except (ParticipantError, EnvironmentFault) as caught:
             error, stop = caught, "site_blocked" if isinstance(caught, SiteBlocked) else stop
@@ -278,6 +235,10 @@ class Episode:
         elif isinstance(ended, str):
             stop = ended
         return EpisodeEnd(
+            task=self.task,
+            max_steps=self.config.max_steps,
+            number=self.number,
+            epoch=self.store.epoch,
             steps=tuple(self._steps),
             final_look=self._final_look,
             stop_reason=stop,
@@ -302,14 +263,14 @@ class Episode:
         return f"{error.message}; {NETWORK_LOST}" if is_lost and NETWORK_LOST not in error.message else error.message
 
     async def _play(self) -> None:
-        async with self._connect() as participant, self._browsers() as browser:
+        async with self.connect() as participant, self.browsers() as browser:
             self._versions = browser.versions
             try:
-                setting = "real-time" if self._in_real_time else self._config.settle
-                mode = await settle_mode(setting, self._task.website)
+                setting = "real-time" if self.in_real_time else self.config.settle
+                mode = await settle_mode(setting, self.task.website)
                 self._settle = mode
-                await browser.log_in(self._task)
-                first, *others = self._task.start_urls or (self._task.website,)
+                await browser.log_in(self.task)
+                first, *others = self.task.start_urls or (self.task.website,)
                 await browser.open(first, mode)
                 await browser.open_tabs(others)
                 try:
@@ -329,7 +290,7 @@ class Episode:
 
     async def _keep_network(self, browser: Browser) -> None:
         """Write the network trace. A failure is kept as the reason why there is none."""
-        if not self._config.record_network:
+        if not self.config.record_network:
             self._network_missing = "record_network is off"
             return
         self._network_missing = _NETWORK_UNWRITTEN
@@ -346,9 +307,9 @@ class Episode:
         try:
             self._network = await asyncio.to_thread(
                 write_har,
-                self._store.folder,
+                self.store.folder,
                 traffic.entries,
-                self._redaction.entry,
+                self.redaction.entry,
                 dropped=traffic.dropped,
                 versions=self._versions,
             )
@@ -358,17 +319,17 @@ class Episode:
             self._network_fault = WabeError(self._network_missing)
 
     async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:
-        for index in range(self._config.max_steps):
-            if index and self._config.step_delay:
-                await asyncio.sleep(self._config.step_delay)
+        for index in range(self.config.max_steps):
+            if index and self.config.step_delay:
+                await asyncio.sleep(self.config.step_delay)
             if stop := await self._step(participant, browser, index):
                 return stop
         return "max_steps"
 
     async def _step(self, participant: Participant, browser: Browser, index: int) -> StopReason | None:
         """One observation, one reply, one outcome; recorded in every case, also if a part of it fails."""
-        fault = BrowserFault(f"step {index} took longer than {self._config.step_timeout_s:g} s")
-        limit = Clock(self._config.step_timeout_s, fault)
+        fault = BrowserFault(f"step {index} took longer than {self.config.step_timeout_s:g} s")
+        limit = Clock(self.config.step_timeout_s, fault)
         times: dict[str, float] = {}
         with _timed(times, "observe_s"):
             async with self._browser_time(limit):
@@ -380,13 +341,13 @@ class Episode:
                     return "ended_by_page"
                 self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
                 self._downloads = ()
-                record = self._record_page(index, page, probed, browser, self._store.write_page(index, page))
+                record = self._record_page(index, page, probed, browser, self.store.write_page(index, page))
                 self._content = _content(page), probed
         times |= {"settle_s": page.settled.real_s, "page_s": page.settled.page_s}
         try:
             if page.wall and index == 0:
-                raise SiteBlocked(f"{self._task.website[:200]} shows {page.wall} instead of its first page")
-            await self._observed(Step(**record))
+                raise SiteBlocked(f"{self.task.website[:200]} shows {page.wall} instead of its first page")
+            self.observed(Step(**record))
             message = render_observation(self._observation(index, page, browser))
             with _timed(times, "reply_s"):
                 text = await self._ask(participant, message, page)
@@ -399,9 +360,9 @@ class Episode:
         finally:
             record["flags"] = tuple(dict.fromkeys(record["flags"]))
             record["navigations"] = shortened(record["navigations"])
-            step = self._store.append_step(Step(**record, timings=Timings(**times)))
+            step = self.store.append_step(Step(**record, timings=Timings(**times)))
             self._steps.append(step)
-        self._stepped(step)
+        self.stepped(step)
         return stop
 
     async def _look_finally(self, browser: Browser) -> None:
@@ -411,7 +372,7 @@ class Episode:
         """
         if self._final_look is not None:
             return
-        limit = Clock(self._config.step_timeout_s, BrowserFault("the final look took too long"))
+        limit = Clock(self.config.step_timeout_s, BrowserFault("the final look took too long"))
         # The attempt has ended: whatever breaks now, it is judged on what is recorded already.
         with suppress(WabeError):
             # Not the participant's time, which may be used up.
@@ -425,7 +386,7 @@ class Episode:
 
     def _record_final_look(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
         self._feedback = None
-        files = self._store.write_final_page(page)
+        files = self.store.write_final_page(page)
         self._final_look = Step(**self._record_page(len(self._steps), page, probed, browser, files))
 
     @asynccontextmanager
@@ -458,7 +419,7 @@ class Episode:
         navigations = self._route.went(hops)
         self._route.saw(page)
         is_off_site = self._route.is_elsewhere(page.url) or self._route.left_site(navigations)
-        flags = [OFF_SITE] if is_off_site and self._config.off_site != "allow" else []
+        flags = [OFF_SITE] if is_off_site and self.config.off_site != "allow" else []
         return {
             "index": index,
             "url": page.url,
@@ -469,7 +430,7 @@ class Episode:
             "flags": (*flags, *([BLOCKED] if page.refused else []), *([SITE_BLOCKED] if page.wall else [])),
             "refused": page.refused,
             "tabs": _shortened_tabs(page.tabs),
-            "viewport": (self._config.viewport_width, self._config.viewport_height),
+            "viewport": (self.config.viewport_width, self.config.viewport_height),
             "downloads": page.downloads,
             "navigations": navigations,
             "vanished": page.vanished,
@@ -478,13 +439,13 @@ class Episode:
         }
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
-        shown = page.snapshot if self._config.snapshot_boxes else without_boxes(page.snapshot)
-        snapshot = cut_snapshot(shown, self._config.max_snapshot_chars)
+        shown = page.snapshot if self.config.snapshot_boxes else without_boxes(page.snapshot)
+        snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
         return Observation(
             page=page.model_copy(update={"snapshot": snapshot}),
             tools=browser.tools,
-            instruction=self._task.task if index == 0 else None,
-            website=self._task.website if index == 0 else None,
+            instruction=self.task.task if index == 0 else None,
+            website=self.task.website if index == 0 else None,
             feedback=self._feedback,
         )
 
@@ -549,7 +510,7 @@ class Episode:
                 return await browser.act(checked.tool, checked.params)
             finally:
                 record["navigations"] += self._route.went(browser.take_hops())
-                if self._route.left_site(record["navigations"][seen:]) and self._config.off_site != "allow":
+                if self._route.left_site(record["navigations"][seen:]) and self.config.off_site != "allow":
                     record["flags"] += (OFF_SITE,)
 
 

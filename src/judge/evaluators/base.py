@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
-from shared.models import Record
+from pydantic import TypeAdapter, ValidationError
+
+from shared.models import Record, Verdict
 
 MAX_FOUND_CHARS = 500
 
@@ -24,6 +26,17 @@ class Assertion(Record):
     step: int | None = None
 
 
+_ASSERTIONS = TypeAdapter(list[Assertion])
+
+
+def assertions_in(verdict: Verdict | None) -> list[Assertion]:
+    """The results of the checks that a verdict's evidence holds; none where it holds anything else."""
+    try:
+        return _ASSERTIONS.validate_python(verdict.evidence.get("checks") if verdict else None, strict=True)
+    except ValidationError:
+        return []
+
+
 class Found(NamedTuple):
     """The result of a comparison. `counts` is false where there was nothing to compare: no page, no answer."""
 
@@ -31,3 +44,11 @@ class Found(NamedTuple):
     text: str
     normalised: str | None = None
     counts: bool = True
+
+
+class Decision(NamedTuple):
+    """Whether a check passed, the finding that decided it, and the index of the step at which it passed first."""
+
+    passed: bool
+    found: Found
+    step: int | None

@@ -6,12 +6,12 @@ instead. The rules that all kinds share (which looks count, which is the end, wh
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from judge.evaluators.addresses import is_at
-from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Found
+from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.evaluators.requests import requested
 from judge.trajectory.record import Trajectory
@@ -26,6 +26,7 @@ from shared.checks import (
     RequestCheck,
     TextCheck,
     as_tuple,
+    expressions_of,
 )
 from shared.elements import Element, parse_element
 from shared.normalise import NormaliseError, is_same, normalise, only_value, parse_number, plain, shown, string
@@ -41,48 +42,22 @@ _POINT = r"[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]"
 _COORDINATES = re.compile(rf":?(?: ?at)? ?{_POINT}(?: to {_POINT})?$")
 
 
-class _Decision(NamedTuple):
-    """The finding that decided, and the index of the step at which the check passed first."""
-
-    passed: bool
-    found: Found
-    step: int | None
+def evaluate(trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> tuple[Assertion, ...]:
+    """One assertion for each check of the task, in order; undecided where evidence is missing."""
+    recording = Recording(trajectory, tuple(allowed_sites))
+    return tuple(_assertion(number, check, recording) for number, check in enumerate(trajectory.task.checks, 1))
 
 
-class CheckEvaluator:
-    """Evaluates a task's checks. Raises nothing: an assertion is undecided where evidence is missing."""
-
-    def __init__(self, allowed_sites: Sequence[str] = ()) -> None:
-        self._allowed_sites = tuple(allowed_sites)
-
-    def evaluate(self, trajectory: Trajectory) -> tuple[Assertion, ...]:
-        """One assertion for each check of the task, in order."""
-        recording: Recording | MissingEvidence
-        try:
-            recording = Recording.of(trajectory, self._allowed_sites)
-        except MissingEvidence as missing:
-            recording = missing
-        return tuple(_assertion(number, check, recording) for number, check in enumerate(trajectory.task.checks, 1))
-
-
-def _assertion(number: int, check: Check, recording: Recording | MissingEvidence) -> Assertion:
-    unknown = Assertion(
-        check=f"check {number}",
-        description=describe(check),
-        passed=None,
-        expected=describe(check.model_copy(update={"description": ""})),
-        found="",
-    )
+def _assertion(number: int, check: Check, recording: Recording) -> Assertion:
+    expected = describe(check.model_copy(update={"description": ""}))
+    about = {"check": f"check {number}", "description": describe(check), "expected": expected}
     try:
-        if isinstance(recording, MissingEvidence):
-            raise recording
         passed, found, step = _decide(check, recording, check.inverted)
     except MissingEvidence as missing:
-        return unknown.model_copy(update={"found": str(missing)})
-    text, normalised = (
-        None if each is None else clip(each, MAX_FOUND_CHARS) for each in (found.text, found.normalised)
-    )
-    return unknown.model_copy(update={"passed": passed, "found": text, "normalised": normalised, "step": step})
+        return Assertion(**about, passed=None, found=str(missing))
+    normalised = None if found.normalised is None else clip(found.normalised, MAX_FOUND_CHARS)
+    text = clip(found.text, MAX_FOUND_CHARS)
+    return Assertion(**about, passed=passed, found=text, normalised=normalised, step=step)
 
 
 def describe(check: Check) -> str:
@@ -104,7 +79,7 @@ def _in_words(value: Any) -> str:
     return " then ".join(f"{each:g}" if isinstance(each, float) else shown(each) for each in values)
 
 
-def _decide(check: Check, recording: Recording, inverted: bool) -> _Decision:
+def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
     if isinstance(check, AnyOf):
         # "None of them" is "not the first, and not the second, …": each keeps its own rule for missing pages.
         inner = [_decide(each, recording, each.inverted != inverted) for each in check.any_of]
@@ -112,25 +87,27 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> _Decision:
         steps = [one.step for one in inner if one.step is not None]
         telling = [one.found.text for one in inner if one.passed == passed]
         text = telling[0] if passed else "; ".join(telling)
-        return _Decision(passed, Found(passed, text), min(steps, default=None))
+        return Decision(passed, Found(passed, text), min(steps, default=None))
     if isinstance(check, AnswerCheck):
-        found = _answered(check, recording.answer)
+        found = _answered(check, recording.trajectory.final_answer)
         passed = found.counts and found.passed != inverted
         steps = [look.step.index for look in recording.looks if look.step.outcome is not None]
-        return _Decision(passed, found, steps[-1] if steps and passed else None)
+        return Decision(passed, found, steps[-1] if steps and passed else None)
     if not recording.looks:
         raise MissingEvidence("no steps were recorded")
     looks = [look for look in recording.looks if check.on is None or is_at(look, check.on, extra_query=True)]
     if isinstance(check, ActionCheck):
         found, step = _acted(check, list(recording.actions(looks)))
         passed = found.passed != inverted
-        return _Decision(passed, found, step if passed and not inverted else None)
+        return Decision(passed, found, step if passed and not inverted else None)
     if isinstance(check, RequestCheck):
-        return _Decision(*requested(check, recording, looks, inverted=inverted))
+        return requested(check, recording, looks, inverted=inverted)
     if isinstance(check, PageCheck):
         return _over_looks(check, looks, inverted, _page_test(check, looks))
     if isinstance(check, ProbeCheck):
-        return _over_looks(check, looks, inverted, _probe_test(check, looks, recording.expressions))
+        return _over_looks(
+            check, looks, inverted, _probe_test(check, looks, expressions_of(recording.trajectory.task.checks))
+        )
     if check.on is not None:
         looks = [look for look in looks if look.snapshot is not None]
     return _over_looks(check, looks, inverted, _snapshot_test(check))
@@ -141,14 +118,14 @@ def _over_looks(
     looks: Sequence[Look],
     inverted: bool,
     test: Callable[[Look], Found],
-) -> _Decision:
+) -> Decision:
     """The rules of `at` and `not`.
 
     At the end: the last look decides. At any time: one look is enough. Inverted: no look may pass, and the last one
     must show a page, so that nobody ends on a page that hides what must never show.
     """
     if not looks:
-        return _Decision(False, Found(False, f"{check.on} was never on screen" if check.on else "no page"), None)
+        return Decision(False, Found(False, f"{check.on} was never on screen" if check.on else "no page"), None)
     found = [test(look) for look in looks]
     last = found[-1]
     hits = [place for place, one in enumerate(found) if one.passed]
@@ -156,14 +133,14 @@ def _over_looks(
     if inverted:
         if check.at == "any" and hits and first is not None:
             shows = found[hits[0]]
-            return _Decision(False, shows._replace(text=f"at step {first + 1}: {shows.text}"), None)
+            return Decision(False, shows._replace(text=f"at step {first + 1}: {shows.text}"), None)
         passed = last.counts and not last.passed
-        return _Decision(passed, last, looks[-1].step.index if passed else None)
+        return Decision(passed, last, looks[-1].step.index if passed else None)
     if check.at == "any":
-        return _Decision(bool(hits), found[hits[0]] if hits else last, first)
+        return Decision(bool(hits), found[hits[0]] if hits else last, first)
     if hits and not last.passed:
         last = last._replace(text=f"only until step {looks[hits[-1]].step.index + 1}; at the end {last.text}")
-    return _Decision(last.passed, last, first)
+    return Decision(last.passed, last, first)
 
 
 def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Found]:

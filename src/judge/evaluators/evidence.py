@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 
 from judge.sites import Site, own_site
-from judge.trajectory.network import Har, read_har
+from judge.trajectory.network import Log, read_har
 from judge.trajectory.record import Trajectory
-from shared.checks import expressions_of
 from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
 from shared.models import Step
@@ -95,41 +94,41 @@ class Look:
 
 @dataclass(frozen=True)
 class Recording:
-    """A trajectory as evidence. `looks` is empty where no steps are on record, as in folders of other programs."""
+    """A trajectory as evidence. What a check does not need is not read."""
 
-    looks: tuple[Look, ...]
-    answer: str | None
-    site: Site
-    network: Path | None = None
-    network_missing: str | None = None
-    expressions: tuple[str, ...] = ()
+    trajectory: Trajectory
+    allowed_sites: tuple[str, ...] = ()
 
     @cached_property
-    def traffic(self) -> Har:
-        """The requests of the attempt."""
-        if self.network is None:
-            raise MissingEvidence(f"no recorded requests: {self.network_missing or 'there is no network.har'}")
-        try:
-            return read_har(self.network)
-        except TrajectoryError as error:
-            raise MissingEvidence(error.message.removeprefix(f"{self.network.parent}/")) from None
+    def site(self) -> Site:
+        """The task's own site, with the one to which its website redirected."""
+        landed = next((step.url for step in self.trajectory.observations), "")
+        return own_site(self.trajectory.task, self.allowed_sites, landed=landed)
 
-    @classmethod
-    def of(cls, trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> "Recording":
-        """Most snapshots are read only when a check needs them."""
-        landed = next((step.url for step in trajectory.observations), "")
-        site = own_site(trajectory.task, allowed_sites, landed=landed)
+    @cached_property
+    def looks(self) -> tuple[Look, ...]:
+        """Every observation; none where no steps are on record, as in folders of other programs."""
         looks: list[Look] = []
         typed: frozenset[tuple[str, str]] = frozenset()
-        for step in trajectory.observations:
-            path = trajectory.folder / step.snapshot if step.snapshot else None
-            look = Look(step, path, site.holds(step.url), site.is_home(step.url))
+        for step in self.trajectory.observations:
+            path = self.trajectory.folder / step.snapshot if step.snapshot else None
+            look = Look(step, path, self.site.holds(step.url), self.site.is_home(step.url))
             if looks and looks[-1].is_own and _types(looks[-1].step):
                 typed |= set(_typed_into(looks[-1], look))
             looks.append(replace(look, typed_into=typed))
-        network = trajectory.network, trajectory.network_missing
-        expressions = expressions_of(trajectory.task.checks)
-        return cls(tuple(looks), trajectory.final_answer, site, *network, expressions)
+        return tuple(looks)
+
+    @cached_property
+    def traffic(self) -> Log:
+        """The requests of the attempt."""
+        path = self.trajectory.network
+        if path is None:
+            why = self.trajectory.network_missing or "there is no network.har"
+            raise MissingEvidence(f"no recorded requests: {why}")
+        try:
+            return read_har(path)
+        except TrajectoryError as error:
+            raise MissingEvidence(error.message.removeprefix(f"{path.parent}/")) from None
 
     def actions(self, looks: Iterable[Look]) -> Iterator[tuple[int, str]]:
         """Step index and line, without downloads, of every action that was executed on the task's own site."""

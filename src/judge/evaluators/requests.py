@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from judge.evaluators.addresses import is_address
-from judge.evaluators.base import Found
+from judge.evaluators.base import Decision, Found
 from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.sites import Site
 from judge.trajectory.forms import is_json
@@ -24,7 +24,6 @@ from shared.normalise import plain
 from shared.patterns import glob
 from shared.text import clip
 
-Decided = tuple[bool, Found, int | None]
 _ERROR_STATUS = 400
 _MAX_SHOWN = 3
 
@@ -36,14 +35,14 @@ def named_fields(task: Task) -> frozenset[str]:
     return frozenset(compared | {name.lower() for name in task.keep_fields})
 
 
-def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], *, inverted: bool) -> Decided:
+def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], *, inverted: bool) -> Decision:
     """Whether it passes, what was found, and the index of the step that caused the request that decided.
 
     The last request with the method and address decides on the rest; with `at = "any"`, one is enough. Inverted: that
     one may not match, or none at all, whoever sent it. `looks` are those at which `on` lets an action count.
     """
     traffic = recording.traffic
-    entries = [entry for entry in traffic.entries if recording.site.holds(entry.url)]
+    entries = [entry for entry in traffic.entries if recording.site.holds(entry.request.url)]
     if not inverted:
         entries = [entry for entry in entries if _is_sent_by(recording.site, entry)]
     if check.on is not None:
@@ -66,17 +65,18 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
         last = found[hits[0]] if check.at == "any" and hits else found[-1]
     if traffic.dropped and (inverted or check.at == "end"):
         # Nobody may hide a request behind more of them than are recorded.
-        return False, Found(False, f"{traffic.dropped} later requests were not recorded; before them {last.text}"), None
+        text = f"{traffic.dropped} later requests were not recorded; before them {last.text}"
+        return Decision(False, Found(False, text), None)
     passed = last.passed != inverted
     step = candidates[hits[0]].step if passed and not inverted and hits else None
-    return passed, last, None if step is None else max(0, step - 1)
+    return Decision(passed, last, None if step is None else max(0, step - 1))
 
 
 def _is_sent_by(site: Site, entry: Entry) -> bool:
     if entry.sender not in (None, "null"):
         return site.holds(entry.sender or "")
     # A navigation, or a document without an origin. No page can forge these headers.
-    headers = {name.lower(): value for name, value in entry.headers}
+    headers = {header.name.lower(): header.value for header in entry.request.headers}
     if headers.get("sec-fetch-site") in ("same-origin", "none"):
         return True
     origin = headers.get("origin")
@@ -84,11 +84,12 @@ def _is_sent_by(site: Site, entry: Entry) -> bool:
 
 
 def _is_to(entry: Entry, check: RequestCheck, written: str, site: Site) -> bool:
-    if check.method is not None and entry.method.upper() != check.method:
+    if check.method is not None and entry.request.method.upper() != check.method:
         return False
     # An address without a query matches every query; `query` compares single parameters.
     is_open = "?" not in written
-    return is_address(entry.url, written, is_home=site.is_home(entry.url), extra_query=is_open)
+    url = entry.request.url
+    return is_address(url, written, is_home=site.is_home(url), extra_query=is_open)
 
 
 def _compared(entry: Entry, check: RequestCheck, *, inverted: bool) -> Found:
@@ -99,38 +100,39 @@ def _compared(entry: Entry, check: RequestCheck, *, inverted: bool) -> Found:
 
 def _problems(entry: Entry, check: RequestCheck, *, inverted: bool) -> Iterator[str]:
     if check.query is not None:
-        query = parse_qsl(urlsplit(entry.url).query, keep_blank_values=True, max_num_fields=1_000)
+        query = parse_qsl(urlsplit(entry.request.url).query, keep_blank_values=True, max_num_fields=1_000)
         yield from _differences("query", check.query, lambda name: _of_name(query, name))
     if check.headers is not None:
-        headers = [(name.lower(), value) for name, value in entry.headers]
+        headers = [(header.name.lower(), header.value) for header in entry.request.headers]
         yield from _differences("header", check.headers, lambda name: _of_name(headers, name.lower()))
     if check.post_data is not None:
-        yield from _body_differences("post_data", check.post_data, entry.post)
+        yield from _body_differences("post_data", check.post_data, entry.request.body)
     # A request without an answer may have had its effect, so it counts where it must not be sent.
-    if not (inverted and check.status is None and entry.status == 0):
+    if not (inverted and check.status is None and entry.response.status == 0):
         problem = _answer_problem(entry, check.status)
         yield from [problem] if problem else []
     if check.response is not None:
-        if entry.response.is_cut:
+        if entry.response.body.is_cut:
             raise MissingEvidence(f"the answer was too large to be recorded: {_shown(entry)}")
-        yield from _body_differences("response", check.response, entry.response)
+        yield from _body_differences("response", check.response, entry.response.body)
 
 
 def _answer_problem(entry: Entry, status: int | None) -> str | None:
     """Why the answer is not the expected one; without a status, any answer but an error is."""
-    if entry.status == 0:
-        return f"no answer ({entry.error})" if entry.error else "no answer"
-    is_expected = entry.status < _ERROR_STATUS if status is None else entry.status == status
-    return None if is_expected else f"status {entry.status}"
+    found = entry.response.status
+    if found == 0:
+        return f"no answer ({entry.response.error})" if entry.response.error else "no answer"
+    is_expected = found < _ERROR_STATUS if status is None else found == status
+    return None if is_expected else f"status {found}"
 
 
 def _body_differences(what: str, wanted: dict[str, Any], body: Body | None) -> Iterator[str]:
     if body is None or body.is_cut:
         yield f"{what} was too large to be recorded" if body else f"no {what}"
-    elif body.fields:
-        fields = body.fields
+    elif body.params:
+        fields = [(field.name, field.value) for field in body.params]
         yield from _differences(what, wanted, lambda name: _of_name(fields, name))
-    elif body.text is not None and is_json(body.mime_type, body.text):
+    elif body.text is not None and body.encoding is None and is_json(body.mime_type, body.text):
         try:
             content = parse_json(body.text)
         except ValueError:
@@ -195,14 +197,15 @@ def _number(value: Any) -> Decimal | None:
 def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
     """The requests that come closest: those to the address, then those of the method, then the last ones."""
     path = target.partition("?")[0]
-    near = [entry for entry in entries if entry.url.partition("?")[0].endswith(path)]
-    near = near or [entry for entry in entries if entry.method == check.method] or list(entries)
+    near = [entry for entry in entries if entry.request.url.partition("?")[0].endswith(path)]
+    near = near or [entry for entry in entries if entry.request.method == check.method] or list(entries)
     shown = "; ".join(_shown(entry) for entry in near[-_MAX_SHOWN:])
     return f"no such request{f'; instead {shown}' if shown else ''}"
 
 
 def _shown(entry: Entry) -> str:
-    parts = urlsplit(entry.url)
+    request = entry.request
+    parts = urlsplit(request.url)
     where = clip(parts.path + (f"?{parts.query}" if parts.query else ""), 120)
-    sent = f" {clip(plain(entry.post.text), 150)}" if entry.post and entry.post.text else ""
-    return f"{entry.method} {where}{sent}: {entry.status or 'no answer'}"
+    sent = f" {clip(plain(request.body.text), 150)}" if request.body and request.body.text else ""
+    return f"{request.method} {where}{sent}: {entry.response.status or 'no answer'}"

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from judge.config import RunConfig
 from judge.evaluators.base import Assertion
-from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.checks import evaluate
 from judge.judges.base import Judge, judge_id
+from judge.judges.code import installed_code
 from judge.trajectory.record import Trajectory
 from shared.checks import NO_CHECKS
 from shared.models import ImageScore, JudgeInfo, Task, Verdict, VerdictOutcome
@@ -24,20 +25,19 @@ class ChecksJudge(Judge):
     valid for that digest only.
     """
 
-    def __init__(self, config: RunConfig, *, package_version: str, code_checksum: str) -> None:
-        self._evaluator = CheckEvaluator(config.allowed_sites)
-        settings = {"allowed_sites": list(config.allowed_sites)}
-        self.id = judge_id(METHOD, RULES_VERSION, code_checksum, settings)
+    def __init__(self, config: RunConfig) -> None:
+        code = installed_code()
+        self._allowed_sites = config.allowed_sites
+        self.id = judge_id(METHOD, RULES_VERSION, code["code_checksum"], {"allowed_sites": list(config.allowed_sites)})
         self.info = JudgeInfo(
             method=METHOD,
             model=OFFLINE,
             prompt_set="none",
             prompt_version=RULES_VERSION,
             # Checks have no prompts; the code that evaluates them takes their place.
-            prompt_checksum=code_checksum,
+            prompt_checksum=code["code_checksum"],
             threshold=config.score_threshold,
-            package_version=package_version,
-            code_checksum=code_checksum,
+            **code,
         )
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
@@ -45,7 +45,7 @@ class ChecksJudge(Judge):
         if not trajectory.task.checks:
             return Verdict(outcome="unscored", reason=NO_CHECKS, judge=self.info, cost_usd=0.0)
         # Reading snapshots of several megabytes takes seconds.
-        assertions = await asyncio.to_thread(self._evaluator.evaluate, trajectory)
+        assertions = await asyncio.to_thread(evaluate, trajectory, self._allowed_sites)
         return Verdict(
             outcome=_outcome(assertions),
             reason=reason_of(assertions),

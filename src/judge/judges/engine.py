@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from judge.config import RunConfig
 from judge.judges.base import Judge, judge_id
+from judge.judges.code import installed_code
 from judge.judges.evidence import actions_block, answer_block, image_part, task_block, thoughts_block
 from judge.judges.injection import FLAG as INJECTION
 from judge.judges.injection import suspicions
@@ -31,7 +32,7 @@ MAX_REASON_CHARS = 2_000
 
 @dataclass(frozen=True)
 class JudgeParts:
-    """What a judge is made with. `package_version` and `code_checksum` go into every verdict.
+    """What a judge is made with.
 
     `repeat` counts from 1; the verdicts of each repeat of a judge stand in files of their own.
     """
@@ -39,8 +40,6 @@ class JudgeParts:
     config: RunConfig
     model: CachedModel
     prompts: PromptSet
-    package_version: str
-    code_checksum: str
     repeat: int = 1
 
 
@@ -59,10 +58,14 @@ class Question(Record):
 
 
 class Session:
-    """The questions about one trajectory; records every prompt and reply with tokens and cost."""
+    """The questions about one trajectory; records every prompt and reply with tokens and cost.
 
-    def __init__(self, parts: JudgeParts) -> None:
+    A reply that another `payer` counts already, such as another epoch's verdict, is free.
+    """
+
+    def __init__(self, parts: JudgeParts, payer: str | None = None) -> None:
         self._parts = parts
+        self._payer = payer
         self._record: list[tuple[tuple[int, ...], dict[str, Any]]] = []
         self._systems: dict[str, str] = {}
         self._usage = TokenUsage()
@@ -81,7 +84,7 @@ class Session:
             request = self._request(question, remind=attempt > 0)
             requests.append(request)
             try:
-                completion = await self._parts.model.complete(request)
+                completion = await self._parts.model.complete(request, self._payer)
             except ModelError as error:
                 self._note(question, attempt, request, f"({error.message})", "error", error)
                 # An answer without usable text counts as an unusable reply, once.
@@ -192,10 +195,9 @@ class ModelJudge(Judge):
             prompt_version=prompts.version,
             prompt_checksum=prompts.checksum,
             threshold=config.score_threshold,
-            package_version=parts.package_version,
-            code_checksum=parts.code_checksum,
             fidelity=config.fidelity,
             note=f"repeat {parts.repeat}" if again else None,
+            **installed_code(),
         )
         self._prefetching: set[asyncio.Task[None]] = set()
 
@@ -213,7 +215,8 @@ class ModelJudge(Judge):
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict; a fault of the model or an unreadable file makes it `unscored`."""
-        session = Session(self.parts)
+        epoch = trajectory.attempt.epoch if trajectory.attempt else 1
+        session = Session(self.parts, payer=f"{self.id} {trajectory.sha256 or trajectory.folder} {epoch}")
         try:
             if not trajectory.screenshots:
                 verdict = session.verdict("unscored", "the trajectory has no screenshots")

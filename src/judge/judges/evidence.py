@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from judge.trajectory.foreign import MAX_IMAGE_BYTES
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.files import read_errors, read_file
@@ -23,7 +24,6 @@ MAX_ACTION_CHARS = 500
 MAX_THOUGHT_CHARS = 600
 MAX_LINE_CHARS = 600
 MAX_LINES = 200
-MAX_IMAGE_BYTES = 20_000_000
 
 
 class Shot(Record):

@@ -1,15 +1,12 @@
 """Opens the configured judge: method, model, prompts, cache and limits. A missing key is an error, never a fallback."""
 
-import importlib.metadata
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from judge.config import RunConfig
-from judge.judges.base import Judge, files_checksum
+from judge.judges.base import Judge
 from judge.judges.checked import OFFLINE as OFFLINE
 from judge.judges.checked import CheckedJudge, ChecksJudge
 from judge.judges.engine import JudgeParts, ModelJudge
@@ -31,29 +28,6 @@ METHODS: Mapping[str, type[ModelJudge]] = MappingProxyType(
         method.method: method
         for method in (WebJudge, WebJudgeKeyPoints, WebVoyagerJudge, AutonomousJudge, AgentTrekJudge, RubricJudge)
     }
-)
-# Everything between a trajectory and its verdict decides: whole packages, and single files.
-_JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
-_JUDGING_FILES = (
-    "judge/trajectory/files.py",
-    "judge/trajectory/foreign.py",
-    "judge/trajectory/formats/browser_use.py",
-    "judge/trajectory/formats/webeval.py",
-    "judge/trajectory/forms.py",
-    "judge/trajectory/network.py",
-    "judge/trajectory/record.py",
-    "shared/checks.py",
-    "shared/elements.py",
-    "shared/fields.py",
-    "shared/images.py",
-    "shared/json_paths.py",
-    "shared/normalise.py",
-    "shared/patterns.py",
-    "judge/scenario/webarena.py",
-    "judge/sites.py",
-    "shared/snapshot.py",
-    "shared/text.py",
-    "shared/validation.py",
 )
 
 
@@ -79,8 +53,7 @@ def open_judge(
     model without a known price, or more shards than requests per minute.
     """
     check_judge_model(config, settings)
-    version, checksum = importlib.metadata.version("wabe"), code_checksum()
-    checks = ChecksJudge(config, package_version=version, code_checksum=checksum)
+    checks = ChecksJudge(config)
     if config.judge_model == OFFLINE:
         return checks
     run_id, _, shard = (config.run_id or "").partition("/shards/")
@@ -125,8 +98,6 @@ def open_judge(
             metered, namespace=namespace, folder=cache_dir, shared=SharedReplies(state) if state else None
         ),
         prompts=prompts,
-        package_version=version,
-        code_checksum=checksum,
         repeat=repeat,
     )
     return CheckedJudge(checks, METHODS[config.judge_method](parts), config)
@@ -170,21 +141,6 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
             remedy=f'set {provider.key_variable}, or use "offline"',
         )
     require_sdk(config.judge_model, settings, "judge model")
-
-
-def judging_code() -> Mapping[str, Traversable]:
-    """The files with everything between a trajectory and its verdict, by name."""
-    packages = {name: resources.files(name) for name in ("judge", "shared")}
-    files = {name: packages[name.partition("/")[0]].joinpath(name.partition("/")[2]) for name in _JUDGING_FILES}
-    for folder in _JUDGING:
-        for entry in packages["judge"].joinpath(folder.partition("/")[2]).iterdir():
-            files[f"{folder}/{entry.name}"] = entry
-    return {name: file for name, file in sorted(files.items()) if name.endswith(".py")}
-
-
-def code_checksum() -> str:
-    """SHA-256 over the judging code. Line ends do not count."""
-    return files_checksum({name: file.read_bytes().replace(b"\r\n", b"\n") for name, file in judging_code().items()})
 
 
 def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:

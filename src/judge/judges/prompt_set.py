@@ -10,15 +10,15 @@ from types import MappingProxyType
 import jinja2
 import jinja2.meta
 import jinja2.sandbox
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter
 
 from judge.judges.base import files_checksum
 from judge.judges.published import FILE, Published
 from shared.errors import ConfigError
-from shared.files import decode, parse_toml, read_errors, read_file
+from shared.files import decode, parse_json, parse_toml, read_errors, read_file
 from shared.images import require_pillow
 from shared.models import Record
-from shared.validation import problems_of
+from shared.validation import validated
 
 MANIFEST = "prompts.toml"
 # The blocks that each template must use: a prompt that leaves evidence out would judge something else.
@@ -61,6 +61,10 @@ class _Manifest(Record):
     version: str = Field(pattern=r"\S")
 
 
+_MANIFEST = TypeAdapter(_Manifest)
+_PUBLISHED = TypeAdapter(Published)
+
+
 @cache
 def _environment() -> jinja2.Environment:
     # Sandboxed: a prompt set from somewhere else must not run code here.
@@ -86,11 +90,11 @@ class PromptSet:
     `published` replaces all prompts of a set that was imported (`judge.judges.published_source`).
     """
 
-    def __init__(self, name: str, version: str, files: Mapping[str, str]) -> None:
+    def __init__(self, name: str, version: str, files: Mapping[str, str], published: Published | None) -> None:
         self.name = name
         self.version = version
         self.checksum = files_checksum({name: text.encode() for name, text in files.items()})
-        self.published = Published.model_validate_json(files[FILE]) if FILE in files else None
+        self.published = published
         self._files = files
 
     def render(self, name: str, values: Mapping[str, object]) -> Prompt:
@@ -163,22 +167,15 @@ def load_prompts(folder: str | Path | None) -> PromptSet:
     files = {entry.name: _read(entry) for entry in source.iterdir() if _is_prompt_file(entry)}
     if MANIFEST not in files:
         raise ConfigError(f"config.prompts: {folder} has no {MANIFEST}", remedy="it gives the set's name and version")
-    try:
-        manifest = _Manifest.model_validate(parse_toml(files[MANIFEST]))
-    except ValidationError as error:
-        path, problem, _ = problems_of(error)[0]
-        key = ".".join(map(str, path))
-        raise ConfigError(
-            f"{folder}/{MANIFEST}: key {key!r}: {problem}",
-            remedy="give the two texts name and version, nothing else",
-        ) from None
-    except ValueError as error:
-        raise ConfigError(f"{folder}/{MANIFEST}: {error}", remedy="correct the TOML") from None
-    try:
-        return PromptSet(manifest.name, manifest.version, files)
-    except ValidationError as error:
-        path, problem, remedy = problems_of(error)[0]
-        raise ConfigError(f"{folder}/{FILE}: key {'.'.join(map(str, path))!r}: {problem}", remedy=remedy) from None
+    with read_errors(f"{folder}/{MANIFEST}", "correct the TOML"):
+        tables = parse_toml(files[MANIFEST])
+    manifest = validated(_MANIFEST, tables, f"{folder}/{MANIFEST}")
+    published = None
+    if FILE in files:
+        with read_errors(f"{folder}/{FILE}", "run wabe prompts import again"):
+            value = parse_json(files[FILE])
+        published = validated(_PUBLISHED, value, f"{folder}/{FILE}")
+    return PromptSet(manifest.name, manifest.version, files, published)
 
 
 def _known_blocks(name: str) -> frozenset[str]:

@@ -1,13 +1,12 @@
 """Judging by WebArena-Verified's own evaluator: deterministic, no model."""
 
-import importlib.metadata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from judge.evaluators.webarena import EvaluatorError, EvaluatorResult, PackageResult, PackageTask, WebArenaPackage
 from judge.judges.base import Judge, judge_id
 from judge.judges.checked import OFFLINE
-from judge.judges.factory import code_checksum
+from judge.judges.code import installed_code
 from judge.scenario.webarena import SiteAddresses, task_number
 from judge.trajectory.network import read_har
 from judge.trajectory.record import Trajectory
@@ -26,22 +25,21 @@ class WebArenaJudge(Judge):
     def __init__(self, package: WebArenaPackage, addresses: SiteAddresses, tasks: Iterable[PackageTask]) -> None:
         self._package = package
         self._sites = {task.task_id: "-".join(sorted(task.sites)) for task in tasks}
-        about, code = package.about, code_checksum()
+        about, code = package.about, installed_code()
         versions = (about.version, about.evaluator_checksum, about.data_checksum)
-        self.id = judge_id(METHOD, *versions, code, addresses.without_credentials())
+        self.id = judge_id(METHOD, *versions, code["code_checksum"], addresses.without_credentials())
         self.info = JudgeInfo(
             method=METHOD,
             model=OFFLINE,
             prompt_set="none",
             prompt_version=about.version,
             # No prompts: the evaluator's code is digested instead, as it is for checks.
-            prompt_checksum=code,
+            prompt_checksum=code["code_checksum"],
             # Of screenshots, which it does not look at.
             threshold=1,
-            package_version=importlib.metadata.version("wabe"),
-            code_checksum=code,
             note=f"webarena-verified {about.version}, evaluators {about.evaluator_checksum[:12]}, "
             f"data {about.data_checksum[:12]}",
+            **code,
         )
 
     @classmethod
@@ -104,7 +102,7 @@ def read_trace(trajectory: Trajectory) -> tuple[Mapping[str, Any], int]:
     Raises `TrajectoryError` if there is none.
     """
     if trajectory.network is None:
-        why = trajectory.attempt.network_missing if trajectory.attempt else None
+        why = trajectory.network_missing
         raise TrajectoryError(f"no network trace was recorded{f': {why}' if why else ''}")
     found = read_har(trajectory.network)
     if not found.entries:

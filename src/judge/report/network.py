@@ -69,14 +69,14 @@ def network_view(folder: Path, attempt: Attempt) -> NetworkView:
 
 
 def _view(entry: Entry, home: object) -> RequestView:
-    address = entry.url
-    if origin_of(entry.url) == home:
-        parts = urlsplit(entry.url)
+    address = entry.request.url
+    if origin_of(address) == home:
+        parts = urlsplit(address)
         address = parts.path + (f"?{parts.query}" if parts.query else "")
     return RequestView(
-        method=entry.method,
+        method=entry.request.method,
         address=address,
-        status=entry.status,
+        status=entry.response.status,
         kind=entry.resource_type or "unknown",
         time_ms=entry.time_ms,
         is_frame=entry.is_frame,

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from judge.results.statistics import Z95, wilson
+from judge.results.submission import method_of
 from judge.sites import site_of
 from judge.trajectory.files import foreign_verdicts, read_result
 from shared.errors import ConfigError, TrajectoryError
@@ -233,12 +234,9 @@ def read_verdicts(results: Path, labels: Labels, *, labels_path: Path, method: s
     found: dict[str, dict[str, Verdict]] = {}
     folders = sorted(folder for folder in results.iterdir() if folder.name in labels)
     for folder in folders:
-        for path in sorted((folder / "verdicts").glob("*.json")):
-            if method in (None, path.stem, path.stem.rpartition("-")[0]):
-                found.setdefault(path.stem, {})[folder.name] = read_verdict(path)
         # Folders of other tools hold the scores of their own evaluators.
-        for judge_id, verdict in foreign_verdicts(folder).items():
-            if method in (None, judge_id):
+        for judge_id, verdict in (verdicts_in(folder) | foreign_verdicts(folder)).items():
+            if method in (None, judge_id, method_of(judge_id)):
                 found.setdefault(judge_id, {})[folder.name] = verdict
     if not found:
         which = f"verdict of method {method!a}" if method else "verdict"
@@ -335,14 +333,16 @@ def _word(cell: Any) -> str:
     return "" if cell is None else str(cell)
 
 
-def read_verdict(path: Path) -> Verdict:
-    """A verdict's file. Raises `ConfigError`."""
-    remedy = "remove it and run wabe score again"
-    with read_errors(path, remedy):
-        try:
-            return Verdict.model_validate(read_json(path))
-        except ValidationError:
-            raise ConfigError(f"{path}: not a verdict", remedy=remedy) from None
+def verdicts_in(folder: Path) -> dict[str, Verdict]:
+    """A task's verdicts by judge id, the oldest first. Raises `ConfigError` for one that cannot be read."""
+    remedy, verdicts = "remove it and run wabe score again", {}
+    for path in sorted((folder / "verdicts").glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
+        with read_errors(path, remedy):
+            try:
+                verdicts[path.stem] = Verdict.model_validate(read_json(path))
+            except ValidationError:
+                raise ConfigError(f"{path}: not a verdict", remedy=remedy) from None
+    return verdicts
 
 
 def facts_of(folder: Path) -> dict[str, str]:

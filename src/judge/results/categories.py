@@ -6,11 +6,13 @@ Categories can overlap, and a failure can have none. They describe: no verdict a
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from judge.evaluators.addresses import is_address
+from judge.evaluators.base import assertions_in
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED, origin_of
 from judge.trajectory.record import Attempt
 from shared.checks import Check, ElementCheck, PageCheck, RequestCheck, TextCheck, as_tuple, plain_checks
@@ -59,23 +61,14 @@ def _loop(attempt: Attempt, _: Verdict | None) -> str | None:
     The same action: the same action line, or for one that was not executed the same tool and parameters. A page that
     changes may need an action a few times, such as that of a counter: hence five.
     """
-    pages: Counter[tuple[str, str, str]] = Counter()
-    row: list[tuple[str, str]] = []
-    longest: tuple[int, str] = (0, "")
-    for step in attempt.steps:
-        act = _act(step)
-        if act is None:
-            row = []
-            continue
-        row = [*row, (step.url, act)] if row and row[-1] == (step.url, act) else [(step.url, act)]
-        longest = max(longest, (len(row), act))
-        if step.snapshot_sha256:
-            pages[step.url, step.snapshot_sha256, act] += 1
-    if pages:
-        page, times = pages.most_common(1)[0]
+    acts = [(step.url, step.snapshot_sha256, _act(step)) for step in attempt.steps]
+    on_a_page = Counter((url, sha256, act) for url, sha256, act in acts if sha256 and act)
+    for page, times in on_a_page.most_common(1):
         if times >= _SAME_PAGE:
             return f"{times} times on the same, unchanged page: {page[-1]}"
-    return f"{longest[0]} times in a row: {longest[1]}" if longest[0] >= _IN_A_ROW else None
+    rows = [(len(list(row)), act) for (_url, act), row in groupby((url, act) for url, _sha256, act in acts) if act]
+    times, act = max(rows, default=(0, ""))
+    return f"{times} times in a row: {act}" if times >= _IN_A_ROW else None
 
 
 def _act(step: Step) -> str | None:
@@ -97,14 +90,14 @@ def _wrong_filter(attempt: Attempt, verdict: Verdict | None) -> str | None:
 
 def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[Check, str]]:
     """Failed checks with what was found instead. Alternatives (`any_of`) one by one."""
-    entries = verdict.evidence.get("checks") if verdict else None
-    # One entry for each check, in order; anything else is not from our checks.
-    if not isinstance(entries, list) or len(entries) != len(attempt.task.checks):
+    assertions = assertions_in(verdict)
+    # One for each check, in order; anything else is not of these checks.
+    if len(assertions) != len(attempt.task.checks):
         return
-    for check, entry in zip(attempt.task.checks, entries, strict=True):
-        if isinstance(entry, Mapping) and entry.get("passed") is False:
+    for check, assertion in zip(attempt.task.checks, assertions, strict=True):
+        if assertion.passed is False:
             for each in plain_checks([check]):
-                yield each, str(entry.get("found") or "")
+                yield each, assertion.found
 
 
 def _filter_fault(attempt: Attempt, check: Check, found: str) -> str | None:

@@ -9,7 +9,7 @@ import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -137,9 +137,7 @@ def repeats_of(tallies: Mapping[str, Tally]) -> dict[str, Any] | None:
         "tasks": [
             {
                 "task_id": task,
-                "attempts": tally.attempts,
-                "scored": tally.scored,
-                "successes": tally.successes,
+                **asdict(tally),
                 "variance": None if tally.variance is None else round(tally.variance, 4),
             }
             for task, tally in tallies.items()

@@ -4,6 +4,7 @@ A run says in its `run.json` which tasks it has and whose verdicts count. A fold
 trajectories in it, in name order, and the verdicts of the judge that decided most of them count.
 """
 
+import contextlib
 import hashlib
 import os
 from collections import Counter
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from judge.judges.rescoring import find_trajectories, verdict_on_file
 from judge.scenario.sources import read_records
@@ -23,14 +26,22 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.files import write_json
 from shared.models import Verdict
 
-# How data sets name the parts of a task, the most telling first.
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    "task_id": ("task_id", "id", "annotation_id"),
-    "task": ("confirmed_task", "task", "question", "ques", "instruction", "task_summary"),
-    "website": ("website", "web", "url"),
-    "level": ("level",),
-    "reference_length": ("reference_length",),
-}
+
+class _TaskRow(BaseModel):
+    """A task in a data set's file. Data sets name its parts differently; the most telling name comes first.
+
+    What the parts may be is checked when the trajectory is loaded.
+    """
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    task_id: str = Field(validation_alias=AliasChoices("task_id", "id", "annotation_id"))
+    task: Any = Field(
+        None, validation_alias=AliasChoices("confirmed_task", "task", "question", "ques", "instruction", "task_summary")
+    )
+    website: Any = Field(None, validation_alias=AliasChoices("website", "web", "url"))
+    level: Any = None
+    reference_length: Any = None
 
 
 class FoundTask(TaskStore):
@@ -147,28 +158,18 @@ def verdicts_beside(store: TaskStore) -> dict[str, Verdict]:
     return {**{name: verdict for name, verdict in own.items() if verdict}, **foreign_verdicts(store.folder)}
 
 
-def problems_of(store: TaskStore) -> Iterator[str]:
-    """What does not match in a trajectory of no run: a file that cannot be read, a verdict on something else."""
-    try:
-        trajectory = load_trajectory(store.folder)
-    except TrajectoryError as error:
-        yield f"{store.name}: {error.message}"
-        return
-    for path in sorted((store.folder / "verdicts").glob("*.json")):
-        if store.read_verdict(path.stem) is None:
-            yield f"{store.name}/verdicts/{path.name}: not a verdict"
-        elif verdict_on_file(store, path.stem, trajectory) is None:
-            yield f"{store.name}/verdicts/{path.name}: judged another trajectory than the one beside it"
-
-
 def give_tasks(folders: Sequence[Path], path: Path) -> None:
     """Write the tasks of a file as `task.json` into those trajectory folders whose layout has no place for a task.
 
     A trajectory is known by its folder's name, or by the id in its answer file's name. Those of which the file says
     nothing are left alone. Raises `ConfigError`.
     """
-    rows = read_records(path, "--tasks", "give the data set's file")
-    tasks = {row["task_id"]: row for row in map(_task_row, rows) if isinstance(row.get("task_id"), str)}
+    tasks: dict[str, _TaskRow] = {}
+    for value in read_records(path, "--tasks", "give the data set's file"):
+        # Rows of something else, such as a header, are no tasks.
+        with contextlib.suppress(ValidationError):
+            row = _TaskRow.model_validate(value)
+            tasks[row.task_id] = row
     folders = [folder for folder in folders if not (folder / "result.json").exists()]
     known = [(folder, tasks.get(folder.resolve().name) or tasks.get(task_id_of(folder))) for folder in folders]
     if not any(task for _, task in known):
@@ -178,13 +179,5 @@ def give_tasks(folders: Sequence[Path], path: Path) -> None:
         )
     for folder, task in known:
         if task:
-            write_json(folder / TASK_FILE, {**task, "task_id": usable_id(str(task["task_id"]))})
-
-
-def _task_row(row: object) -> dict[str, Any]:
-    if not isinstance(row, Mapping):
-        return {}
-    found = {key: next((row[name] for name in names if name in row), None) for key, names in _KEYS.items()}
-    if isinstance(found["task_id"], int):
-        found["task_id"] = str(found["task_id"])
-    return {key: value for key, value in found.items() if value is not None}
+            parts = task.model_dump(exclude_none=True)
+            write_json(folder / TASK_FILE, {**parts, "task_id": usable_id(task.task_id)})

@@ -9,8 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from judge.evaluators.base import Assertion, assertions_in
 from judge.judges.rescoring import WHY_ZERO
-from judge.results.agreement import Pair, facts_of, pair_of, read_verdict
+from judge.results.agreement import Pair, facts_of, pair_of, verdicts_in
+from judge.results.submission import method_of
 from judge.trajectory.files import read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mappings
@@ -32,14 +34,6 @@ _REMEDIES: Mapping[GroundTruth, str] = MappingProxyType(
 )
 
 
-class FailedCheck(Record):
-    """A check that did not pass, with what was expected and what was found instead."""
-
-    description: str
-    expected: str = ""
-    found: str = ""
-
-
 class Difference(Record):
     """An attempt on which a judge method differs from ground truth, with the reason of each."""
 
@@ -47,7 +41,7 @@ class Difference(Record):
     truth_id: str
     truth: VerdictOutcome
     truth_reason: str
-    failed: tuple[FailedCheck, ...]
+    failed: tuple[Assertion, ...]
     judge_id: str
     judge: VerdictOutcome
     reason: str
@@ -120,21 +114,16 @@ def difference(task_id: str, truth_id: str, truth: Verdict, judge_id: str, judge
     )
 
 
-def method_of(judge_id: str) -> str:
-    """The method in a judge's id, `<method>-<digest>`."""
-    return judge_id.rpartition("-")[0]
-
-
 def newest(verdicts: Mapping[str, Verdict], method: str) -> str | None:
     """The id of the last verdict of a method; `verdicts` are in the order in which they were written."""
     return next((judge_id for judge_id in reversed(list(verdicts)) if method_of(judge_id) == method), None)
 
 
-def _failed(verdict: Verdict) -> Iterator[FailedCheck]:
-    for item in as_mappings(verdict.evidence.get("checks")):
-        if item.get("passed") is False:
-            texts = {key: clip(str(item.get(key) or ""), _MAX_TEXT_CHARS) for key in FailedCheck.model_fields}
-            yield FailedCheck(**texts)
+def _failed(verdict: Verdict) -> Iterator[Assertion]:
+    for each in assertions_in(verdict):
+        if each.passed is False:
+            texts = {key: clip(getattr(each, key), _MAX_TEXT_CHARS) for key in ("description", "expected", "found")}
+            yield each.model_copy(update=texts)
 
 
 def _has_probe(result: Mapping[str, Any]) -> bool:
@@ -148,7 +137,5 @@ def _tasks(results: Path) -> Iterator[tuple[Path, Mapping[str, Any], dict[str, V
             result = read_result(folder)
         except TrajectoryError:
             continue
-        paths = sorted((folder / "verdicts").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-        read = {path.stem: read_verdict(path) for path in paths}
-        current = result.get("trajectory_sha256")
-        yield folder, result, {name: each for name, each in read.items() if each.trajectory_sha256 == current}
+        verdicts, current = verdicts_in(folder), result.get("trajectory_sha256")
+        yield folder, result, {name: each for name, each in verdicts.items() if each.trajectory_sha256 == current}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from judge.results.submission import read_submissions
+from judge.results.submission import counts_of, read_submissions
 from shared.errors import ConfigError
 from shared.fields import closest
 from shared.files import read_errors, read_text
@@ -20,13 +20,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _QUERIES = Path(__file__).parent / "queries"
-_WHOLE = ("successful_tasks", "completed_tasks", "total_tasks", "judged_successes", "scored_tasks", "unscored_tasks")
-_COUNTS: dict[str, Any] = {
-    **dict.fromkeys((*_WHOLE, "aborted_tasks", "attempts", "scored_attempts"), 1),
-    **dict.fromkeys(("success_rate", "success_rate_of_all"), 0.5),
-    "is_complete": True,
-    "confidence_interval_95": [0.5],
-}
+_COUNTS = counts_of(())
 _TASK: dict[str, Any] = {
     **dict.fromkeys(("task_id", "task_sha256", "level", "verdict", "stop_reason", "error", "decided_by"), ""),
     "flags": [""],

@@ -51,15 +51,20 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
                     f"{part['name']}: task {entry_key(entry)[:60]!a} differs from the one in {where}",
                     remedy="leave one of the two files out",
                 )
-    provenances = [part["provenance"] for part in parts]
-    shared = {key: value for key, value in provenances[0].items() if all(p.get(key) == value for p in provenances)}
     detail = detail_of(
         [entry for entry, _ in entries.values()],
         judge=judging["judge"],
         cost_usd=total_cost(part["cost_usd"] for part in parts),
-        provenance={**shared, "shards": provenances},
+        provenance=merged_provenance([part["provenance"] for part in parts]),
     )
     return {"participants": dict(first["participants"]), "results": [{"winner": first["winner"], "detail": detail}]}
+
+
+def merged_provenance(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the shards have in common; all of each is under `shards`."""
+    first = provenances[0]
+    shared = {key: value for key, value in first.items() if all(each.get(key) == value for each in provenances)}
+    return {**shared, "shards": list(provenances)}
 
 
 def _parts(submission: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:

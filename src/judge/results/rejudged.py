@@ -12,23 +12,21 @@ from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
 from judge.results.run_record import (
-    environment_of,
     epochs_of,
-    judge_checksums,
     judge_id_of,
-    judge_of,
-    outcomes_of,
+    made_with,
     provenance,
     settings_checksum,
+    totals_of,
 )
-from judge.results.submission import TaskSummary, build_submission, decided, entry_key
+from judge.results.submission import TaskSummary, build_submission, entry_key
 from judge.store import OLDER_RUN_SCHEMAS, RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from judge.trajectory.record import SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.fields import as_mapping
 from shared.files import read_json
-from shared.models import JudgeInfo, Verdict
+from shared.models import Verdict
 
 
 def adopt(store: RunStore, config: RunConfig, judge: Judge) -> None:
@@ -77,22 +75,13 @@ def take_over(store: RunStore) -> tuple[str, ...]:
         entries = {entry_key(one.entry): one.entry for one in summaries}
         changed = tuple(key for key, entry in entries.items() if _differs(published.get(key), entry))
         if changed:
-            judge = judge_of(summaries)
-            # More tasks may have been recorded since the last submission.
-            is_growing = record.get(SELF_RECORDED)
-            made_with = _provenance(record, summaries, judge) if is_growing else result["detail"]["provenance"]
-            if judge:
-                made_with |= judge_checksums(judge)
             made = build_submission(
                 role=result["winner"],
                 participant_ids=before["participants"],
                 results=summaries,
-                judge=judge,
-                provenance=made_with,
+                provenance={**result["detail"]["provenance"], **made_with(summaries)},
             )
-            info = judge.model_dump(mode="json") if judge else None
-            by = decided(one.entry for one in summaries)
-            store.write_run({**record, "outcomes": outcomes_of(summaries), "decided_by": by, "judge": info})
+            store.write_run({**record, **totals_of(summaries)})
             store.write_submission(made)
     except (OSError, ValueError, KeyError, IndexError, TypeError, WabeError) as error:
         raise ConfigError(
@@ -105,14 +94,9 @@ def take_over(store: RunStore) -> tuple[str, ...]:
 def _unjudged(record: Mapping[str, Any]) -> dict[str, Any]:
     """What stands in for the submission of a self-recorded run before its first one."""
     role = next(iter(record["participants"]))
-    return {"participants": {}, "results": [{"winner": role, "detail": {"tasks": []}}]}
-
-
-def _provenance(record: Mapping[str, Any], summaries: list[TaskSummary], judge: JudgeInfo | None) -> dict[str, Any]:
-    tasks = [summary.task for summary in summaries]
-    environment = environment_of(summaries)
-    made = provenance(config=RunConfig(), tasks=tasks, judge=judge, environment=environment, run_id=record["run_id"])
-    return made | {"config_checksum": record["config_checksum"]}
+    known = provenance(config=RunConfig(), results=(), run_id=record["run_id"])
+    detail = {"tasks": [], "provenance": known | {"config_checksum": record["config_checksum"]}}
+    return {"participants": {}, "results": [{"winner": role, "detail": detail}]}
 
 
 def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from statistics import fmean
+from typing import Any
 
 from judge.results.agreement import Interval, Pair, rates
 from judge.results.epochs import sample_variance
@@ -43,6 +44,20 @@ class JudgePair(Record):
     agreement: float | None
     kappa: float | None
     kappa_interval_95: Interval | None
+
+
+class JudgeReport(Record):
+    """The totals of each repeat of a judge, and the judge against itself."""
+
+    repeats: tuple[dict[str, Any], ...]
+    self_agreement: SelfAgreement
+
+
+class Reliability(Record):
+    """What `wabe score --repeat` and `--judges` report: each judge by its name, and each pair of judges."""
+
+    judges: dict[str, JudgeReport]
+    pairs: tuple[JudgePair, ...]
 
 
 def self_agreement(repeats: Sequence[Outcomes]) -> SelfAgreement:

@@ -19,7 +19,7 @@ def removable(output_dir: Path, run_id: str) -> RunStore:
     """
     # Neither a shard nor a path: deleting one shard would break the run.
     if not RUN_ID.fullmatch(run_id) or "/" in run_id or not os.path.lexists(output_dir / "runs" / run_id):
-        raise ConfigError(f"no run {excerpt(run_id)} under {output_dir / 'runs'}", remedy="`wabe runs` lists their ids")
+        raise _missing(output_dir, run_id)
     store = RunStore(output_dir, run_id)
     if Path(os.path.realpath(store.folder)) != Path(os.path.realpath(output_dir), "runs", run_id):
         raise ConfigError(f"{store.folder} is or lies behind a link", remedy="delete it where it really is")
@@ -28,6 +28,10 @@ def removable(output_dir: Path, run_id: str) -> RunStore:
     if store.is_in_progress:
         raise ConfigError(f"run {run_id} is in progress", remedy="wait until it ends, or stop it")
     return store
+
+
+def _missing(output_dir: Path, run_id: str) -> ConfigError:
+    return ConfigError(f"no run {excerpt(run_id)} under {output_dir / 'runs'}", remedy="`wabe runs` lists their ids")
 
 
 def size_of(folder: Path) -> int:
@@ -43,21 +47,31 @@ def size_of(folder: Path) -> int:
 
 
 def remove(store: RunStore) -> int:
-    """Delete the run's folder with its shards. Returns the bytes freed; raises `ConfigError` if it is in progress.
+    """Delete the run's folder with its shards. Returns the bytes freed.
+
+    Raises `ConfigError` if it is in progress, or another process has deleted it.
 
     The folder gets another name first: whatever is interrupted then leaves no half of a run, and the next call deletes
     the rest.
     """
     doomed = store.folder.with_name(f"{_DOOMED}{store.run_id}-{os.getpid()}")
+    # Holding a folder creates it.
+    if not store.folder.is_dir():
+        raise _missing(store.output_dir, store.run_id)
     with contextlib.ExitStack() as locks:
         for part in (store, *(RunStore(store.output_dir, f"{store.run_id}/shards/{name}") for name in _shards(store))):
             locks.enter_context(part.held("runner"))
             locks.enter_context(part.held("judge"))
         freed = size_of(store.folder)
-        store.folder.rename(doomed)
-    shutil.rmtree(doomed)
+        try:
+            store.folder.rename(doomed)
+        except FileNotFoundError:
+            raise _missing(store.output_dir, store.run_id) from None
+    # Another process may be deleting the same leftovers.
     for left in store.folder.parent.glob(f"{_DOOMED}*"):
         shutil.rmtree(left, ignore_errors=True)
+    if doomed.exists():
+        raise ConfigError(f"{doomed}: not all of it could be deleted", remedy="check who owns the files in it")
     _link_newest(store.output_dir)
     return freed
 
@@ -75,7 +89,7 @@ def _link_newest(output_dir: Path) -> None:
     link = output_dir / "results"
     if not link.is_symlink() or link.exists():
         return
-    link.unlink()
+    link.unlink(missing_ok=True)
     left = [store for store in runs_in(output_dir) if store.results.is_dir()]
     if left:
         link_latest(output_dir, left[-1].results)

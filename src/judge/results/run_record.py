@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from judge.config import MAX_EPOCHS, RunConfig
 from judge.results.identity import identity_of_launch, resumed
-from judge.results.submission import TaskSummary, decided
+from judge.results.submission import TaskSummary, decided, judge_of
 from judge.scenario.models import Launch, Shard
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, runs_in
 from judge.trajectory.files import read_attempt
@@ -24,7 +24,7 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping
 from shared.files import write_errors
 from shared.llm.limits import Spending
-from shared.models import JudgeInfo, Task, TaskOutcome, TokenUsage, key_of
+from shared.models import Task, TaskOutcome, TokenUsage, key_of
 from shared.text import one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")
@@ -251,23 +251,14 @@ def judge_id_of(record: Mapping[str, Any], task_id: str, epoch: int = 1) -> str:
     return str(own.get(key_of(task_id, epoch)) or own.get(task_id) or record.get("judge_id"))
 
 
-def end_run(
-    store: RunStore,
-    state: str,
-    results: Sequence[TaskSummary] = (),
-    judge: JudgeInfo | None = None,
-    spending: Spending | None = None,
-) -> None:
+def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), spending: Spending | None = None) -> None:
     """Write how it ended: `completed`, `cancelled` or `failed`."""
     record: dict[str, Any] = store.read_run() or {"run_id": store.run_id}
     record |= {
         "state": state,
         # Not before it began, whatever happened to the machine's clock in between.
         "ended_at": max(time.time(), record.get("resumed_at") or record.get("started_at") or 0.0),
-        "outcomes": outcomes_of(results),
-        "decided_by": decided(result.entry for result in results),
-        "environment": environment_of(results),
-        "judge": judge.model_dump(mode="json") if judge else None,
+        **totals_of(results),
     }
     if spending is not None:
         record["judge_usage"] = {"token_usage": spending.usage.model_dump(), "cost_usd": spending.cost_usd}
@@ -305,23 +296,31 @@ def spending_before(store: RunStore) -> Spending:
     return Spending(usage, float(cost_usd) if isinstance(cost_usd, int | float) else 0.0)
 
 
-def outcomes_of(results: Sequence[TaskSummary]) -> dict[str, int]:
-    """The number of attempts by outcome."""
-    outcomes = [result.outcome for result in results]
-    return {name: outcomes.count(name) for name in get_args(TaskOutcome)}
+def totals_of(results: Sequence[TaskSummary]) -> dict[str, Any]:
+    """What a `run.json` says of the attempts: how many by outcome and by what decided them, versions, the judge."""
+    outcomes, judge = [result.outcome for result in results], judge_of(results)
+    return {
+        "outcomes": {name: outcomes.count(name) for name in get_args(TaskOutcome)},
+        "decided_by": decided(result.entry for result in results),
+        "environment": _environment_of(results),
+        "judge": judge.model_dump(mode="json") if judge else None,
+    }
 
 
-def environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
+def made_with(results: Sequence[TaskSummary]) -> dict[str, Any]:
+    """What a submission's provenance says of the attempts: versions, and checksums of their tasks and judge."""
+    judge = judge_of(results)
+    return {
+        "environment": _environment_of(results),
+        "task_set_checksum": task_set_checksum([result.task for result in results]),
+        "judge_code_checksum": judge.code_checksum if judge else None,
+        "prompt_checksum": judge.prompt_checksum if judge else None,
+    }
+
+
+def _environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
     """The browser and server versions that the attempts report."""
     return next((dict(result.versions) for result in results if result.versions), {})
-
-
-def judge_of(results: Sequence[TaskSummary]) -> JudgeInfo | None:
-    """The judge that the verdicts name; where several methods decided tasks, a model's before ground truth."""
-    order = {"checks": 2, "webarena_verified": 1}
-    return min(
-        (each.judge for each in results if each.judge), key=lambda judge: order.get(judge.method, 0), default=None
-    )
 
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:
@@ -364,22 +363,8 @@ def _version(name: str) -> str:
         return "unknown"
 
 
-def judge_checksums(judge: JudgeInfo | None) -> dict[str, str | None]:
-    """What a submission's provenance says of the judge."""
-    return {
-        "judge_code_checksum": judge.code_checksum if judge else None,
-        "prompt_checksum": judge.prompt_checksum if judge else None,
-    }
-
-
 def provenance(
-    *,
-    config: RunConfig,
-    tasks: Sequence[Task],
-    judge: JudgeInfo | None,
-    environment: Mapping[str, str],
-    run_id: str,
-    shard: Shard | None = None,
+    *, config: RunConfig, results: Sequence[TaskSummary], run_id: str, shard: Shard | None = None
 ) -> dict[str, Any]:
     """The `provenance` block of a submission: enough to see whether two results are comparable.
 
@@ -389,11 +374,9 @@ def provenance(
     return {
         "run_id": run_id,
         "packages": package_versions(),
-        "environment": dict(environment),
         "settle": config.settle,
         "actions": config.actions,
-        "task_set_checksum": task_set_checksum(tasks),
         "config_checksum": settings_checksum(config.recorded()),
-        **judge_checksums(judge),
+        **made_with(results),
         "shard": {"index": part.index, "of": part.of},
     }

@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from judge.results.identity import identity_in, resumed
+from judge.results.merge import merged_provenance
+from judge.results.rejudged import take_over
 from judge.results.run_record import (
-    environment_of,
     epochs_of,
-    judge_checksums,
     judge_id_of,
-    judge_of,
-    outcomes_of,
+    made_with,
     sha256_of,
     spending_before,
     task_digests,
     task_set_checksum,
+    totals_of,
 )
-from judge.results.submission import Submission, TaskSummary, build_submission, decided
+from judge.results.submission import Submission, TaskSummary, build_submission, total_cost
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json
-from shared.llm.limits import Spending
+from shared.models import TokenUsage
 
 # Of a request, what differs between the shards of a run.
 _OWN = ("tasks", "shard")
@@ -55,11 +55,15 @@ def merge_shards(run: RunStore) -> Submission:
         for shard, record in zip(shards, records, strict=True):
             for task in _tasks(shard, record["request"]):
                 _take_over(task.folder, run.task(task.name, task.epoch).folder)
+        was_merged = run.has_begun
         run.create()
         whole = _whole_record(run, shards, records, request, summaries)
         submission = _submission(run, whole, summaries, provenances)
         run.write_submission(submission)
         run.write_run(whole)
+        # What the shards say counts only where no later verdict was given since.
+        if was_merged and take_over(run):
+            return dict(read_json(run.folder / "results.json"))
     return submission
 
 
@@ -155,6 +159,10 @@ def _take_over(source: Path, target: Path) -> None:
     shutil.copytree(source, target, copy_function=_link, dirs_exist_ok=True)
 
 
+def _is_later_verdict(path: Path, source: Path) -> bool:
+    return path.parent.name == "verdicts" and path.exists() and path.stat().st_mtime_ns >= source.stat().st_mtime_ns
+
+
 def _trajectory_of(folder: Path) -> object:
     with contextlib.suppress(TrajectoryError):
         return read_result(folder).get("trajectory_sha256")
@@ -162,6 +170,8 @@ def _trajectory_of(folder: Path) -> object:
 
 
 def _link(source: str, target: str) -> None:
+    if _is_later_verdict(Path(target), Path(source)):
+        return
     Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)
@@ -176,23 +186,18 @@ def _submission(
     summaries: Sequence[TaskSummary],
     provenances: Sequence[Mapping[str, Any]],
 ) -> Submission:
-    role, judge = next(iter(record["participants"])), judge_of(summaries)
-    shared = {key: value for key, value in provenances[0].items() if all(p.get(key) == value for p in provenances)}
+    role = next(iter(record["participants"]))
     return build_submission(
         role=role,
         participant_ids={role: record["config"]["participant_ids"].get(role, "")},
         results=summaries,
-        judge=judge,
         provenance={
-            **shared,
+            **merged_provenance(provenances),
             "run_id": run.run_id,
             "identity": identity_in(record),
-            "environment": environment_of(summaries),
             "config_checksum": record["config_checksum"],
-            "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
-            **judge_checksums(judge),
+            **made_with(summaries),
             "shard": {"index": 0, "of": 1},
-            "shards": list(provenances),
         },
     )
 
@@ -205,11 +210,8 @@ def _whole_record(
     summaries: Sequence[TaskSummary],
 ) -> dict[str, Any]:
     """The whole run's `run.json`."""
-    judge, spent = judge_of(summaries), Spending()
-    for spending in map(spending_before, shards):
-        spent.usage += spending.usage
-        known = spent.cost_usd is not None and spending.cost_usd is not None
-        spent.cost_usd = (spent.cost_usd or 0.0) + (spending.cost_usd or 0.0) if known else None
+    spent = [spending_before(shard) for shard in shards]
+    usage = sum((each.usage for each in spent), TokenUsage())
     return {
         **records[0],
         "run_id": run.run_id,
@@ -223,9 +225,6 @@ def _whole_record(
         "task_ids": list(request["tasks"]),
         "task_set_checksum": task_set_checksum([summary.task for summary in summaries]),
         "judge_ids": {task_id: judge for record in records for task_id, judge in record["judge_ids"].items()},
-        "judge_usage": {"token_usage": spent.usage.model_dump(), "cost_usd": spent.cost_usd},
-        "outcomes": outcomes_of(summaries),
-        "decided_by": decided(summary.entry for summary in summaries),
-        "environment": environment_of(summaries),
-        "judge": judge.model_dump(mode="json") if judge else None,
+        "judge_usage": {"token_usage": usage.model_dump(), "cost_usd": total_cost(each.cost_usd for each in spent)},
+        **totals_of(summaries),
     }

@@ -84,13 +84,18 @@ class TaskSummary:
 
 def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
     """What decides the attempt's task, whether or not there is a verdict yet."""
-    method = judge_id.rpartition("-")[0] if judge_id else None
+    method = method_of(judge_id) if judge_id else None
     if attempt.verdict is not None and attempt.verdict.judge is not None:
         method = attempt.verdict.judge.method
     if method == "webarena_verified":
         return "webarena_verified"
     # The judge of an offline run is the checks', also for a task that has none.
     return "checks" if attempt.task.checks and method in (None, "checks") else "judge"
+
+
+def method_of(judge_id: str) -> str:
+    """The method in a judge's id, `<method>-<digest>`."""
+    return judge_id.rpartition("-")[0]
 
 
 def decided(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -104,10 +109,10 @@ def build_submission(
     role: str,
     participant_ids: Mapping[str, str],
     results: Sequence[TaskSummary],
-    judge: JudgeInfo | None,
     provenance: Mapping[str, Any],
 ) -> Submission:
     """The contract's `results.json` for one participant. A role without an id gets `""`."""
+    judge = judge_of(results)
     detail = detail_of(
         [result.entry for result in results],
         judge=judge.model_dump(mode="json") if judge else {},
@@ -115,6 +120,13 @@ def build_submission(
         provenance=provenance,
     )
     return {"participants": {role: "", **participant_ids}, "results": [{"winner": role, "detail": detail}]}
+
+
+def judge_of(results: Iterable[TaskSummary]) -> JudgeInfo | None:
+    """The judge that the verdicts name; where several methods decided tasks, a model's before ground truth."""
+    order = {"checks": 2, "webarena_verified": 1}
+    judges = (each.judge for each in results if each.judge)
+    return min(judges, key=lambda judge: order.get(judge.method, 0), default=None)
 
 
 def result_text(submission: Submission) -> str:

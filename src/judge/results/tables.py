@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from judge.evaluators.base import assertions_in
 from judge.results.folders import FoundTask
 from judge.results.identity import identity_in, player
 from judge.results.run_record import judge_id_of
@@ -192,18 +193,9 @@ def _checks(task: TaskStore, attempt: Attempt, sha256: str | None, judge_id: str
     # A verdict on another trajectory says nothing about this one.
     if verdict is None or attempt.verdict is None or (sha256 and verdict.trajectory_sha256 != sha256):
         return
-    found = verdict.evidence.get("checks")
-    for number, each in enumerate(found if isinstance(found, list) else (), 1):
-        if isinstance(each, Mapping):
-            passed, step = each.get("passed"), each.get("step")
-            yield CheckRow(
-                task_id=attempt.task.task_id,
-                epoch=task.epoch,
-                number=number,
-                **{key: str(each.get(key, "")) for key in ("check", "description", "expected", "found")},
-                passed=passed if isinstance(passed, bool) else None,
-                step=step if isinstance(step, int) else None,
-            )
+    for number, each in enumerate(assertions_in(verdict), 1):
+        of_task = {"task_id": attempt.task.task_id, "epoch": task.epoch, "number": number}
+        yield CheckRow.model_validate(of_task | each.model_dump(exclude={"normalised"}))
 
 
 def csv_of(rows: Iterable[AttemptRow]) -> str:

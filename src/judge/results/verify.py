@@ -6,44 +6,42 @@ rates. A run of an older version has no digests; that, and other code, is a note
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from judge.judges.checked import OFFLINE
-from judge.judges.factory import code_checksum
+from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
-from judge.results.folders import FolderStore, problems_of
+from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
 from judge.results.run_record import (
-    environment_of,
     epochs_of,
-    judge_checksums,
     judge_id_of,
-    judge_of,
+    made_with,
     package_versions,
     settings_checksum,
     sha256_of,
-    task_set_checksum,
 )
-from judge.results.submission import TaskSummary, decided, detail_of, entry_key, total_cost
+from judge.results.submission import TaskSummary, build_submission, decided, entry_key
 from judge.store import OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
-from judge.trajectory.files import evidence_problems, read_result, read_steps, recorded_pages, with_digests
+from judge.trajectory.files import (
+    evidence_problems,
+    load_trajectory,
+    read_result,
+    read_steps,
+    recorded_pages,
+    with_digests,
+)
 from judge.trajectory.network import NETWORK_FILE
 from judge.trajectory.record import RESULT_SCHEMA, Attempt
 from shared.errors import ConfigError, TrajectoryError
-from shared.fields import as_mapping
+from shared.fields import as_mapping, as_mappings
 from shared.files import read_json
 from shared.models import Record, Verdict
 from shared.text import excerpt
 
 _MAX_SHOWN = 80
-# Counts that submissions of older versions lack, those that came together in one set, and which groups had counts then.
-_LATER_COUNTS = (
-    (frozenset({"completed_tasks", "success_rate_of_all", "is_complete"}), ("by_level",)),
-    (frozenset({"attempts", "scored_attempts"}), ("by_level", "by_truth")),
-)
 
 
 class Findings(Record):
@@ -97,9 +95,17 @@ def verify_run(store: RunStore) -> Findings:
 
 
 def _folder(store: FolderStore) -> Findings:
-    tasks = tuple(store.tasks())
+    tasks, problems = tuple(store.tasks()), []
+    for task in tasks:
+        try:
+            trajectory = load_trajectory(task.folder)
+        except TrajectoryError as error:
+            problems.append(f"{task.name}: {error.message}")
+            continue
+        judged = {trajectory.sha256} if trajectory.is_digested else {trajectory.sha256, None}
+        problems += [f"{task.name}/{problem}" for problem in _verdicts(task.folder, judged)]
     note = "not recorded by WABE: its trajectories are read, and verdicts compared with them"
-    return Findings(tasks=len(tasks), mismatches=tuple(chain(*map(problems_of, tasks))), notes=(note,))
+    return Findings(tasks=len(tasks), mismatches=tuple(problems), notes=(note,))
 
 
 def _differs(what: str, stored: object, made: object) -> Iterator[str]:
@@ -120,7 +126,8 @@ def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummar
         steps = read_steps(task.folder / "steps.jsonl")
         problems = list(_files(task.folder, recorded))
         if recorded["schema_version"] == RESULT_SCHEMA:
-            problems += [*_derived(recorded, attempt), *_verdicts(task.folder, recorded), *_attempts(task.folder)]
+            sha256 = recorded.get("trajectory_sha256")
+            problems += [*_derived(recorded, attempt), *_verdicts(task.folder, {sha256}), *_attempts(task.folder)]
     except TrajectoryError as error:
         return None, [f"/{error.message[:200]}"]
     problems = [f"/{problem}" for problem in problems]
@@ -169,15 +176,15 @@ def _derived(recorded: Mapping[str, Any], attempt: Attempt) -> Iterator[str]:
         yield from _differs(f"result.json: {key}", recorded.get(key), made.get(key))
 
 
-def _verdicts(folder: Path, recorded: Mapping[str, Any]) -> Iterator[str]:
-    """Every verdict, of any judge, must name the trajectory beside it."""
+def _verdicts(folder: Path, expected: Collection[str | None]) -> Iterator[str]:
+    """Verdicts of any judge that cannot be read, or name another digest than the expected ones."""
     for path in sorted((folder / "verdicts").glob("*.json")):
         try:
             judged = Verdict.model_validate(read_json(path)).trajectory_sha256
         except (OSError, ValueError) as error:
             yield f"verdicts/{path.name}: not a verdict: {str(error)[:100]}"
             continue
-        if judged != recorded.get("trajectory_sha256"):
+        if judged not in expected:
             yield f"verdicts/{path.name}: judged another trajectory than the one beside it"
 
 
@@ -195,9 +202,8 @@ def _attempts(folder: Path) -> Iterator[str]:
 
 
 def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail: Mapping[str, Any]) -> Iterator[str]:
-    tasks, judge = task_set_checksum([summary.task for summary in summaries]), judge_of(summaries)
-    settings = settings_checksum(as_mapping(run.get("config")))
-    made: dict[str, Any] = {"task_set_checksum": tasks, "config_checksum": settings}
+    of_results, settings = made_with(summaries), settings_checksum(as_mapping(run.get("config")))
+    made = {"task_set_checksum": of_results["task_set_checksum"], "config_checksum": settings}
     if run.get("decided_by"):
         made["decided_by"] = decided(summary.entry for summary in summaries)
     if "request" in run:
@@ -206,13 +212,7 @@ def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail:
         yield from _differs(f"run.json: {key}", run.get(key), value)
     provenance = detail.get("provenance")
     if isinstance(provenance, Mapping):
-        expected = {
-            "task_set_checksum": tasks,
-            "config_checksum": settings,
-            "run_id": run.get("run_id"),
-            "environment": environment_of(summaries),
-            **judge_checksums(judge),
-        }
+        expected = {**of_results, "config_checksum": settings, "run_id": run.get("run_id")}
         if "identity" in run:
             expected["identity"] = identity_in(run)
         for key, wanted in expected.items():
@@ -248,40 +248,29 @@ def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) ->
 
 def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_older: bool) -> Iterator[str]:
     """The submission's detail derived from the tasks, key by key, the tasks' entries by task and key."""
-    judge = judge_of(summaries)
-    made = detail_of(
-        [summary.entry for summary in summaries],
-        judge=judge.model_dump(mode="json") if judge else {},
-        cost_usd=total_cost(summary.cost_usd for summary in summaries),
-        provenance={},
-    )
+    submission = build_submission(role="", participant_ids={}, results=summaries, provenance={})
     # As it would be read back: two halves of a character become one.
-    made = json.loads(json.dumps(made))
-    for later_counts, groups in _LATER_COUNTS:
-        if later_counts.isdisjoint(detail):
-            for counts in (made, *(each for group in groups for each in made[group].values())):
-                for key in later_counts:
-                    del counts[key]
-    has_truth = "by_truth" in detail
-    for key in made if has_truth else made.keys() - {"by_truth"}:
-        # Older versions counted less.
-        if key not in ("tasks", "provenance") and (key in detail or not is_older):
-            yield from _differs(f"results.json: {key}", detail.get(key), made[key])
-    listed = detail["tasks"] if isinstance(detail.get("tasks"), list) else []
-    later = set() if has_truth else {"decided_by"}
-    # Older versions did not name them.
-    named = {key for entry in listed if isinstance(entry, Mapping) for key in entry}
-    later |= {"task_sha256", "duration_s", "epoch"} - named
-    by_id = {_key(entry): entry for entry in listed if isinstance(entry, Mapping)}
-    if len(by_id) < len(listed):
+    made = json.loads(json.dumps(submission["results"][0]["detail"]))
+    entries = made.pop("tasks")
+    del made["provenance"]
+    if is_older:
+        # It counted less.
+        levels = made["by_level"].items()
+        made["by_level"] = {name: {key: counts[key] for key in counts if key in detail} for name, counts in levels}
+        made = {key: value for key, value in made.items() if key in detail}
+    for key, value in made.items():
+        yield from _differs(f"results.json: {key}", detail.get(key), value)
+    listed = detail.get("tasks")
+    by_id = {_key(entry): entry for entry in as_mappings(listed)}
+    if isinstance(listed, list) and len(by_id) < len(listed):
         yield f"results.json: tasks: {len(listed)} entries, {len(by_id)} of different ids"
-    for entry in made["tasks"]:
+    for entry in entries:
         name = entry_key(entry)
         found = by_id.pop(_key(entry), None)
         if found is None:
             yield f"results.json: tasks: {name} is missing"
             continue
-        for key in sorted({*entry, *found} - later):
+        for key in sorted({*found} if is_older else {*entry, *found}):
             yield from _differs(f"results.json: {name}: {key}", found.get(key), entry.get(key))
     yield from (f"results.json: tasks: {excerpt(str(name[0]))} has no files" for name in by_id)
 

@@ -6,8 +6,8 @@ import importlib.util
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -21,7 +21,8 @@ from judge.results.shards import merge_shards
 from judge.runner.boundary import EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import child_environ, end_with_parent, launched, log_tail
-from judge.runner.run import Plan, RunOptions, conclude, make_plan, require_shardable, resume_command
+from judge.runner.plan import Plan, RunOptions, make_plan, require_shardable, resume_command
+from judge.runner.run import conclude
 from judge.runner.shards import LOOPBACK, MAX_SHARDS
 from judge.runner.terminal import Progress, event_name
 from judge.runner.uploads import fetch_shards
@@ -32,6 +33,10 @@ from shared.a2a.serving import address_of, listen, serve_app
 from shared.errors import ConfigError, WabeError
 from shared.settings import Settings
 
+_OF_EACH_SHARD = (
+    *("limit", "level", "task", "max_parallel"),
+    *("judge_model", "participant_model", "name", "epochs"),
+)
 _STOP_S = 90
 _MAX_LINE_BYTES = 1_000_000
 _SHOWN_LINES = 12
@@ -107,12 +112,14 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     progress = Progress(console, options.display, task_ids=[task.task_id for task in plan.tasks])
     hub = LiveHub(max_runs=shards)
     try:
-        with _held(store), progress:
-            async with _live_page(hub, store.output_dir) as page, _sites(plan, options, settings, progress):
+        # The shards are inside the folder, so it must not be removed as one in which no run began.
+        store.folder.mkdir(parents=True, exist_ok=True)
+        with store.held("runner"), progress:
+            async with _live_page(hub, store.output_dir) as page, _sites(plan, settings, progress):
                 console.out(f"Run {store.run_id} in {shards} shards, live page {page}", highlight=False)
                 whole = Whole(store.run_id, shards, len(plan.tasks), progress, hub.watch)
                 progress.phase("Starting Ray")
-                failed = await _play(_job(plan, options, settings, shards), whole, settings, store.logs / "ray.log")
+                failed = await _play(_job(plan, settings, shards), whole, settings, store.logs / "ray.log")
                 progress.stopping()
     except asyncio.CancelledError:
         command = resume_command(options, store)
@@ -127,7 +134,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         raise WabeError(f"the shards cannot be merged: {error.message}\nResume with: {command}{said}") from None
     results = tuple(submission["results"])
     outcome = RunOutcome(results=results, state="completed", message="", run_id=store.run_id)
-    return conclude(outcome, plan, options, console, progress)
+    return conclude(outcome, plan, console, progress)
 
 
 def _plan(options: RunOptions, settings: Settings) -> tuple[int, Plan]:
@@ -157,15 +164,7 @@ def _plan(options: RunOptions, settings: Settings) -> tuple[int, Plan]:
     others = {shard.folder.name for shard in store.shards() if not shard.folder.name.endswith(f"-of-{int(text):03d}")}
     if others:
         raise ConfigError(f"run {store.run_id} has other shards, {min(others)}", remedy="give their number as --shards")
-    return int(text), replace(plan, store=store)
-
-
-@contextmanager
-def _held(store: RunStore) -> Iterator[None]:
-    # The shards are inside the folder, so it must not be removed as one in which no run began.
-    store.folder.mkdir(parents=True, exist_ok=True)
-    with store.held("runner"):
-        yield
+    return int(text), replace(plan, options=options, store=store)
 
 
 @asynccontextmanager
@@ -183,7 +182,7 @@ async def _live_page(hub: LiveHub, output_dir: Path) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _sites(plan: Plan, options: RunOptions, settings: Settings, progress: Progress) -> AsyncIterator[None]:
+async def _sites(plan: Plan, settings: Settings, progress: Progress) -> AsyncIterator[None]:
     """The sites that the scenario starts, once for all shards."""
     assert plan.store is not None
     sites = [member for member in plan.members if not member.is_agent and member.cmd is not None]
@@ -192,7 +191,7 @@ async def _sites(plan: Plan, options: RunOptions, settings: Settings, progress: 
         progress.waiting_for(member.name for member in sites)
     async with launched(
         sites,
-        scenario_dir=options.scenario.resolve().parent,
+        scenario_dir=plan.scenario.path.resolve().parent,
         environ=environ,
         logs=plan.store.logs,
         is_up=progress.is_up,
@@ -200,21 +199,13 @@ async def _sites(plan: Plan, options: RunOptions, settings: Settings, progress: 
         yield
 
 
-def _job(plan: Plan, options: RunOptions, settings: Settings, shards: int) -> dict[str, Any]:
+def _job(plan: Plan, settings: Settings, shards: int) -> dict[str, Any]:
     """What `judge.runner.ray` is asked to do. No secrets: Ray keeps and shows what its tasks are given."""
+    options = plan.options
     assert plan.store is not None
+    models = {name: getattr(options, name) or getattr(settings, name) for name in ("judge_model", "participant_model")}
     argv = ["run", str(options.scenario.resolve()), "--shards", "auto", "--display", "json"]
-    for name, value in (
-        ("--limit", options.limit),
-        ("--level", options.level),
-        *(("--task", task_id) for task_id in options.task_ids),
-        ("--max-parallel", options.max_parallel),
-        ("--judge-model", options.judge_model or settings.judge_model),
-        ("--participant-model", options.participant_model or settings.participant_model),
-        ("--name", options.name),
-        ("--epochs", options.epochs),
-    ):
-        argv += [name, str(value)] if value else []
+    argv += options.model_copy(update=models).words(_OF_EACH_SHARD)
     environ = {
         "WABE_SHARDS": str(shards),
         "WABE_RUN_ID": plan.store.run_id,

@@ -22,7 +22,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from judge.scenario.models import Scenario
+from judge.scenario.models import Scenario, SiteEntry
 from shared.a2a.client import fetch_card
 from shared.errors import ConfigError, WabeError
 from shared.files import read_end, reason_of
@@ -57,14 +57,18 @@ class Member(Record):
     env: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
+def site_member(site: SiteEntry) -> Member:
+    """A site as a member of a run."""
+    return Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False)
+
+
 def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
     """All members in starting order: sites, participants, judge. Raises `ConfigError` for a missing endpoint
     and for an `env` that names an unset variable.
     """
-    found = [
-        Member(name=site.name, endpoint=site.endpoint, cmd=None if settings.sites_run else site.cmd, is_agent=False)
-        for site in scenario.sites
-    ]
+    found = [site_member(site) for site in scenario.sites]
+    if settings.sites_run:
+        found = [site.model_copy(update={"cmd": None}) for site in found]
     for agent in (*scenario.participants, scenario.green_agent):
         if agent.endpoint is None:
             raise ConfigError(

@@ -9,7 +9,7 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
 from judge.browser.session import Browser
 from judge.config import RunConfig
-from judge.runner.launch import Member, child_environ, launched
+from judge.runner.launch import child_environ, launched, site_member
 from judge.scenario.miniwob import UTTERANCE, MiniwobTask, package_folder, site_entry
 from judge.sites import NetworkPolicy
 from shared.a2a.serving import listen
@@ -32,14 +32,13 @@ async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings) -> 
     browser_settings = BrowserSettings.from_config(RunConfig(), settings)
     with listen("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
-    entry = site_entry(port)
-    member = Member(name=entry.name, endpoint=entry.endpoint, cmd=entry.cmd, is_agent=False)
+    site = site_member(site_entry(port))
     with TemporaryDirectory(prefix="wabe-") as folder:
         environ = child_environ(settings, output_dir=Path(folder), participant_model=None)
         async with (
-            launched([member], scenario_dir=Path(folder), environ=environ, logs=Path(folder)),
+            launched([site], scenario_dir=Path(folder), environ=environ, logs=Path(folder)),
             browser_pool(browser_settings) as pool,
-            pool.browser(NetworkPolicy.for_websites([entry.endpoint])) as browser,
+            pool.browser(NetworkPolicy.for_websites([site.endpoint])) as browser,
         ):
             return tuple([one.task(await utterance(browser, one.address(port))) for one in chosen])
 

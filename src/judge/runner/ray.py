@@ -6,7 +6,6 @@ started again by Ray, and so are those whose command was killed.
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -19,6 +18,7 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from judge.runner.launch import end_with_parent
 from shared.settings import Settings
 
 # Four tasks at once keep two cores and 3 GB busy (deploy/).
@@ -29,7 +29,6 @@ _POLL_S = 0.25
 _TELL_S = 30
 _MAX_LINES = 100_000
 _OBJECT_STORE_BYTES = 100 * 1024 * 1024
-_PR_SET_PDEATHSIG = 1
 
 
 class Mailbox:
@@ -51,7 +50,6 @@ class Mailbox:
 
 def play(shard: int, argv: list[str], environ: dict[str, str], folder: str, mailbox: Any) -> int:
     """One shard as a subprocess of a Ray worker, in `folder`. Returns its exit code; raises if it was killed."""
-    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
     process = subprocess.Popen(
         [sys.executable, "-m", "wabe", *argv],
         # Keys are those of the machine on which Ray was started.
@@ -63,7 +61,7 @@ def play(shard: int, argv: list[str], environ: dict[str, str], folder: str, mail
         text=True,
         errors="replace",
         # Without its worker nobody would wait for it, and Ray starts the shard again.
-        preexec_fn=(lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)) if libc else None,
+        preexec_fn=end_with_parent,
     )
     last = mailbox.put.remote(shard, json.dumps({"event": "shard_started"}))
     for line in process.stdout or ():

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from judge.runner.launch import Child, Member, wait_until_up
+from judge.runner.launch import Child, site_member, wait_until_up
 from judge.scenario.models import SiteEntry
 from shared.errors import ConfigError
 
@@ -49,7 +49,7 @@ async def _restarted(site: SiteEntry, child: Child) -> str:
     """The status of the answer."""
     try:
         await child.restart()
-        await wait_until_up(Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False), child)
+        await wait_until_up(site_member(site), child)
     except ConfigError:
         return "500 The site did not start again"
     return "204 No Content"

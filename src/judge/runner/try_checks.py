@@ -5,26 +5,21 @@ A check that passes then does not show that anybody did the task.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
-from judge.browser.session import BrowserFactory
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
-from judge.episode.reset import SiteTurns
-from judge.evaluators.checks import CheckEvaluator
-from judge.events import JudgeEvent
+from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
-from judge.runner.launch import Member, child_environ, launched
+from judge.runner.launch import child_environ, launched, site_member
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
-from judge.sites import NetworkPolicy
 from judge.store import RunStore
 from judge.trajectory.files import load_trajectory
-from shared.models import Action, Task
+from shared.models import Action
 from shared.protocol import FINISH, render_reply
 from shared.settings import Settings
 
@@ -41,9 +36,6 @@ async def _idle() -> AsyncIterator[_Idle]:
     yield _Idle()
 
 
-def _ignore(_: JudgeEvent) -> None: ...
-
-
 async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str], list[str]]:
     """Problems and notes, a line each: tasks that pass without an action or cannot be tried, and checks that pass.
 
@@ -53,9 +45,7 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
     config = scenario.config
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks], settings.environ)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    sites = tuple(
-        Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False) for site in scenario.sites
-    )
+    sites = [site_member(site) for site in scenario.sites]
     browser_settings = BrowserSettings.from_config(config, settings)
     problems: list[str] = []
     notes: list[str] = []
@@ -68,29 +58,15 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
             launched(sites, scenario_dir=scenario_dir, environ=environ, logs=store.logs),
             browser_pool(browser_settings) as pool,
         ):
-
-            def policy_for(task: Task) -> NetworkPolicy:
-                return NetworkPolicy.for_websites((task.website, *config.allowed_sites, *task.allowed_sites))
-
-            def browsers(task: Task) -> BrowserFactory:
-                return partial(pool.browser, policy_for(task))
-
             assessment = Assessment(
-                tasks,
-                config,
-                browsers=browsers,
-                connect=_idle,
-                judge=judge,
-                store=store,
-                emit=_ignore,
-                sites=SiteTurns(config, policy_for),
+                tasks, config, browser=pool.browser, connect=_idle, judge=judge, store=store, emit=lambda _: None
             )
             results = await assessment.run()
         for task, result in zip(tasks, results, strict=True):
             if result.outcome == "aborted":
                 problems.append(f"task {task.task_id} cannot be tried: {result.entry['error']}")
                 continue
-            assertions = CheckEvaluator(config.allowed_sites).evaluate(load_trajectory(store.task(task.task_id).folder))
+            assertions = evaluate(load_trajectory(store.task(task.task_id).folder), config.allowed_sites)
             passed = [each for each in assertions if each.passed]
             if len(passed) == len(assertions):
                 problems.append(f"task {task.task_id}: all its checks already pass when nothing is done")

@@ -35,31 +35,24 @@ class ObjectStore:
 
     def fetch(self, run_id: str, folder: Path) -> None:
         """Copy what the store has of a run or shard to `folder`, which takes the place of what was there."""
-        root = f"{self._root}/runs/{run_id}"
         fresh = folder.with_name(f"{folder.name}.fetched")
         shutil.rmtree(fresh, ignore_errors=True)
-        with self._asked():
-            self._files.invalidate_cache()
-            names = [str(name) for name in self._files.find(root)]
-            for name in names:
-                target = fresh / name.rpartition(f"runs/{run_id}/")[2]
-                if ".." in target.parts:
-                    raise ConfigError(f"WABE_STORE: {name[:200]!a} leads out of its folder", remedy="remove it")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                self._files.get_file(name, str(target))
-        if names:
+        found = self._files_of(run_id)
+        for name, path in found.items():
+            target = fresh / name
+            if ".." in target.parts:
+                raise ConfigError(f"WABE_STORE: {name[:200]!a} leads out of its folder", remedy="remove it")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with self._asked():
+                self._files.get_file(path, str(target))
+        if found:
             # Whole or not at all, so that a fetch that is cut off is begun again.
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)
 
     def shards(self, run_id: str) -> list[str]:
         """The names of the run's shards that the store has, in order."""
-        root = f"{self._root}/runs/{run_id}/shards"
-        with self._asked():
-            self._files.invalidate_cache()
-            found = {
-                str(name).rpartition(f"runs/{run_id}/shards/")[2].partition("/")[0] for name in self._files.find(root)
-            }
+        found = {name.partition("/")[0] for name in self._files_of(f"{run_id}/shards")}
         return sorted(name for name in found if RUN_ID.fullmatch(f"{run_id}/shards/{name}"))
 
     def put(self, source: Path, name: str) -> None:
@@ -81,12 +74,17 @@ class ObjectStore:
             self._files.invalidate_cache()
             return bytes(self._files.cat_file(path)) if self._files.exists(path) else None
 
+    def _files_of(self, folder: str) -> dict[str, str]:
+        """The paths of the files in a folder below `runs`, by their names in it."""
+        root = f"{self._root}/runs/{folder}"
+        with self._asked():
+            self._files.invalidate_cache()
+            return {str(path).rpartition(f"runs/{folder}/")[2]: str(path) for path in self._files.find(root)}
+
     @contextmanager
     def _asked(self) -> Iterator[None]:
         try:
             yield
-        except WabeError:
-            raise
         # Each store's package raises errors of its own, and a missing one is named by fsspec.
         except Exception as error:  # noqa: BLE001
             reason = " ".join(str(error).split())[:300] or type(error).__name__

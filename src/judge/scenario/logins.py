@@ -13,9 +13,11 @@ from shared.access import HttpCredentials, StorageState, read_storage_state
 from shared.fields import Invalid, shown
 from shared.files import read_json, reason_of
 from shared.models import Task
+from shared.text import counted
 from shared.validation import Problem, mistake
 
 _MAX_STATE_BYTES = 4_000_000
+_NAMED = 3
 
 
 def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str, str] | None) -> tuple[Task, ...]:
@@ -72,6 +74,27 @@ def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
         if not is_own(stored.origin):
             return Problem(("storage_state",), f"it holds the storage of another site, {shown(stored.origin)}", remedy)
     return None
+
+
+def expired_logins(tasks: Iterable[Task], now: float) -> list[str]:
+    """A sentence for each storage state with cookies that have expired, which names them and the tasks that use it.
+
+    `tasks` are those of `with_logins`, `now` is in seconds since 1970.
+    """
+    users: dict[str, list[str]] = {}
+    for task in tasks:
+        cookies = task.storage_state.cookies if isinstance(task.storage_state, StorageState) else ()
+        # Zero and less: until the browser is closed.
+        if expired := [shown(cookie.name) for cookie in cookies if 0 < cookie.expires <= now]:
+            named = ", ".join(expired[:_NAMED]) + (f" and {len(expired) - _NAMED} more" if expired[_NAMED:] else "")
+            users.setdefault(f"{len(expired)} of {counted(len(cookies), 'cookie')} expired: {named}", []).append(
+                task.task_id
+            )
+    return [
+        f"storage_state of task {ids[0]}{f' and {len(ids) - 1} more' if ids[1:] else ''}: {text} (if they hold the"
+        " log-in, log in again and save it: context.storage_state(path=…))"
+        for text, ids in users.items()
+    ]
 
 
 def _origin_of(entry: str) -> tuple[str, int | None] | None:

@@ -1,18 +1,14 @@
 """Where tasks come from: samples by level, the Online-Mind2Web dataset, and how they are written as TOML."""
 
-import asyncio
 import importlib
 import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
-from urllib.parse import urlsplit
-
-import httpx
 
 from judge.scenario.models import EXAMPLES, TASKS, VARIABLE, SiteEntry
 from shared.errors import ConfigError
@@ -203,28 +199,3 @@ def statistics(tasks: Sequence[Task]) -> list[str]:
         middle = lengths[len(lengths) // 2]
         lines.append(f"reference lengths: {lengths[0]} to {lengths[-1]}, median {middle}, known for {len(lengths)}")
     return lines
-
-
-async def unreachable(urls: Iterable[str], *, at_once: int = 8, timeout_s: float = 10.0) -> dict[str, str]:
-    """The hosts (`https://host:port`) that do not answer, each with the reason. Every host is asked once.
-
-    Any HTTP answer counts as reachable: many sites refuse clients that are not browsers.
-    """
-    by_host: dict[str, str] = {}
-    for url in urls:
-        parts = urlsplit(url)
-        by_host.setdefault(f"{parts.scheme}://{parts.netloc}", url)
-    slots = asyncio.Semaphore(at_once)
-
-    async with httpx.AsyncClient(trust_env=False, timeout=timeout_s) as client:
-
-        async def ask(url: str) -> str | None:
-            async with slots:
-                try:
-                    async with asyncio.timeout(timeout_s), client.stream("GET", url):
-                        return None
-                except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
-                    return str(error)[:200] or type(error).__name__
-
-        reasons = await asyncio.gather(*(ask(url) for url in by_host.values()))
-    return {host: reason for host, reason in zip(by_host, reasons, strict=True) if reason is not None}

@@ -1,20 +1,16 @@
 """Puts the judge on a port: the A2A endpoint, the live page, traces."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
 from judge.browser.chromium import sweep
-from judge.events import JudgeEvent, JudgeSink, StepBegun
 from judge.server.limits import ServiceLimits
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import Audience, LiveRecords
 from judge.server.service import JudgeService
-from judge.server.tracing import Tracing, open_tracing
+from judge.server.tracing import open_tracing
 from shared.a2a.connections import descriptors_for_work, raise_descriptor_limit
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, run_server
@@ -65,8 +61,8 @@ def serve_judge(
         settings,
         output_dir,
         limits=limits.model_copy(update={"descriptors": descriptors}),
-        watch=partial(watching, tracing, hub),
-        wrap_model=tracing.model,
+        tracing=tracing,
+        hub=hub,
         own_address=address_of(host, port),
     )
     app = build_app(
@@ -76,7 +72,7 @@ def serve_judge(
         version=version,
         card_url=card_url or address_of(host, port),
         skills=[_SKILL],
-        extra_routes=live_routes(hub, output_dir, is_open=public_live or bool(settings.auth_token)) if ui else (),
+        extra_routes=live_routes(hub, output_dir, is_open=audience != "machine") if ui else (),
         auth_token=settings.auth_token,
         task_db=output_dir / "tasks.sqlite",
     )
@@ -94,20 +90,3 @@ def serve_judge(
         run_server(app, host, port, before_shutdown=stop)
     finally:
         tracing.close()
-
-
-@contextmanager
-def watching(tracing: Tracing, hub: LiveHub, run_id: str, role: str) -> Iterator[JudgeSink]:
-    """The sink that sends a run's events to traces and live page; afterwards both show the run as over."""
-    with tracing.watch(run_id, role) as trace:
-        show = hub.watch(run_id)
-
-        def take(event: JudgeEvent) -> None:
-            if not isinstance(event, StepBegun):
-                trace(event)
-            show(event)
-
-        try:
-            yield take
-        finally:
-            hub.end(run_id)

@@ -9,13 +9,12 @@ import asyncio
 import json
 import re
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, get_args
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.middleware import Middleware
@@ -23,34 +22,21 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from judge.events import (
-    JudgeEvent,
-    JudgeSink,
-    RunDone,
-    RunStarted,
-    StepBegun,
-    StepDone,
-    TaskDone,
-    TaskJudging,
-    TaskRetried,
-    TaskStarted,
-)
+from judge.events import Event, RunDone, RunStarted, Sink, StepBegun, TaskDone, TaskEvent
 from judge.report.data import read_task
 from judge.report.pages import Renderer
+from judge.results.epochs import success_rate, tallies_of
 from judge.results.submission import rate_text
-from judge.server.live_records import LiveRecords, RunRecord, steps_of
+from judge.server.live_records import LiveRecords, LiveTask, RunRecord, steps_of
 from judge.store import RunStore, TaskStore
 from shared.a2a.serving import SHUTDOWN_GRACE_S, loopback_only
 from shared.models import TaskOutcome
-from shared.text import one_line
 
 # Of each run: those that are being played, and those that ended last. Memory must stay bounded, and anyone on this
 # machine may open the page.
 MAX_TASKS = 1000
 MAX_VIEWERS = 32
 _MAX_RUNS = 4
-_SHOWN_ACTIONS = 8
-_TEXT_CHARS = 300
 # Between two updates of a viewer, so that a burst of events becomes one message.
 _PAUSE_S = 0.2
 # After this long without a change a viewer hears that the judge is still there.
@@ -80,63 +66,10 @@ _HEADERS = {
 }
 _MISSING = PlainTextResponse("not found", status_code=404, headers=_HEADERS)
 
-_TaskEvent: TypeAlias = TaskStarted | TaskRetried | StepBegun | StepDone | TaskJudging | TaskDone
-
-
-@dataclass
-class _Task:
-    """One task as viewers see it; `version` is the hub's version of its last change.
-
-    `step` counts the steps that are done, `page` the pages that were recorded, in this attempt.
-    """
-
-    run: str
-    id: str
-    state: str = "running"
-    attempt: int = 1
-    step: int = 0
-    page: int = 0
-    max_steps: int = 0
-    task: str = ""
-    url: str = ""
-    reason: str = ""
-    actions: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=_SHOWN_ACTIONS))
-    version: int = 0
-
-    def take(self, event: _TaskEvent) -> None:
-        match event:
-            case TaskStarted():
-                # A further attempt starts over.
-                self.state, self.attempt, self.max_steps = "running", event.attempt, event.max_steps
-                self.step, self.page, self.url, self.reason = 0, 0, "", ""
-                self.actions.clear()
-            case StepBegun():
-                self.page = event.step
-                self.task, self.url = (one_line(text, _TEXT_CHARS) for text in (event.task, event.url))
-            case StepDone():
-                self.step, self.max_steps, self.page = event.step, event.max_steps, max(self.page, event.step)
-                self.actions.append((event.step, one_line(event.action, _TEXT_CHARS)))
-            case TaskRetried():
-                self.actions.append((self.step, f"aborted, trying again: {one_line(event.cause, _TEXT_CHARS)}"))
-            case TaskJudging():
-                self.state = "judging"
-            case TaskDone():
-                self.state, self.reason, self.step = event.outcome, one_line(event.reason, _TEXT_CHARS), event.steps
-                # A finished task has a page of its own, which shows them all.
-                self.actions.clear()
-
-    @property
-    def is_open(self) -> bool:
-        return self.state in ("running", "judging")
-
-    def view(self) -> dict[str, Any]:
-        shown = {name: value for name, value in vars(self).items() if name != "version"}
-        return shown | {"actions": list(self.actions)}
-
 
 @dataclass
 class _Run:
-    """One run as viewers see it. `state` is `running`, `finished` or `stopped`."""
+    """One run as viewers see it. `state` is `running`, `finished` or `stopped`; `total` counts attempts."""
 
     id: str
     began: float
@@ -145,26 +78,27 @@ class _Run:
     scenario: str = ""
     player: str = ""
     total: int = 0
+    epochs: int = 1
     kept: int = 0
-    tasks: dict[str, _Task] = field(default_factory=dict)
+    tasks: dict[str, LiveTask] = field(default_factory=dict)
     # Of all tasks, also of those that are no longer among `tasks`.
-    outcomes: dict[str, TaskOutcome] = field(default_factory=dict)
+    outcomes: dict[str, str] = field(default_factory=dict)
     # From before a restart: all that is known of it is in its files.
     is_restored: bool = False
     is_read: bool = False
     has_pages: bool = False
 
-    def take(self, event: JudgeEvent, version: int, now: float) -> None:
+    def take(self, event: Event, version: int, now: float) -> None:
         if isinstance(event, StepBegun) and not self.has_pages:
             # Only now do the run's files say who plays.
             self.has_pages, self.is_read = True, False
         match event:
             case RunStarted():
-                self.total, self.kept, self.began = event.attempts, event.kept, now
+                self.total, self.epochs, self.kept, self.began = event.attempts, event.epochs, event.kept, now
             case RunDone():
                 self.ended, self.state = now, "finished"
-            case TaskStarted() | TaskRetried() | StepBegun() | StepDone() | TaskJudging() | TaskDone():
-                task = self.tasks.get(event.key) or _Task(self.id, event.key)
+            case TaskEvent():
+                task = self.tasks.get(event.key) or LiveTask(self.id, event.key)
                 task.take(event)
                 self.changed(task, version)
                 if isinstance(event, TaskDone):
@@ -175,17 +109,15 @@ class _Run:
         self.scenario, self.player = record.scenario, record.player
         if self.is_restored:
             self.state = "finished" if record.is_complete else "stopped"
-            self.total, self.ended = record.total, record.seconds
-        for found in record.tasks:
+            self.total, self.epochs, self.ended = record.total, record.epochs, record.seconds
+        for task in record.tasks:
             # The tasks without a verdict are played or judged again when a run is resumed.
-            is_settled = self.is_restored or found.outcome in ("success", "failure")
-            if is_settled and found.key not in self.tasks and found.key not in self.outcomes:
-                task = _Task(self.id, found.key, found.outcome, found.attempt, found.steps, found.steps)
-                task.max_steps, task.reason, task.task = found.max_steps, found.reason, found.task
+            is_settled = self.is_restored or task.state in ("success", "failure")
+            if is_settled and task.id not in self.tasks and task.id not in self.outcomes:
                 self.changed(task, version)
-                self.outcomes[task.id] = found.outcome
+                self.outcomes[task.id] = task.state
 
-    def changed(self, task: _Task, version: int) -> None:
+    def changed(self, task: LiveTask, version: int) -> None:
         """Put a task that has changed last; of too many, drop the one that ended first."""
         self.tasks.pop(task.id, None)
         self.tasks[task.id] = task
@@ -194,19 +126,26 @@ class _Run:
             ended = (key for key, known in self.tasks.items() if not known.is_open)
             self.tasks.pop(next(ended, next(iter(self.tasks))))
 
-    def changed_since(self, version: int) -> list[_Task]:
+    def changed_since(self, version: int) -> list[LiveTask]:
         """The tasks that changed after `version`, in the order of their last changes."""
-        return [*takewhile(lambda task: task.version > version, reversed(self.tasks.values()))][::-1]
+        return [task for task in self.tasks.values() if task.version > version]
 
     def view(self, now: float) -> dict[str, Any]:
         counts = Counter(self.outcomes.values())
-        success, failure = counts["success"], counts["failure"]
-        rate = round(100 * success / (success + failure), 1) if success + failure else 0.0
+        tallies = tallies_of((key.partition(".")[0], outcome) for key, outcome in self.outcomes.items()).values()
+        rate = {
+            "success_rate": round(float(100 * (success_rate(tallies) or 0)), 1),
+            "judged_successes": counts["success"],
+            "scored_tasks": sum(tally.scored > 0 for tally in tallies),
+            "scored_attempts": counts["success"] + counts["failure"],
+            "total_tasks": self.total // self.epochs,
+            "attempts": self.total,
+        }
         return {
-            **{name: getattr(self, name) for name in ("id", "state", "scenario", "player", "total", "kept")},
+            **{name: getattr(self, name) for name in ("id", "state", "scenario", "player", "total", "epochs", "kept")},
             "counts": {outcome: counts[outcome] for outcome in get_args(TaskOutcome)},
-            "rate": rate_text({"success_rate": rate, "judged_successes": success, "scored_tasks": success + failure}),
-            "rate_of_all": round(100 * success / self.total, 1) if self.total else 0.0,
+            "rate": rate_text(rate),
+            "rate_of_all": round(100 * counts["success"] / self.total, 1) if self.total else 0.0,
             "seconds": round((now if self.ended is None else self.ended) - self.began, 1),
         }
 
@@ -233,7 +172,7 @@ class LiveHub:
         earlier = records.remembered(max_runs) if records else ()
         self._runs = {run_id: _Run(run_id, 0.0, ended=0.0, state="stopped", is_restored=True) for run_id in earlier}
 
-    def watch(self, run_id: str) -> JudgeSink:
+    def watch(self, run_id: str) -> Sink:
         """The sink for the events of one run; of too many runs the oldest is dropped, finished ones first."""
         run = _Run(run_id, self._clock())
         # Removed first, so that a resumed run becomes the newest.
@@ -245,7 +184,7 @@ class LiveHub:
         if self._records:
             self._records.remember(run_id)
 
-        def take(event: JudgeEvent) -> None:
+        def take(event: Event) -> None:
             run.take(event, self._version + 1, self._clock())
             self._changed()
 

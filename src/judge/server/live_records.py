@@ -1,51 +1,94 @@
-"""What the live page reads from the folders of runs, so that it survives a restart of the judge.
+"""The tasks on the live page, and what it reads from the folders of runs, so that it survives a restart of the judge.
 
-All of it may be damaged or half written; then it is left out.
+Files may be damaged or half written; then they are left out.
 """
 
 import contextlib
-from dataclasses import dataclass
+import itertools
+from collections import deque
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from judge.events import StepBegun, StepDone, TaskDone, TaskEvent, TaskJudging, TaskRetried, TaskStarted
 from judge.report.data import RunView, read_run
-from judge.store import RUN_ID, RunStore, TaskStore
+from judge.store import RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt, read_steps
 from shared.errors import ConfigError, TrajectoryError
-from shared.models import Step, TaskOutcome
-from shared.text import clip, show_hidden
+from shared.models import Step
+from shared.text import clip, one_line, show_hidden
 
 # Who may see the live page: people on the judge's machine, holders of its token, or everyone who reaches its port.
 Audience = Literal["machine", "token", "everyone"]
 
 _MARK = ".live"
+_SHOWN_ACTIONS = 8
 _TEXT_CHARS = 300
 _THOUGHT_CHARS = 1000
 
 
-@dataclass(frozen=True)
-class TaskRecord:
-    """A task with a result on disk; `key` is its name in its epoch."""
+@dataclass
+class LiveTask:
+    """One task as viewers see it, by its key; `version` is the hub's version of its last change.
 
-    key: str
-    task: str
-    outcome: TaskOutcome
-    attempt: int
-    steps: int
-    max_steps: int
-    reason: str
+    `step` counts the steps that are done, `page` the pages that were recorded, in this attempt.
+    """
+
+    run: str
+    id: str
+    state: str = "running"
+    attempt: int = 1
+    step: int = 0
+    page: int = 0
+    max_steps: int = 0
+    task: str = ""
+    url: str = ""
+    reason: str = ""
+    actions: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=_SHOWN_ACTIONS))
+    version: int = 0
+
+    def take(self, event: TaskEvent) -> None:
+        match event:
+            case TaskStarted():
+                # A further attempt starts over.
+                self.state, self.attempt, self.max_steps = "running", event.attempt, event.max_steps
+                self.step, self.page, self.url, self.reason = 0, 0, "", ""
+                self.actions.clear()
+            case StepBegun():
+                self.page = event.step
+                self.task, self.url = (one_line(text, _TEXT_CHARS) for text in (event.task, event.url))
+            case StepDone():
+                self.step, self.max_steps, self.page = event.step, event.max_steps, max(self.page, event.step)
+                self.actions.append((event.step, one_line(event.action, _TEXT_CHARS)))
+            case TaskRetried():
+                self.actions.append((self.step, f"aborted, trying again: {one_line(event.cause, _TEXT_CHARS)}"))
+            case TaskJudging():
+                self.state = "judging"
+            case TaskDone():
+                self.state, self.reason, self.step = event.outcome, one_line(event.reason, _TEXT_CHARS), event.steps
+                # A finished task has a page of its own, which shows them all.
+                self.actions.clear()
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in ("running", "judging")
+
+    def view(self) -> dict[str, Any]:
+        shown = {name: value for name, value in vars(self).items() if name != "version"}
+        return shown | {"actions": list(self.actions)}
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run on disk. `total` is the number of its tasks times its epochs, `tasks` are those with a result."""
+    """A run on disk. `total` is the number of its attempts, `tasks` are those with a result."""
 
     scenario: str
     player: str
     is_complete: bool
     seconds: float
     total: int
-    tasks: tuple[TaskRecord, ...]
+    epochs: int
+    tasks: tuple[LiveTask, ...]
 
 
 class LiveRecords:
@@ -63,15 +106,9 @@ class LiveRecords:
 
     def remembered(self, limit: int) -> list[str]:
         """The newest runs that were shown to this audience, oldest first; none that another process is judging."""
-        folder = self._output_dir / "runs"
-        found: list[str] = []
-        # Ids begin with the time of the start.
-        for name in sorted((path.name for path in folder.iterdir()), reverse=True) if folder.is_dir() else ():
-            if len(found) == limit:
-                break
-            if RUN_ID.fullmatch(name) and self._is_marked(name) and not self._store(name).is_being_judged:
-                found.append(name)
-        return found[::-1]
+        newest = reversed(runs_in(self._output_dir))
+        shown = (store.run_id for store in newest if self._is_marked(store) and not store.is_being_judged)
+        return [*itertools.islice(shown, limit)][::-1]
 
     def read(self, run_id: str) -> RunRecord:
         """What the run's files tell."""
@@ -88,7 +125,8 @@ class LiveRecords:
             is_complete=run.record.get("state") == "completed",
             seconds=max(0.0, ended - began) if isinstance(began, float) and isinstance(ended, float) else 0.0,
             total=len(run.task_ids) * run.epochs,
-            tasks=tuple(found for task in store.tasks() if (found := _task_record(task))),
+            epochs=run.epochs,
+            tasks=tuple(found for task in store.tasks() if (found := _recorded(run_id, task))),
         )
 
     def report(self, run_id: str) -> dict[str, str | None]:
@@ -107,9 +145,9 @@ class LiveRecords:
         is_own = folder.resolve() == folder.parent.resolve() / "report"
         return folder if self._audience != "everyone" and is_own and folder.is_dir() else None
 
-    def _is_marked(self, run_id: str) -> bool:
+    def _is_marked(self, store: RunStore) -> bool:
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            return (self._store(run_id).folder / _MARK).read_text() == self._audience
+            return (store.folder / _MARK).read_text() == self._audience
         return False
 
     def _store(self, run_id: str) -> RunStore:
@@ -136,19 +174,14 @@ def _step(step: Step) -> dict[str, Any]:
     }
 
 
-def _task_record(store: TaskStore) -> TaskRecord | None:
+def _recorded(run_id: str, store: TaskStore) -> LiveTask | None:
     with contextlib.suppress(TrajectoryError):
         found = read_attempt(store.folder)
-        reason = found.verdict.reason if found.verdict else found.error or found.stop_reason
-        return TaskRecord(
-            key=store.key,
-            task=_bounded(found.task.task),
-            outcome=found.outcome,
-            attempt=found.number,
-            steps=found.steps_taken,
-            max_steps=found.max_steps,
-            reason=_bounded(reason),
-        )
+        steps = found.steps_taken
+        task = LiveTask(run_id, store.key, found.outcome, found.number, steps, page=steps, max_steps=found.max_steps)
+        task.task = _bounded(found.task.task)
+        task.reason = _bounded(found.verdict.reason if found.verdict else found.error or found.stop_reason)
+        return task
     return None
 
 

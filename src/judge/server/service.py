@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from judge.browser.chromium import BrowserSettings
@@ -14,12 +13,11 @@ from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.preflight import check_config
-from judge.episode.reset import SiteTurns
-from judge.events import RUN_ID_KEY, JudgeEvent, JudgeSink, Noted, Sink, StepBegun, describe
+from judge.events import RUN_ID_KEY, Event, Noted, describe
 from judge.judges.base import Judge
 from judge.judges.factory import OFFLINE, open_judge
 from judge.results.identity import identity_in, record_card
-from judge.results.run_record import begin_run, end_run, environment_of, judge_of, provenance, spending_before
+from judge.results.run_record import begin_run, end_run, provenance, spending_before
 from judge.results.submission import (
     Submission,
     TaskSummary,
@@ -33,38 +31,32 @@ from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, shard
 from judge.server.limits import Capacity, ServiceLimits, settings_of_the_host
-from judge.sites import NetworkPolicy
+from judge.server.live import LiveHub
+from judge.server.tracing import Tracing
 from judge.store import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
 from shared.a2a.tasks import TaskSink, Turn
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError
 from shared.llm.limits import Budget, Spending
-from shared.llm.model import Model
-from shared.models import Task
 from shared.settings import Settings
 from shared.text import counted, excerpt, one_line
 
 log = logging.getLogger(__name__)
 
 
-def _unwatched(_run_id: str, _role: str) -> AbstractContextManager[JudgeSink]:
-    return contextlib.nullcontext(lambda _: None)
-
-
 @dataclass
 class JudgeService:
     """Runs assessments that arrive over A2A; each is isolated from the others.
 
-    `watch(run_id, role)` gives the sink for a run's events. `wrap_model` wraps the judge model, inside caches and
-    limits. The judge's browsers may not visit `own_address`.
+    The judge's browsers may not visit `own_address`.
     """
 
     settings: Settings
     output_dir: Path
     limits: ServiceLimits = field(default_factory=ServiceLimits)
-    watch: Callable[[str, str], AbstractContextManager[JudgeSink]] = _unwatched
-    wrap_model: Callable[[Model], Model] = lambda model: model
+    tracing: Tracing = field(default_factory=Tracing)
+    hub: LiveHub = field(default_factory=LiveHub)
     own_address: str = ""
 
     def __post_init__(self) -> None:
@@ -162,7 +154,7 @@ class JudgeService:
                 config,
                 self.settings,
                 cache_dir=self.output_dir / "cache",
-                wrap=self.wrap_model,
+                wrap=self.tracing.model,
                 spending=spending,
                 others=(self._budget,),
                 shards=request.shard.of,
@@ -180,34 +172,32 @@ class JudgeService:
                 judge_ids={task_id: judge_id for task_id, judge_id in deciding.items() if judge_id != judge.id},
                 launch=request.launch,
             )
+            trace = stack.enter_context(self.tracing.watch(run_id, role))
+            show = self.hub.watch(run_id)
+            stack.callback(self.hub.end, run_id)
             await sink.annotate({RUN_ID_KEY: run_id})
-            watch = stack.enter_context(self.watch(run_id, role))
             tell = await stack.enter_async_context(_progress(sink))
 
-            def emit(event: JudgeEvent) -> None:
-                if not isinstance(event, StepBegun):
-                    log.info("%s", describe(event))
-                    tell(event)
-                watch(event)
+            def emit(event: Event) -> None:
+                if line := describe(event):
+                    log.info("%s", line)
+                    tell(line)
+                trace(event)
+                show(event)
 
             for warning in request.warnings:
                 emit(Noted(text=warning))
             connect = _shared_connection(url, config, stack, store)
             pool = await stack.enter_async_context(browser_pool(browser_settings))
-
-            def policy_for(task: Task) -> NetworkPolicy:
-                sites = (task.website, *config.allowed_sites, *task.allowed_sites)
-                return NetworkPolicy.for_websites(sites, closed=(self.own_address, url))
-
             assessment = Assessment(
                 tasks,
                 config,
-                browsers=lambda task: partial(pool.browser, policy_for(task)),
+                browser=pool.browser,
                 connect=connect,
                 judge=judge,
                 store=store,
                 emit=emit,
-                sites=SiteTurns(config, policy_for),
+                closed=(self.own_address, url),
             )
             results = await self._recorded(assessment, judge, store, spending)
         submission = _submission(request, role, results, store)
@@ -234,7 +224,7 @@ class JudgeService:
                 await judge.aclose()
             finally:
                 with _logging_write_errors():
-                    end_run(store, state, results, judge_of(results), spending)
+                    end_run(store, state, results, spending)
 
 
 @contextlib.contextmanager
@@ -272,8 +262,8 @@ def _shared_connection(
 
 
 @contextlib.asynccontextmanager
-async def _progress(sink: TaskSink) -> AsyncIterator[Sink]:
-    """Passes events on to the client as prose, in order, and the last of them before this ends."""
+async def _progress(sink: TaskSink) -> AsyncIterator[Callable[[str], None]]:
+    """Passes lines on to the client, in order, and the last of them before this ends."""
     # Events come from synchronous code that must not wait for the network.
     lines: asyncio.Queue[str | None] = asyncio.Queue()
 
@@ -283,28 +273,19 @@ async def _progress(sink: TaskSink) -> AsyncIterator[Sink]:
 
     pumping = asyncio.create_task(pump())
     try:
-        yield lambda event: lines.put_nowait(describe(event))
+        yield lines.put_nowait
     finally:
         lines.put_nowait(None)
         await pumping
 
 
 def _submission(request: AssessmentRequest, role: str, results: tuple[TaskSummary, ...], store: RunStore) -> Submission:
-    judge = judge_of(results)
     return build_submission(
         role=role,
         participant_ids={role: request.config.participant_ids.get(role, "")},
         results=results,
-        judge=judge,
         provenance={"identity": identity_in(store.read_run() or {})}
-        | provenance(
-            config=request.config,
-            tasks=[result.task for result in results],
-            judge=judge,
-            environment=environment_of(results),
-            run_id=store.run_id,
-            shard=request.shard,
-        ),
+        | provenance(config=request.config, results=results, run_id=store.run_id, shard=request.shard),
     )
 
 

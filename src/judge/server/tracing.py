@@ -45,7 +45,7 @@ def open_tracing(settings: Settings, *, version: str) -> "Tracing":
     if not endpoint and (base := environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")):
         endpoint = f"{base.rstrip('/')}/v1/traces"
     if not endpoint or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
-        return Tracing(None, version)
+        return Tracing()
     # Imported only when needed: the SDK is an optional extra and slow to load.
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -54,7 +54,7 @@ def open_tracing(settings: Settings, *, version: str) -> "Tracing":
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
         log.warning("an OTLP endpoint is set but the otel extra is not installed: pip install 'wabe[otel]'")
-        return Tracing(None, version)
+        return Tracing()
     resource = {"service.name": environ.get("OTEL_SERVICE_NAME") or "wabe-judge", "service.version": version}
     # `Tracing.close` shuts it down, with a time limit.
     provider = TracerProvider(resource=Resource.create(resource), shutdown_on_exit=False)
@@ -65,7 +65,7 @@ def open_tracing(settings: Settings, *, version: str) -> "Tracing":
 class Tracing:
     """Spans through a provider of OpenTelemetry's SDK; without a provider they go nowhere."""
 
-    def __init__(self, provider: "TracerProvider | None", version: str) -> None:
+    def __init__(self, provider: "TracerProvider | None" = None, version: str = "") -> None:
         self.provider = provider
         self._tracer = (provider or trace.NoOpTracerProvider()).get_tracer("wabe", version)
 

@@ -16,7 +16,7 @@ from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import MAX_FILE_BYTES, read_errors, read_json, sha256_file, sha256_json
-from shared.models import Action, Outcome, Step, Task, TokenUsage
+from shared.models import Action, JudgeInfo, Outcome, Step, Task, TokenUsage
 from shared.text import one_line
 
 V2_SCHEMA = "online-mind2web-v2"
@@ -155,6 +155,12 @@ def _sha256_inside(folder: Path, name: str) -> str | None:
         return sha256_file(inside(folder, name))
     except TrajectoryError:
         return None
+
+
+def evaluator_named(method: str) -> JudgeInfo:
+    """Another tool's evaluator, of which only the name is known."""
+    unknown = dict.fromkeys(("model", "prompt_set", "prompt_version", "prompt_checksum", "package_version"), "unknown")
+    return JudgeInfo(method=method, threshold=0, code_checksum="unknown", **unknown)
 
 
 def usage_of(components: Mapping[str, Any]) -> TokenUsage:

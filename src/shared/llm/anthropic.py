@@ -5,13 +5,13 @@ Wire format: the Messages API (https://platform.claude.com/docs/en/api/messages)
 
 import base64
 from types import MappingProxyType
-from typing import Any, Unpack
+from typing import Any
 
 import anthropic
-from pydantic import AliasPath, BaseModel, Field, ValidationError
+from pydantic import AliasPath, BaseModel, Field
 
 from shared.errors import ModelBlocked, ModelError
-from shared.llm.http import HTTPModel, Options, trace_request
+from shared.llm.http import HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.models import TokenUsage
 
@@ -76,8 +76,7 @@ class AnthropicModel(HTTPModel):
     connection_errors = (anthropic.APIConnectionError,)
     body_errors = (anthropic.AnthropicError, ValueError)
 
-    def __init__(self, model: str, **options: Unpack[Options]) -> None:
-        super().__init__(model, **options)
+    def _connect(self) -> None:
         self._client = anthropic.AsyncAnthropic(
             api_key=self._key,
             base_url=self._base_url,
@@ -91,26 +90,22 @@ class AnthropicModel(HTTPModel):
         await self._client.close()
 
     async def _ask(self, request: ModelRequest) -> Completion:
-        turns = [[_part(part) for part in turn] for turn in (request.lead, request.parts) if turn]
         body = {
             "system": request.system,
-            "messages": [{"role": "user", "content": content} for content in turns],
+            "messages": [{"role": "user", "content": [_part(part) for part in turn]} for turn in request.turns],
             "max_tokens": request.max_output_tokens or _MAX_TOKENS,
         }
-        answer = await self._post(body)
+        answer = await self.post(body)
         return self._finished(answer.text, model=answer.model, reason=answer.stop_reason or "", usage=answer.usage)
 
-    async def _post(self, body: dict[str, Any]) -> Answer:
-        """Raises a `ModelError` when there is no answer, or the model refused to give one."""
+    async def post(self, body: dict[str, Any]) -> Answer:
+        """The answer to a request, inside `bounded`. Raises `ModelBlocked` when the model refuses."""
         body = {"model": self._model, "max_tokens": _MAX_TOKENS, **body}
         # As in the OpenAI adapter: the SDK's transport and errors without its typed request and response.
         response = await self._send(lambda: self._client.post("/v1/messages", body=body, cast_to=object))
-        try:
-            answer = Answer.model_validate(response)
-        except ValidationError:
-            raise self._malformed("no message") from None
+        answer = Answer.model_validate(response)
         if answer.stop_reason == "refusal":
-            why = self._clean(answer.text) or "no reason given"
+            why = self.clean(answer.text) or "no reason given"
             raise ModelBlocked(f"{self.name} refused: {why}", usage=answer.usage)
         return answer
 

@@ -12,8 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from shared.llm import computer
-from shared.llm.anthropic import Answer, AnthropicModel, Block, image_block, text_block
-from shared.text import without_surrogates
+from shared.llm.anthropic import AnthropicModel, Block, image_block, text_block
 
 # What one notch of a wheel scrolls in most browsers.
 _NOTCH_PX = 100
@@ -48,22 +47,10 @@ class _Input(BaseModel):
         return self
 
 
-class AnthropicComputer(AnthropicModel):
-    """One model with the computer-use tool."""
-
-    def converse(self, system: str, task: str) -> "_Conversation":
-        """See `shared.llm.computer.ComputerModel`."""
-        return _Conversation(self, system, task)
-
-    async def respond(self, body: dict[str, Any]) -> Answer:
-        """The model's part of the conversation. Raises a `ModelError`."""
-        return await self._bounded(lambda: self._post(body))
-
-
-class _Conversation:
+class AnthropicConversation:
     """See `shared.llm.computer.Conversation`. `_calls` are those that the model awaits the result of."""
 
-    def __init__(self, model: AnthropicComputer, system: str, task: str) -> None:
+    def __init__(self, model: AnthropicModel, system: str, task: str) -> None:
         self._model = model
         self._system = system
         self._task = task
@@ -81,17 +68,19 @@ class _Conversation:
             "thinking": {"type": "adaptive", "display": "summarized"},
             "cache_control": {"type": "ephemeral"},
         }
-        answer = await self._model.respond(body)
+        answer = await self._model.bounded(lambda: self._model.post(body))
         calls = [block for block in answer.content if block.type == "tool_use"]
         # An empty answer must not become part of the conversation.
         if calls or answer.text:
             self._messages = [*messages, {"role": "assistant", "content": answer.as_sent}]
             self._calls = calls
         thoughts = "\n".join(block.thinking for block in answer.content if block.thinking)
-        return computer.Turn(
-            gestures=tuple(gesture for call in calls for gesture in _gestures(call, view)),
+        return computer.read_turn(
+            [(call.name, call.input) for call in calls],
+            _MEANINGS,
+            lambda make, given: make(_Input.model_validate(given), view),
             # Without a call, the text is the answer to the task, and a thought is none.
-            text=without_surrogates(answer.text or (thoughts if calls else "")),
+            text=answer.text or (thoughts if calls else ""),
         )
 
     def _content(self, view: computer.View) -> list[dict[str, Any]]:
@@ -112,43 +101,36 @@ class _Conversation:
         return content
 
 
-def _gestures(call: Block, view: computer.View) -> computer.Gestures:
-    """What one tool call means."""
-    return computer.meaning_of(call.name, _GESTURES, lambda make: make(_Input.model_validate(call.input), view))
-
-
 def _click(button: computer.Button = "left", count: int = 1) -> "_Make":
-    def make(given: _Input, _: computer.View) -> computer.Gestures:
+    def make(given: _Input, _: computer.View) -> computer.Actions:
         x, y = given.without_keys().need("coordinate")
-        return (computer.Click(x=x, y=y, button=button, count=count),)
+        return computer.click(x, y, button=button, count=count)
 
     return make
 
 
-def _move(given: _Input, _: computer.View) -> computer.Gestures:
-    x, y = given.need("coordinate")
-    return (computer.Move(x=x, y=y),)
+def _move(given: _Input, _: computer.View) -> computer.Actions:
+    return computer.move(*given.need("coordinate"))
 
 
-def _drag(given: _Input, _: computer.View) -> computer.Gestures:
-    (x, y), (to_x, to_y) = given.without_keys().need("start_coordinate"), given.need("coordinate")
-    return (computer.Drag(x=x, y=y, to_x=to_x, to_y=to_y),)
+def _drag(given: _Input, _: computer.View) -> computer.Actions:
+    return computer.drag(*given.without_keys().need("start_coordinate"), *given.need("coordinate"))
 
 
-def _scroll(given: _Input, view: computer.View) -> computer.Gestures:
+def _scroll(given: _Input, view: computer.View) -> computer.Actions:
     x, y = given.without_keys().coordinate or (view.width // 2, view.height // 2)
     right, down = computer.DIRECTIONS[given.need("scroll_direction")]
     pixels = given.scroll_amount * _NOTCH_PX
-    return (computer.Scroll(x=x, y=y, right=right * pixels, down=down * pixels),)
+    return computer.scroll(x, y, right=right * pixels, down=down * pixels)
 
 
-def _press(given: _Input, _: computer.View) -> computer.Gestures:
+def _press(given: _Input, _: computer.View) -> computer.Actions:
     keys = given.need("text")
-    return (computer.Press(keys=tuple(keys.split("+") if len(keys) > 1 else keys)),) * given.repeat
+    return computer.press(*(keys.split("+") if len(keys) > 1 else keys)) * given.repeat
 
 
-_Make = Callable[[_Input, computer.View], computer.Gestures]
-_GESTURES: Mapping[str, _Make] = MappingProxyType(
+_Make = Callable[[_Input, computer.View], computer.Actions]
+_MEANINGS: Mapping[str, _Make] = MappingProxyType(
     {
         "left_click": _click(),
         "double_click": _click(count=2),
@@ -158,9 +140,9 @@ _GESTURES: Mapping[str, _Make] = MappingProxyType(
         "left_click_drag": _drag,
         "mouse_move": _move,
         "scroll": _scroll,
-        "type": lambda given, _: (computer.Type(text=given.need("text")),),
+        "type": lambda given, _: computer.type_text(given.need("text")),
         "key": _press,
-        "wait": lambda given, _: (computer.Wait(seconds=given.duration),),
-        "screenshot": lambda _, __: (computer.Look(),),
+        "wait": lambda given, _: computer.wait(given.duration),
+        "screenshot": lambda _, __: (),
     }
 )

@@ -8,13 +8,14 @@ import contextlib
 import hashlib
 import json
 import logging
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from shared.files import write_atomic
 from shared.llm.model import Completion, Model, ModelRequest
+from shared.models import TokenUsage
 
 if TYPE_CHECKING:
     from shared.llm.redis import SharedReplies
@@ -40,15 +41,26 @@ class CachedModel:
         self._memory: dict[str, Completion] = {}
         self._calls: dict[str, asyncio.Task[Completion]] = {}
 
-    async def complete(self, request: ModelRequest) -> Completion:
-        """The kept reply, the reply under way, or a new one. Usage and cost are those of the call that was paid."""
+    async def complete(self, request: ModelRequest, payer: str | None = None) -> Completion:
+        """The kept reply, the reply under way, or a new one.
+
+        Its usage and cost count for the first `payer` only, also when that one asks again; for others it is free.
+        """
         key = request_key(self.name, self._namespace, request)
-        if (kept := self._read(key)) is not None:
-            return kept
-        if key not in self._calls:
-            self._calls[key] = asyncio.create_task(self._ask(key, request))
-            self._calls[key].add_done_callback(lambda call: self._ended(key, call))
-        return await asyncio.shield(self._calls[key])
+        if (reply := self._read(key)) is None:
+            if key not in self._calls:
+                self._calls[key] = asyncio.create_task(self._ask(key, request))
+                self._calls[key].add_done_callback(lambda call: self._ended(key, call))
+            reply = await asyncio.shield(self._calls[key])
+            # Another caller that waited for it may count it already.
+            reply = self._read(key) or reply
+        if payer is None or reply.payer == payer:
+            return reply
+        if reply.payer is not None:
+            return reply.model_copy(update={"usage": TokenUsage(), "cost_usd": 0.0})
+        reply = reply.model_copy(update={"payer": payer})
+        self._keep(key, reply)
+        return reply
 
     async def discard(self, request: ModelRequest) -> None:
         """Forget the reply to `request`: it was unusable, and asking again may give a better one."""
@@ -75,16 +87,20 @@ class CachedModel:
             completion = await self._model.complete(request)
         else:
             completion = await self._shared.once(key, lambda: self._model.complete(request))
+        self._keep(key, completion)
+        return completion
+
+    def _keep(self, key: str, completion: Completion) -> None:
         if self._folder is not None:
             path = _path(self._folder, key)
             try:
-                _write(path, completion.model_dump_json().encode())
-                return completion
+                # Not flushed: thousands of flushes would hold up the event loop, and a damaged file is asked for again.
+                write_atomic(path, completion.model_dump_json().encode(), flush=False)
+                return
             except OSError as error:
                 # A full disk must not lose a reply that is paid for.
                 log.warning("%s: the reply is kept in memory only: %s", path, error.strerror or error)
         self._memory[key] = completion
-        return completion
 
     def _ended(self, key: str, call: asyncio.Task[Completion]) -> None:
         del self._calls[key]
@@ -118,14 +134,3 @@ def request_key(model: str, namespace: str, request: ModelRequest) -> str:
 
 def _path(folder: Path, key: str) -> Path:
     return folder / key[:2] / f"{key}.json"
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write in one step, so that no reader and no later run sees half a reply."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{secrets.token_hex(8)}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

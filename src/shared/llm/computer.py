@@ -1,115 +1,96 @@
-"""Models that operate a browser by their provider's computer-use tool: what they are shown, and what they do.
+"""Models that operate a browser by their provider's computer-use tool: what they are shown, and what they ask for.
 
-The providers' own names and units are translated to gestures in pixels of the screenshot, so that nobody else has to
-know them.
+The providers' own names, keys and units become actions on the judge's tools, with points in pixels of the screenshot,
+so that nobody else has to know them. Adapters return tuples of actions, because some of theirs take several of ours.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
-from shared.models import Record
-from shared.text import clip
+from shared.models import Action, Record
+from shared.text import clip, without_surrogates
 
 M = TypeVar("M")
+Actions = tuple[Action, ...]
+Button = Literal["left", "right", "middle"]
+CLICK, TYPE = "browser_mouse_click_xy", "browser_type"
 # To the right and down.
 DIRECTIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 )
-Button = Literal["left", "right", "middle"]
+_MAX_WAIT_S = 30
+# The providers' names of keys, in lower case, and Playwright's.
+_KEYS: Mapping[str, str] = MappingProxyType(
+    {"ctrl": "Control", "control": "Control", "alt": "Alt", "option": "Alt", "shift": "Shift", "meta": "Meta"}
+    | {"super": "Meta", "win": "Meta", "cmd": "ControlOrMeta", "command": "ControlOrMeta"}
+    | {"controlormeta": "ControlOrMeta", "enter": "Enter", "return": "Enter", "tab": "Tab", "esc": "Escape"}
+    | {"escape": "Escape", "space": "Space", " ": "Space", "backspace": "Backspace", "del": "Delete"}
+    | {"delete": "Delete", "insert": "Insert", "home": "Home", "end": "End", "capslock": "CapsLock"}
+    | {f"{prefix}{name}": f"Page{name.title()}" for prefix in ("page", "page_", "pg") for name in ("up", "down")}
+    | {f"{prefix}{name}": f"Arrow{name.title()}" for prefix in ("arrow", "arrow_", "") for name in DIRECTIONS}
+)
 
 
-class Click(Record):
+def click(x: int, y: int, *, button: Button = "left", count: int = 1) -> Actions:
     """One or more clicks at a point."""
-
-    x: int
-    y: int
-    button: Button = "left"
-    count: int = 1
+    other_button = {} if button == "left" else {"button": button}
+    several = {} if count == 1 else {"clickCount": count}
+    return _action(CLICK, x=x, y=y, **other_button, **several)
 
 
-class Move(Record):
+def move(x: int, y: int) -> Actions:
     """The mouse goes to a point."""
-
-    x: int
-    y: int
+    return _action("browser_mouse_move_xy", x=x, y=y)
 
 
-class Drag(Record):
+def drag(x: int, y: int, to_x: int, to_y: int) -> Actions:
     """From a point to another, with the left button held."""
-
-    x: int
-    y: int
-    to_x: int
-    to_y: int
+    return _action("browser_mouse_drag_xy", startX=x, startY=y, endX=to_x, endY=to_y)
 
 
-class Scroll(Record):
-    """The wheel turns over a point, by pixels to the right and down."""
-
-    x: int
-    y: int
-    right: int = 0
-    down: int = 0
+def scroll(x: int, y: int, *, right: int = 0, down: int = 0) -> Actions:
+    """The wheel turns over a point, by pixels."""
+    return _action("browser_mouse_wheel", x=x, y=y, deltaX=right, deltaY=down)
 
 
-class Type(Record):
+def type_text(text: str) -> Actions:
     """Text into the focused element."""
+    return _action(TYPE, text=text)
 
-    text: str
 
-
-class Press(Record):
+def press(*keys: str) -> Actions:
     """Keys pressed together, in the provider's spelling."""
+    names = [_KEYS.get(key.lower() if key == " " else key.strip().lower(), key) for key in keys]
+    # With a modifier, a capital letter would stand for Shift.
+    letters = [name.lower() if len(names) > 1 and len(name) == 1 else name for name in names]
+    # F1 to F12; other names are left to the judge, whose complaint the model receives.
+    spelled = [name.upper() if name[:1] in "fF" and name[1:].isdecimal() else name for name in letters]
+    return _action("browser_press_key", key="+".join(spelled))
 
-    keys: tuple[str, ...]
 
-
-class Wait(Record):
+def wait(seconds: float) -> Actions:
     """A pause."""
+    return _action("browser_wait_for", time=min(max(seconds, 0), _MAX_WAIT_S))
 
-    seconds: float
 
-
-class Visit(Record):
+def visit(url: str) -> Actions:
     """An address is opened."""
-
-    url: str
-
-
-class Go(Record):
-    """One page back or forward."""
-
-    direction: Literal["back", "forward"]
+    return _action("browser_navigate", url=url)
 
 
-class Look(Record):
-    """Nothing but another screenshot."""
+def go_back() -> Actions:
+    """To the page before this one."""
+    return _action("browser_navigate_back")
 
 
-class Unusable(Record):
-    """An action that is unknown or malformed; `why` is for the model."""
-
-    why: str
-
-
-Gesture = Click | Move | Drag | Scroll | Type | Press | Wait | Visit | Go | Look | Unusable
-Gestures = tuple[Gesture, ...]
+def go_forward() -> Actions:
+    """To the page after this one; the judge has no tool for it."""
+    return press("Alt", "ArrowRight")
 
 
-def meaning_of(action: str, known: Mapping[str, M], carry_out: Callable[[M], Gestures]) -> Gestures:
-    """What an action of a model means: `carry_out` gets what is `known` under its name.
-
-    It raises `ValueError` for an action that is malformed.
-    """
-    shown = repr(clip(action, 40))
-    if action not in known:
-        return (Unusable(why=f"unknown action {shown}"),)
-    try:
-        return carry_out(known[action])
-    except ValueError as error:
-        # Pydantic's message has a line for each mistake.
-        return (Unusable(why=f"the action {shown} is malformed: {clip(' '.join(str(error).split()), 200)}"),)
+def _action(tool: str, **params: object) -> Actions:
+    return (Action(tool=tool, params=params),)
 
 
 class View(Record):
@@ -124,34 +105,56 @@ class View(Record):
 
 
 class Turn(Record):
-    """A model's reply. Without gestures, `text` is its answer.
+    """A model's reply: actions with what it says about them, or its answer to the task.
 
-    `confirmation` says why the provider wants a person to confirm what the gestures do.
+    `problem` tells the model why a call, and so all that follow it, was not carried out. `confirmation` says why the
+    provider wants a person to confirm the actions.
     """
 
-    gestures: tuple[Gesture, ...] = ()
+    actions: Actions = ()
     text: str = ""
+    is_answer: bool = False
+    problem: str = ""
     confirmation: str | None = None
+
+
+def read_turn(
+    calls: Sequence[tuple[str, Any]],
+    known: Mapping[str, M],
+    carry_out: Callable[[M, Any], Actions],
+    *,
+    text: str,
+    reasons: Sequence[str] = (),
+) -> Turn:
+    """A reply whose calls have these names and arguments; without calls, `text` is the answer.
+
+    `carry_out` gets what is `known` under a call's name, and its arguments. It raises `ValueError` for malformed ones.
+    `reasons` say why a person has to confirm.
+    """
+    actions: list[Action] = []
+    problem = "" if calls or text.strip() else "Your last reply had neither an action nor text."
+    for name, given in calls:
+        try:
+            if name not in known:
+                raise ValueError("it is unknown")
+            actions += carry_out(known[name], given)
+        except ValueError as error:
+            # Pydantic's message has a line for each mistake.
+            why = clip(" ".join(str(error).split()), 200)
+            problem = f"Not carried out, nor what you wanted after it: the action {clip(name, 40)!r}: {why}."
+            break
+    return Turn(
+        actions=tuple(actions),
+        text=without_surrogates(text),
+        is_answer=not calls and bool(text.strip()),
+        problem=problem,
+        confirmation="; ".join(reasons) if reasons else None,
+    )
 
 
 class Conversation(Protocol):
     """One attempt at a task."""
 
     async def ask(self, view: View) -> Turn:
-        """Show what the last gestures led to. Raises a `ModelError`; asking again is then possible."""
+        """Show what the last actions led to. Raises a `ModelError`; asking again is then possible."""
         ...
-
-
-class ComputerModel(Protocol):
-    """A model with a computer-use tool."""
-
-    @property
-    def name(self) -> str:
-        """`provider:model`, as in a scenario."""
-        ...
-
-    def converse(self, system: str, task: str) -> Conversation:
-        """A new conversation."""
-        ...
-
-    async def aclose(self) -> None: ...

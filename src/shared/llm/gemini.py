@@ -4,14 +4,13 @@ Wire format: generateContent of the Gemini API (https://ai.google.dev/api/genera
 """
 
 from types import MappingProxyType
-from typing import Unpack
 
 import httpx
 from google import genai
 from google.genai import errors, types
 
 from shared.errors import ModelBlocked, ModelError
-from shared.llm.http import HTTPModel, Options, trace_request
+from shared.llm.http import HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.models import TokenUsage
 
@@ -30,8 +29,7 @@ class GeminiModel(HTTPModel):
     status_errors = (errors.APIError,)
     connection_errors = (httpx.HTTPError,)
 
-    def __init__(self, model: str, **options: Unpack[Options]) -> None:
-        super().__init__(model, **options)
+    def _connect(self) -> None:
         self._http = httpx.AsyncClient(
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
             event_hooks={"request": [trace_request]},
@@ -48,34 +46,27 @@ class GeminiModel(HTTPModel):
         await self._http.aclose()
 
     async def _ask(self, request: ModelRequest) -> Completion:
-        contents = [
-            types.Content(role="user", parts=[_part(part) for part in turn])
-            for turn in (request.lead, request.parts)
-            if turn
-        ]
+        contents = [types.Content(role="user", parts=[_part(part) for part in turn]) for turn in request.turns]
         config = types.GenerateContentConfig(
             system_instruction=request.system,
             temperature=request.temperature,
             seed=request.seed,
             max_output_tokens=request.max_output_tokens,
         )
-        response = await self._generate(contents, config)
-        candidate = self._candidate(response)
+        response, candidate = await self.generate(contents, config)
         parts = (candidate.content.parts if candidate.content else None) or []
         text = "".join(part.text for part in parts if part.text and not part.thought)
         reason, usage = _name(candidate.finish_reason), _usage(response.usage_metadata)
         return self._finished(text, model=response.model_version, reason=reason, usage=usage)
 
-    async def _generate(
+    async def generate(
         self, contents: list[types.Content], config: types.GenerateContentConfig
-    ) -> types.GenerateContentResponse:
-        return await self._send(
+    ) -> tuple[types.GenerateContentResponse, types.Candidate]:
+        """The response and its answer, inside `bounded`. Raises a `ModelError` without one, or if it was cut."""
+        response = await self._send(
             # A copy, because the SDK takes a list of many more types and lists are invariant.
             lambda: self._client.aio.models.generate_content(model=self._model, contents=[*contents], config=config)
         )
-
-    def _candidate(self, response: types.GenerateContentResponse) -> types.Candidate:
-        """The answer. Raises a `ModelError` when there is none, or the provider cut it."""
         usage = _usage(response.usage_metadata)
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason:
@@ -85,7 +76,7 @@ class GeminiModel(HTTPModel):
         reason = _name(response.candidates[0].finish_reason)
         if reason in _BLOCKED:
             raise ModelBlocked(f"{self.name} cut the answer: {reason}", usage=usage)
-        return response.candidates[0]
+        return response, response.candidates[0]
 
     def _refusal(self, error: errors.APIError) -> ModelError:
         # A wrong key is answered with HTTP 400.

@@ -13,16 +13,17 @@ from pydantic import BaseModel
 
 from shared.llm import computer
 from shared.llm.gemini import GeminiModel
-from shared.text import without_surrogates
 
 _GRID = 1000
 _KEPT_SCREENSHOTS = 3
 _CONFIRM = "require_confirmation"
 
 
-class _Args(BaseModel):
-    """The arguments of a function call; which of them there are depends on the function."""
+class _Call(BaseModel):
+    """A function call on a screenshot of this size; which of the other fields there are depends on the function."""
 
+    width: int
+    height: int
     x: float | None = None
     y: float | None = None
     start_x: float | None = None
@@ -42,47 +43,27 @@ class _Args(BaseModel):
     seconds: float = 1
     url: str | None = None
 
-
-class _Call(BaseModel):
-    """A function call on a screenshot of a certain size."""
-
-    args: _Args
-    width: int
-    height: int
-
     def need(self, name: str) -> Any:
         """An argument. Raises `ValueError` if it is missing."""
-        value = getattr(self.args, name)
+        value = getattr(self, name)
         if value is None:
             raise ValueError(f"{name} is missing")
         return value
+
+    @property
+    def side(self) -> int:
+        """The length of the screenshot's side along which it scrolls."""
+        return self.height if self.direction in ("up", "down") else self.width
 
     def point(self, x: str = "x", y: str = "y") -> tuple[int, int]:
         """A point in pixels."""
         return int(self.need(x) * self.width / _GRID), int(self.need(y) * self.height / _GRID)
 
 
-class GeminiComputer(GeminiModel):
-    """One model with the computer-use tool."""
-
-    def converse(self, system: str, task: str) -> "_Conversation":
-        """See `shared.llm.computer.ComputerModel`."""
-        return _Conversation(self, system, task)
-
-    async def respond(self, contents: list[types.Content], config: types.GenerateContentConfig) -> types.Content:
-        """The model's part of the conversation. Raises a `ModelError`."""
-
-        async def ask() -> types.Content:
-            response = await self._generate(contents, config)
-            return self._candidate(response).content or types.Content(role="model", parts=[])
-
-        return await self._bounded(ask)
-
-
-class _Conversation:
+class GeminiConversation:
     """See `shared.llm.computer.Conversation`. `_calls` are those that the model awaits the result of."""
 
-    def __init__(self, model: GeminiComputer, system: str, task: str) -> None:
+    def __init__(self, model: GeminiModel, system: str, task: str) -> None:
         self._model = model
         self._task = task
         self._contents: list[types.Content] = []
@@ -98,19 +79,22 @@ class _Conversation:
         """See `shared.llm.computer.Conversation`."""
         contents = [*self._contents, types.Content(role="user", parts=self._parts(view))]
         _drop_old_screenshots(contents)
-        answer = await self._model.respond(contents, self._config)
-        parts = answer.parts or []
+        _, candidate = await self._model.bounded(lambda: self._model.generate(contents, self._config))
+        answer = candidate.content
+        parts = (answer.parts if answer else None) or []
         calls = [part.function_call for part in parts if part.function_call is not None]
         # An empty answer (a function call that the provider could not read) must not become part of the conversation.
-        if parts:
+        if answer and parts:
             self._contents = [*contents, answer]
             self._calls = calls
         reasons = [reason for call in calls if (reason := _confirmation(call)) is not None]
         text = "\n".join(part.text for part in parts if part.text and not part.thought)
-        return computer.Turn(
-            gestures=tuple(each for call in calls for each in _gestures(call, view)),
-            text=without_surrogates(text or _intent(calls)),
-            confirmation="; ".join(reasons) if reasons else None,
+        return computer.read_turn(
+            [(str(call.name), call.args or {}) for call in calls],
+            _MEANINGS,
+            lambda make, args: make(_Call.model_validate({**args, "width": view.width, "height": view.height})),
+            text=text or _intent(calls),
+            reasons=reasons,
         )
 
     def _parts(self, view: computer.View) -> list[types.Part]:
@@ -167,100 +151,79 @@ def _intent(calls: list[types.FunctionCall]) -> str:
     return "; ".join(str(intent) for call in calls if (intent := (call.args or {}).get("intent")))
 
 
-def _gestures(call: types.FunctionCall, view: computer.View) -> computer.Gestures:
-    """What one function call means."""
-
-    def carry_out(make: _Make) -> computer.Gestures:
-        return make(_Call(args=_Args.model_validate(call.args or {}), width=view.width, height=view.height))
-
-    return computer.meaning_of(str(call.name), _GESTURES, carry_out)
-
-
 def _click(button: computer.Button = "left", count: int = 1) -> "_Make":
-    def make(call: _Call) -> computer.Gestures:
-        x, y = call.point()
-        return (computer.Click(x=x, y=y, button=button, count=count),)
-
-    return make
+    return lambda call: computer.click(*call.point(), button=button, count=count)
 
 
-def _move(call: _Call) -> computer.Gestures:
-    x, y = call.point()
-    return (computer.Move(x=x, y=y),)
+def _drag(call: _Call) -> computer.Actions:
+    if call.start_x is None:  # the older action
+        return computer.drag(*call.point(), *call.point("destination_x", "destination_y"))
+    return computer.drag(*call.point("start_x", "start_y"), *call.point("end_x", "end_y"))
 
 
-def _drag(call: _Call) -> computer.Gestures:
-    is_older = call.args.start_x is None
-    x, y = call.point() if is_older else call.point("start_x", "start_y")
-    to_x, to_y = call.point("destination_x", "destination_y") if is_older else call.point("end_x", "end_y")
-    return (computer.Drag(x=x, y=y, to_x=to_x, to_y=to_y),)
+def _type(call: _Call) -> computer.Actions:
+    return computer.type_text(call.need("text")) + (computer.press("Enter") if call.press_enter else ())
 
 
-def _type(call: _Call) -> computer.Gestures:
-    enter = (computer.Press(keys=("Enter",)),) if call.args.press_enter else ()
-    return (computer.Type(text=call.need("text")), *enter)
-
-
-def _type_at(call: _Call) -> computer.Gestures:
+def _type_at(call: _Call) -> computer.Actions:
     """The older action: a click, by default replacing what the field holds, and Enter after the text."""
-    select = (computer.Press(keys=("Control", "a")),) if call.args.clear_before_typing else ()
-    enter = (computer.Press(keys=("Enter",)),) if call.args.press_enter is not False else ()
     text = call.need("text")
-    typed = computer.Type(text=text) if text else computer.Press(keys=("Delete",))
-    return (*_click()(call), *select, typed, *enter)
+    return (
+        computer.click(*call.point())
+        + (computer.press("Control", "a") if call.clear_before_typing else ())
+        + (computer.type_text(text) if text else computer.press("Delete"))
+        + (computer.press("Enter") if call.press_enter is not False else ())
+    )
 
 
-def _press(call: _Call) -> computer.Gestures:
-    keys = call.args.key or call.need("keys")
-    return (computer.Press(keys=tuple(keys.split("+") if isinstance(keys, str) and len(keys) > 1 else keys)),)
+def _press(call: _Call) -> computer.Actions:
+    keys = call.key or call.need("keys")
+    return computer.press(*(keys.split("+") if isinstance(keys, str) and len(keys) > 1 else keys))
 
 
-def _scroll_at(call: _Call) -> computer.Gestures:
+def _scroll_at(call: _Call) -> computer.Actions:
     """The older action, whose magnitude is in thousandths too."""
-    side = call.height if call.args.direction in ("up", "down") else call.width
-    return (_scrolled(call, call.point(), round(call.args.magnitude * side / _GRID)),)
+    return _scrolled(call, call.point(), call.magnitude * call.side / _GRID)
 
 
-def _scroll_document(call: _Call) -> computer.Gestures:
-    middle = (call.width // 2, call.height // 2)
-    side = call.height if call.args.direction in ("up", "down") else call.width
-    return (_scrolled(call, middle, round(side * 0.8)),)
+def _scroll_document(call: _Call) -> computer.Actions:
+    return _scrolled(call, (call.width // 2, call.height // 2), call.side * 0.8)
 
 
-def _scrolled(call: _Call, point: tuple[int, int], pixels: int) -> computer.Gesture:
+def _scrolled(call: _Call, point: tuple[int, int], pixels: float) -> computer.Actions:
     right, down = computer.DIRECTIONS[call.need("direction")]
-    return computer.Scroll(x=point[0], y=point[1], right=right * pixels, down=down * pixels)
+    return computer.scroll(*point, right=right * round(pixels), down=down * round(pixels))
 
 
-_Make = Callable[[_Call], computer.Gestures]
-_GESTURES: Mapping[str, _Make] = MappingProxyType(
+_Make = Callable[[_Call], computer.Actions]
+_MEANINGS: Mapping[str, _Make] = MappingProxyType(
     {
         # Both
         "drag_and_drop": _drag,
-        "navigate": lambda call: (computer.Visit(url=call.need("url")),),
-        "go_back": lambda _: (computer.Go(direction="back"),),
-        "go_forward": lambda _: (computer.Go(direction="forward"),),
+        "navigate": lambda call: computer.visit(call.need("url")),
+        "go_back": lambda _: computer.go_back(),
+        "go_forward": lambda _: computer.go_forward(),
         # 2.5 and 3
         "click_at": _click(),
-        "hover_at": _move,
+        "hover_at": lambda call: computer.move(*call.point()),
         "type_text_at": _type_at,
         "key_combination": _press,
         "scroll_at": _scroll_at,
         "scroll_document": _scroll_document,
-        "wait_5_seconds": lambda _: (computer.Wait(seconds=5),),
-        "open_web_browser": lambda _: (computer.Look(),),
+        "wait_5_seconds": lambda _: computer.wait(5),
+        "open_web_browser": lambda _: (),
         # Later ones
         "click": _click(),
         "double_click": _click(count=2),
         "triple_click": _click(count=3),
         "middle_click": _click("middle"),
         "right_click": _click("right"),
-        "move": _move,
+        "move": lambda call: computer.move(*call.point()),
         "type": _type,
         "press_key": _press,
         "hotkey": _press,
-        "scroll": lambda call: (_scrolled(call, call.point(), round(call.args.magnitude_in_pixels)),),
-        "wait": lambda call: (computer.Wait(seconds=call.args.seconds),),
-        "take_screenshot": lambda _: (computer.Look(),),
+        "scroll": lambda call: _scrolled(call, call.point(), call.magnitude_in_pixels),
+        "wait": lambda call: computer.wait(call.seconds),
+        "take_screenshot": lambda _: (),
     }
 )

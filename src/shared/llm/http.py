@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NotRequired, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, TypeVar
 
 from tenacity import (
     AsyncRetrying,
@@ -40,16 +40,6 @@ _REQUEST_REFUSED = (400, 413, 415, 422)
 
 # The usage of a call that was sent, and may be billed, but whose answer did not report it.
 UNREPORTED = TokenUsage(calls=1, estimated_calls=1)
-
-
-class Options(TypedDict):
-    """How to call a model, the same for every provider."""
-
-    api_key: str
-    base_url: NotRequired[str | None]
-    timeout_s: NotRequired[float]
-    retry_delay_s: NotRequired[float]
-    before_retry: NotRequired[BeforeRetry | None]
 
 
 @dataclass
@@ -93,21 +83,30 @@ class HTTPModel(ABC):
     connection_errors: ClassVar[tuple[type[Exception], ...]]
     body_errors: ClassVar[tuple[type[Exception], ...]] = (ValueError,)
 
-    def __init__(self, model: str, **options: Unpack[Options]) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str,
+        base_url: str | None = None,
+        timeout_s: float = 120.0,
+        retry_delay_s: float = 1.0,
+        before_retry: BeforeRetry | None = None,
+    ) -> None:
         self.name = f"{self.provider}:{model}"
         self._model = model
-        self._key = options["api_key"]
-        self._base_url = options.get("base_url")
-        self._timeout_s = options.get("timeout_s", 120.0)
-        self._before_retry = options.get("before_retry")
-        delay_s = options.get("retry_delay_s", 1.0)
-        self._backoff = wait_exponential_jitter(initial=delay_s, max=_MAX_BACKOFF_S, jitter=delay_s)
+        self._key = api_key
+        self._base_url = base_url
+        self._timeout_s = timeout_s
+        self._before_retry = before_retry
+        self._backoff = wait_exponential_jitter(initial=retry_delay_s, max=_MAX_BACKOFF_S, jitter=retry_delay_s)
+        self._connect()
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Ask the model. Raises a `ModelError`; no error text contains the key."""
-        return await self._bounded(lambda: self._ask(request))
+        return await self.bounded(lambda: self._ask(request))
 
-    async def _bounded(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def bounded(self, ask: Callable[[], Awaitable[T]]) -> T:
         """One call within the time limit. Whatever goes wrong in it is raised as a `ModelError`."""
         requests = _Requests()
         token = _requests.set(requests)
@@ -130,6 +129,10 @@ class HTTPModel(ABC):
             raise self._malformed(f"an unreadable body: {type(error).__name__}") from None
         finally:
             _requests.reset(token)
+
+    @abstractmethod
+    def _connect(self) -> None:
+        """Set up the SDK's client."""
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -186,7 +189,7 @@ class HTTPModel(ABC):
             return ModelKeyRefused(f"{self.name} refused the key (HTTP {code})", remedy=remedy)
         remedy = "check the model's name and the base URL" if code == 404 else ""
         kind = ModelRequestRefused if code in _REQUEST_REFUSED else ModelUnavailable
-        return kind(f"{self.name} answered HTTP {code}: {self._clean(text)}", remedy=remedy)
+        return kind(f"{self.name} answered HTTP {code}: {self.clean(text)}", remedy=remedy)
 
     def _malformed(self, what: str, usage: TokenUsage = UNREPORTED) -> ModelMalformed:
         return ModelMalformed(f"{self.name} answered with {what}", usage=usage)
@@ -203,7 +206,8 @@ class HTTPModel(ABC):
         served = without_surrogates(model or self._model)
         return Completion(text=text, model=served, finish_reason=finish, usage=usage)
 
-    def _clean(self, text: str) -> str:
+    def clean(self, text: str) -> str:
+        """A provider's error text in one bounded line, with the key removed."""
         return without_secret(text, self._key)
 
 

@@ -24,8 +24,9 @@ _REPLY_TOKENS = 400
 
 def estimate_tokens(request: ModelRequest) -> int:
     """A rough count of a request's tokens: four characters each, a fixed sum per image, and a usual reply."""
-    texts = len(request.system) + sum(len(part) for part in request.parts if isinstance(part, str))
-    images = sum(isinstance(part, ImagePart) for part in request.parts)
+    parts = [part for turn in request.turns for part in turn]
+    texts = len(request.system) + sum(len(part) for part in parts if isinstance(part, str))
+    images = sum(isinstance(part, ImagePart) for part in parts)
     return texts // _CHARS_PER_TOKEN + images * _TOKENS_PER_IMAGE + _REPLY_TOKENS
 
 
@@ -39,8 +40,15 @@ class Limiter(Protocol):
         ...
 
 
-def _limiter(_name: str, per_minute: float, largest: float) -> Limiter:
-    return _smooth(per_minute, burst=largest)
+def _smooth(_name: str, per_minute: float, largest: float) -> AsyncLimiter:
+    """A limiter that lets at most `per_minute` through in any 60 s.
+
+    Such a window holds at most one burst and the steady flow; its first request belongs to both.
+    """
+    allowed = per_minute * _USED_SHARE
+    burst = max(min(max(largest, allowed / 60 * _BURST_S), allowed / 2), 1.0)
+    flow_per_s = (allowed - (burst - 1)) / 60
+    return AsyncLimiter(burst, burst / flow_per_s)
 
 
 class RateLimits:
@@ -58,7 +66,7 @@ class RateLimits:
         tokens_per_minute: int | None = None,
         *,
         shards: int = 1,
-        limiter: Callable[[str, float, float], Limiter] = _limiter,
+        limiter: Callable[[str, float, float], Limiter] = _smooth,
     ) -> None:
         # Whole requests: parts of one, which a window may round up, would add up over the shards.
         requests = max((requests_per_minute or 0) // shards, 1)
@@ -94,17 +102,6 @@ class RateLimits:
         if usage.input + usage.output:
             self._estimated += estimate_tokens(request)
             self._used += usage.input + usage.output
-
-
-def _smooth(per_minute: float, *, burst: float) -> AsyncLimiter:
-    """A limiter that lets at most `per_minute` through in any 60 s.
-
-    Such a window holds at most one burst and the steady flow; its first request belongs to both.
-    """
-    allowed = per_minute * _USED_SHARE
-    burst = max(min(max(burst, allowed / 60 * _BURST_S), allowed / 2), 1.0)
-    flow_per_s = (allowed - (burst - 1)) / 60
-    return AsyncLimiter(burst, burst / flow_per_s)
 
 
 @dataclass

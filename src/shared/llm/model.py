@@ -33,15 +33,21 @@ class ModelRequest(Record):
     temperature: float | None = 0.0
     seed: int | None = None
 
+    @property
+    def turns(self) -> list[tuple[str | ImagePart, ...]]:
+        """The user turns."""
+        return [turn for turn in (self.lead, self.parts) if turn]
+
 
 class Completion(Record):
-    """A model's answer. `cost_usd` is `None` when the price of the model is unknown."""
+    """A model's answer. `cost_usd` is `None` when the price of the model is unknown; `payer` is who counts it."""
 
     text: str
     model: str
     finish_reason: FinishReason = "stop"
     usage: TokenUsage = TokenUsage()
     cost_usd: float | None = None
+    payer: str | None = None
 
 
 class Model(Protocol):

@@ -6,13 +6,13 @@ speak as well.
 
 import base64
 from types import MappingProxyType
-from typing import Any, Unpack
+from typing import Any
 
 import openai
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from shared.errors import ModelBlocked, ModelError, ModelUnavailable
-from shared.llm.http import HTTPModel, Options, trace_request
+from shared.llm.http import HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.prices import find_price
 from shared.models import TokenUsage
@@ -72,8 +72,7 @@ class OpenAIModel(HTTPModel):
     connection_errors = (openai.APIConnectionError,)
     body_errors = (openai.OpenAIError, ValueError)
 
-    def __init__(self, model: str, **options: Unpack[Options]) -> None:
-        super().__init__(model, **options)
+    def _connect(self) -> None:
         price = find_price(self.name)
         self._refused_names = set() if price is None or price.sampling else {"temperature"}
         # Compatible endpoints know the older name of the output limit, OpenAI's reasoning models only the newer one.
@@ -94,7 +93,7 @@ class OpenAIModel(HTTPModel):
         for _ in _OPTIONAL:
             body = self._body(request)
             try:
-                return self._completion(await self._post(body))
+                return self._completion(await self.post("/chat/completions", body))
             except openai.BadRequestError as error:
                 name = _refused_parameter(error)
                 # Concurrent calls all fail before the first refusal is noted, so what counts is what this call sent.
@@ -103,12 +102,14 @@ class OpenAIModel(HTTPModel):
                 if (other := _OTHER_NAME.get(name)) and other not in self._refused_names:
                     self._limit_name = other
                 self._refused_names.add(name)
-        return self._completion(await self._post(self._body(request)))
+        return self._completion(await self.post("/chat/completions", self._body(request)))
 
-    async def _post(self, body: dict[str, Any]) -> object:
+    async def post(self, path: str, body: dict[str, Any]) -> object:
+        """The answer to a request, inside `bounded`."""
+        body = {"model": self._model, **body}
         # The SDK's transport and errors without its typed request and response: walking those takes longer than all
         # the rest of a call, and the answer is checked here anyway.
-        return await self._send(lambda: self._client.post("/chat/completions", body=body, cast_to=object))
+        return await self._send(lambda: self._client.post(path, body=body, cast_to=object))
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         options = {
@@ -117,14 +118,13 @@ class OpenAIModel(HTTPModel):
             self._limit_name: request.max_output_tokens,
         }
         used = {key: value for key, value in options.items() if value is not None and key not in self._refused_names}
-        turns = [[_part(part) for part in turn] for turn in (request.lead, request.parts) if turn]
-        users = [{"role": "user", "content": content} for content in turns]
+        users = [{"role": "user", "content": [_part(part) for part in turn]} for turn in request.turns]
         messages = [{"role": "system", "content": request.system}, *users]
-        return {"model": self._model, "messages": messages, **used}
+        return {"messages": messages, **used}
 
     def _refusal(self, error: openai.APIStatusError) -> ModelError:
         if error.code in ("content_filter", "content_policy_violation"):
-            return ModelBlocked(f"{self.name} refused the request: {self._clean(error.message)}")
+            return ModelBlocked(f"{self.name} refused the request: {self.clean(error.message)}")
         return self._refused(error.status_code, error.message)
 
     def _completion(self, response: object) -> Completion:
@@ -133,7 +133,7 @@ class OpenAIModel(HTTPModel):
         except ValidationError:
             # Endpoints in front of other endpoints report an error with HTTP 200.
             if text := _error_within(response):
-                raise ModelUnavailable(f"{self.name} answered with an error: {self._clean(text)}") from None
+                raise ModelUnavailable(f"{self.name} answered with an error: {self.clean(text)}") from None
             raise self._malformed("no chat completion") from None
         if answer.finish_reason == "error":
             # OpenRouter's word for an answer that broke off on the way.
@@ -141,7 +141,7 @@ class OpenAIModel(HTTPModel):
         if answer.finish_reason == "content_filter":
             raise ModelBlocked(f"{self.name} cut the answer: content filter", usage=answer.usage)
         if answer.refusal:
-            raise ModelBlocked(f"{self.name} refused: {self._clean(answer.refusal)}", usage=answer.usage)
+            raise ModelBlocked(f"{self.name} refused: {self.clean(answer.refusal)}", usage=answer.usage)
         return self._finished(answer.text, model=answer.model, reason=answer.finish_reason or "", usage=answer.usage)
 
 

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from shared.errors import ModelBlocked, ModelUnavailable
 from shared.llm import computer
 from shared.llm.openai import OpenAIModel
-from shared.text import without_surrogates
 
-_PREVIEW = "computer-use-preview"
+_PREVIEW = "openai:computer-use-preview"
 _BUTTONS: Mapping[str, computer.Button] = MappingProxyType({"left": "left", "right": "right", "wheel": "middle"})
 _WAIT_S = 2
 
@@ -40,11 +39,11 @@ class _Action(BaseModel):
     text: str | None = None
 
     @property
-    def point(self) -> dict[str, int]:
+    def point(self) -> tuple[int, int]:
         """Raises `ValueError` if there is none."""
         if self.x is None or self.y is None:
             raise ValueError("x and y are missing")
-        return {"x": round(self.x), "y": round(self.y)}
+        return round(self.x), round(self.y)
 
 
 class _Check(BaseModel):
@@ -80,40 +79,10 @@ class _Response(BaseModel):
     error: _Error | None = None
 
 
-class OpenAIComputer(OpenAIModel):
-    """One model with a computer-use tool."""
-
-    def converse(self, system: str, task: str) -> "_Conversation":
-        """See `shared.llm.computer.ComputerModel`."""
-        return _Conversation(self, system, task)
-
-    async def respond(self, body: dict[str, Any]) -> _Response:
-        """The answer of the Responses API. Raises a `ModelError`."""
-        return await self._bounded(lambda: self._responded({"model": self._model, "truncation": "auto", **body}))
-
-    @property
-    def is_preview(self) -> bool:
-        """Whether the model needs the older tool."""
-        return self._model.startswith(_PREVIEW)
-
-    async def _responded(self, body: dict[str, Any]) -> _Response:
-        answer = await self._send(lambda: self._client.post("/responses", body=body, cast_to=object))
-        try:
-            response = _Response.model_validate(answer)
-        except ValidationError:
-            raise self._malformed("no response") from None
-        if response.error is not None:
-            raise ModelUnavailable(f"{self.name} answered with an error: {self._clean(response.error.message)}")
-        pieces = [piece for item in response.output for piece in item.content or ()]
-        if refusal := next((piece.refusal for piece in pieces if piece.refusal), None):
-            raise ModelBlocked(f"{self.name} refused: {self._clean(refusal)}")
-        return response
-
-
-class _Conversation:
+class OpenAIConversation:
     """See `shared.llm.computer.Conversation`. `_calls` are those that the model awaits the result of."""
 
-    def __init__(self, model: OpenAIComputer, system: str, task: str) -> None:
+    def __init__(self, model: OpenAIModel, system: str, task: str) -> None:
         self._model = model
         self._system = system
         self._task = task
@@ -126,22 +95,34 @@ class _Conversation:
             "instructions": self._system,
             "tools": [self._tool(view)],
             "input": self._input(view),
+            "truncation": "auto",
             **({"previous_response_id": self._previous} if self._previous else {}),
         }
-        response = await self._model.respond(body)
+        response = await self._model.bounded(lambda: self._response(body))
         calls = [item for item in response.output if item.type == "computer_call"]
         self._previous = response.id
         self._calls = [item.call_id for item in calls if item.call_id]
         checks = [check for item in calls for check in item.pending_safety_checks or ()]
-        said = [check.message or check.code or "no reason given" for check in checks]
-        return computer.Turn(
-            gestures=tuple(each for item in calls for action in _actions(item) for each in _gestures(action)),
-            text=without_surrogates(_text(response.output, "message") or _text(response.output, "reasoning")),
-            confirmation="; ".join(said) if checks else None,
+        return computer.read_turn(
+            [(str(action.get("type")), action) for item in calls for action in _actions(item)],
+            _MEANINGS,
+            lambda make, written: make(_read(written)),
+            text=_text(response.output, "message") or _text(response.output, "reasoning"),
+            reasons=[check.message or check.code or "no reason given" for check in checks],
         )
 
+    async def _response(self, body: dict[str, Any]) -> _Response:
+        response = _Response.model_validate(await self._model.post("/responses", body))
+        if response.error is not None:
+            why = self._model.clean(response.error.message)
+            raise ModelUnavailable(f"{self._model.name} answered with an error: {why}")
+        pieces = [piece for item in response.output for piece in item.content or ()]
+        if refusal := next((piece.refusal for piece in pieces if piece.refusal), None):
+            raise ModelBlocked(f"{self._model.name} refused: {self._model.clean(refusal)}")
+        return response
+
     def _tool(self, view: computer.View) -> dict[str, Any]:
-        if not self._model.is_preview:
+        if not self._model.name.startswith(_PREVIEW):
             return {"type": "computer"}
         size = {"display_width": view.width, "display_height": view.height}
         return {"type": "computer_use_preview", **size, "environment": "browser"}
@@ -176,59 +157,56 @@ def _text(items: list[_Item], kind: str) -> str:
     return "\n".join(piece.text for piece in pieces if piece.text)
 
 
-def _gestures(written: dict[str, Any]) -> computer.Gestures:
-    """What one action means."""
-
-    def carry_out(make: Callable[[_Action], computer.Gesture]) -> computer.Gestures:
-        action = _Action.model_validate(written)
-        if action.keys and action.type != "keypress":
-            return (computer.Unusable(why=f"{action.type!r} is not possible with keys held"),)
-        return (make(action),)
-
-    return computer.meaning_of(str(written.get("type")), _GESTURES, carry_out)
+def _read(written: dict[str, Any]) -> _Action:
+    action = _Action.model_validate(written)
+    if action.keys and action.type != "keypress":
+        raise ValueError("it is not possible with keys held")
+    return action
 
 
-def _click(action: _Action) -> computer.Gesture:
+def _click(action: _Action) -> computer.Actions:
     if action.button == "back":
-        return computer.Go(direction="back")
+        return computer.go_back()
     if action.button == "forward":
-        return computer.Go(direction="forward")
+        return computer.go_forward()
     if action.button not in _BUTTONS:
         raise ValueError(f"unknown button {action.button[:40]!r}")
-    return computer.Click(**action.point, button=_BUTTONS[action.button])
+    return computer.click(*action.point, button=_BUTTONS[action.button])
 
 
-def _drag(action: _Action) -> computer.Gesture:
+def _drag(action: _Action) -> computer.Actions:
     if len(action.path) < 2:
         raise ValueError("the path has fewer than two points")
     start, end = action.path[0], action.path[-1]
-    return computer.Drag(x=round(start.x), y=round(start.y), to_x=round(end.x), to_y=round(end.y))
+    return computer.drag(round(start.x), round(start.y), round(end.x), round(end.y))
 
 
-def _type(action: _Action) -> computer.Gesture:
+def _scroll(action: _Action) -> computer.Actions:
+    return computer.scroll(*action.point, right=round(action.scroll_x), down=round(action.scroll_y))
+
+
+def _type(action: _Action) -> computer.Actions:
     if action.text is None:
         raise ValueError("text is missing")
-    return computer.Type(text=action.text)
+    return computer.type_text(action.text)
 
 
-def _press(action: _Action) -> computer.Gesture:
+def _press(action: _Action) -> computer.Actions:
     if not action.keys:
         raise ValueError("keys are missing")
-    return computer.Press(keys=tuple(action.keys))
+    return computer.press(*action.keys)
 
 
-_GESTURES: Mapping[str, Callable[[_Action], computer.Gesture]] = MappingProxyType(
+_MEANINGS: Mapping[str, Callable[[_Action], computer.Actions]] = MappingProxyType(
     {
         "click": _click,
-        "double_click": lambda action: computer.Click(**action.point, count=2),
-        "move": lambda action: computer.Move(**action.point),
+        "double_click": lambda action: computer.click(*action.point, count=2),
+        "move": lambda action: computer.move(*action.point),
         "drag": _drag,
-        "scroll": lambda action: computer.Scroll(
-            **action.point, right=round(action.scroll_x), down=round(action.scroll_y)
-        ),
+        "scroll": _scroll,
         "type": _type,
         "keypress": _press,
-        "wait": lambda _: computer.Wait(seconds=_WAIT_S),
-        "screenshot": lambda _: computer.Look(),
+        "wait": lambda _: computer.wait(_WAIT_S),
+        "screenshot": lambda _: (),
     }
 )

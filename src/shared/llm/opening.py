@@ -1,21 +1,19 @@
 """Opens the model that a setting names, `provider:model`. The providers' SDKs are optional and imported when needed."""
 
 import importlib.util
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import SecretStr
 
 from shared.errors import ConfigError
 from shared.imports import collector_paused
-from shared.llm.computer import ComputerModel
-from shared.llm.model import BeforeRetry, Model
+from shared.llm.computer import Conversation
+from shared.llm.model import BeforeRetry
 from shared.settings import Settings
 
 if TYPE_CHECKING:
-    from shared.llm.anthropic_computer import AnthropicComputer
-    from shared.llm.gemini_computer import GeminiComputer
-    from shared.llm.http import HTTPModel, Options
-    from shared.llm.openai_computer import OpenAIComputer
+    from shared.llm.http import HTTPModel
 
 PROVIDERS = ("anthropic", "gemini", "openai")
 
@@ -74,11 +72,10 @@ def open_model(
     timeout_s: float,
     base_url: str | None = None,
     before_retry: BeforeRetry | None = None,
-) -> Model:
+) -> "HTTPModel":
     """The model `provider:model`; `base_url` outranks the one in `settings`. Raises `ConfigError` without its SDK."""
     require_sdk(name, settings, purpose)
-    options = _options(name, settings, timeout_s)
-    options |= {"base_url": base_url or options.get("base_url"), "before_retry": before_retry}
+    provider = provider_of(name, settings)
     adapter: type[HTTPModel]
     # An SDK takes most of a second to import, a part of it only when its client is made.
     with collector_paused():
@@ -88,25 +85,23 @@ def open_model(
             from shared.llm.gemini import GeminiModel as adapter
         else:
             from shared.llm.openai import OpenAIModel as adapter
-        return adapter(name.partition(":")[2], **options)
+        return adapter(
+            name.partition(":")[2],
+            # Endpoints without keys (vLLM, Ollama) still want the header to be there.
+            api_key=provider.key.get_secret_value() if provider.key else "none",
+            base_url=base_url or provider.base_url,
+            timeout_s=timeout_s,
+            before_retry=before_retry,
+        )
 
 
-def open_computer_model(name: str, settings: Settings, *, purpose: str, timeout_s: float) -> ComputerModel:
-    """The same for a model that operates a browser by its provider's computer-use tool."""
-    require_sdk(name, settings, purpose)
-    adapter: type[AnthropicComputer | GeminiComputer | OpenAIComputer]
-    with collector_paused():
-        if name.startswith("anthropic:"):
-            from shared.llm.anthropic_computer import AnthropicComputer as adapter
-        elif name.startswith("gemini:"):
-            from shared.llm.gemini_computer import GeminiComputer as adapter
-        else:
-            from shared.llm.openai_computer import OpenAIComputer as adapter
-        return adapter(name.partition(":")[2], **_options(name, settings, timeout_s))
-
-
-def _options(name: str, settings: Settings, timeout_s: float) -> "Options":
-    provider = provider_of(name, settings)
-    # Endpoints without keys (vLLM, Ollama) still want the header to be there.
-    key = provider.key.get_secret_value() if provider.key else "none"
-    return {"api_key": key, "base_url": provider.base_url, "timeout_s": timeout_s}
+def converse(model: "HTTPModel", system: str, task: str) -> Conversation:
+    """An attempt at a task by an opened model, with its provider's computer-use tool."""
+    conversation: Callable[..., Conversation]
+    if model.provider == "anthropic":
+        from shared.llm.anthropic_computer import AnthropicConversation as conversation
+    elif model.provider == "gemini":
+        from shared.llm.gemini_computer import GeminiConversation as conversation
+    else:
+        from shared.llm.openai_computer import OpenAIConversation as conversation
+    return conversation(model, system, task)

@@ -11,8 +11,7 @@ from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
-from judge.episode.reset import SiteTurns
-from judge.events import JudgeEvent
+from judge.events import Event
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
@@ -65,7 +64,7 @@ async def assess_in_shop(
     *,
     max_steps: int,
     judge: Judge | None = None,
-    events: list[JudgeEvent] | None = None,
+    events: list[Event] | None = None,
     shop: type[OnePageShop] = OnePageShop,
     website: str = "https://example.org/",
     **config: Any,
@@ -76,7 +75,7 @@ async def assess_in_shop(
     settings = RunConfig(judge_model="offline", max_steps=max_steps, **{"settle": "real-time"} | config)
 
     @asynccontextmanager
-    async def browser() -> AsyncIterator[OnePageShop]:
+    async def browser(_: NetworkPolicy) -> AsyncIterator[OnePageShop]:
         yield shop()
 
     @asynccontextmanager
@@ -86,12 +85,11 @@ async def assess_in_shop(
     judge = judge or open_judge(settings, Settings(), cache_dir=None)
     tasks = tuple(Task(task_id=f"t{each}", website=website, task="Go.") for each in range(number))
 
-    def emit(event: JudgeEvent) -> None:
+    def emit(event: Event) -> None:
         if events is not None:
             events.append(event)
 
     try:
-        sites = SiteTurns(settings, lambda task: NetworkPolicy.for_websites([task.website]))
-        return await Assessment(tasks, settings, lambda _: browser, connect, judge, store, emit, sites).run()
+        return await Assessment(tasks, settings, browser, connect, judge, store, emit).run()
     finally:
         await judge.aclose()

@@ -14,7 +14,7 @@ from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
 from judge.store import TaskStore
 from judge.trajectory.redaction import Redaction
-from shared.models import Action, Page, ProbeValue, Step, Tab, Task, ToolSpec
+from shared.models import Action, Page, ProbeValue, Tab, Task, ToolSpec
 from shared.protocol import render_reply
 
 HOME = "https://shop.example/"
@@ -129,9 +129,6 @@ class ScriptedParticipant:
         return render_reply(await action() if callable(action) else action or FINISH)
 
 
-async def _ignore(step: Step) -> None: ...
-
-
 def play_episode(
     folder: Path,
     browser: ScriptedBrowser,
@@ -161,7 +158,7 @@ def play_episode(
     participant = ScriptedParticipant(*actions)
     episode = Episode(
         *(task, settings, opened, lambda: nullcontext(participant), store),
-        observed=_ignore,
+        observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"test"),
     )

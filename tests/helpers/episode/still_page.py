@@ -13,8 +13,7 @@ from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.episode import Participant
-from judge.episode.reset import SiteTurns
-from judge.events import JudgeEvent, TaskRetried
+from judge.events import Event, TaskRetried
 from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
@@ -60,7 +59,7 @@ class StillPage(OneTab):
 class PlayedTask:
     """What came of the task, and what happened on the way."""
 
-    def __init__(self, summary: TaskSummary, page: StillPage, events: list[JudgeEvent], folder: Path) -> None:
+    def __init__(self, summary: TaskSummary, page: StillPage, events: list[Event], folder: Path) -> None:
         self.outcome = summary.outcome
         self.entry = summary.entry
         self.error = str(summary.entry["error"])
@@ -79,17 +78,16 @@ async def play(
     store = RunStore(folder, "r")
     store.create()
     settings = RunConfig.model_validate({"judge_model": "offline", "max_steps": 4, **config})
-    page, events = StillPage(), list[JudgeEvent]()
+    page, events = StillPage(), list[Event]()
 
     @asynccontextmanager
-    async def browser() -> AsyncIterator[StillPage]:
+    async def browser(_: NetworkPolicy) -> AsyncIterator[StillPage]:
         yield page
 
     judge = open_judge(settings, Settings(), cache_dir=None)
     task = Task(task_id="t", website=SITE, task="Buy a lamp.")
     try:
-        sites = SiteTurns(settings, lambda task: NetworkPolicy.for_websites([task.website]))
-        assessment = Assessment((task,), settings, lambda _: browser, connect, judge, store, events.append, sites)
+        assessment = Assessment((task,), settings, browser, connect, judge, store, events.append)
         (summary,) = await assessment.run()
     finally:
         await judge.aclose()

@@ -141,8 +141,6 @@ def parts_for(model: ScriptedModel, folder: Path | None = None, **config: object
         config=run_config,
         model=CachedModel(model, namespace=prompts.checksum, folder=folder),
         prompts=prompts,
-        package_version="0",
-        code_checksum="c",
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from judge.evaluators.base import Assertion
-from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.checks import evaluate
 from judge.evaluators.requests import named_fields
 from judge.trajectory.network import write_har
 from judge.trajectory.record import Trajectory
@@ -132,5 +132,5 @@ def evaluate_check(
     **task: Any,
 ) -> Assertion:
     """What one check makes of an attempt."""
-    (assertion,) = CheckEvaluator().evaluate(recorded_attempt(folder, [check], seen, answer, **task))
+    (assertion,) = evaluate(recorded_attempt(folder, [check], seen, answer, **task))
     return assertion

@@ -237,3 +237,10 @@ async def test_a_browser_is_replaced_after_so_many_tasks_and_unless_only_the_par
     kept = [why for (why, one), (_, following) in itertools.pairwise(folders.items()) if one == following]
     assert kept == ["the participant failed"]
     assert left_behind(browser_files) == []
+
+
+async def test_a_broken_browser_is_not_replaced_before_a_task_needs_one(site: Site, browser_files: Path) -> None:
+    async with browser_pool(browser_settings()) as pool:
+        await folder_after(pool, site, SiteFault("silent"))
+        await asyncio.gather(*pool._waiting)
+        assert left_behind(browser_files) == []

@@ -115,9 +115,10 @@ def judged(tmp_path: Path) -> str:
     """A run with a task on which checks and judge differ, and one on which they agree."""
     store = a_finished_run(tmp_path, *(a_result(f"t{n}", verdict=None) for n in range(2)))
     checks = JUDGE.model_copy(update={"method": "checks"})
-    failed = {"checks": [{"description": "Oak is chosen", "expected": "oak", "found": "pine\x1b[2J", "passed": False}]}
+    failed = {"check": "check 1", "description": "Oak is chosen", "expected": "oak", "found": "pine\x1b[2J"}
+    evidence = {"checks": [failed | {"passed": False}]}
     for n, known in enumerate(("failure", "success")):
-        write_verdict_on(store.task(f"t{n}"), "checks-1", a_verdict(known, judge=checks, evidence=failed))
+        write_verdict_on(store.task(f"t{n}"), "checks-1", a_verdict(known, judge=checks, evidence=evidence))
         write_verdict_on(store.task(f"t{n}"), "webjudge-1", a_verdict(reason="It is done.\nReally."))
     return str(store.folder)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.miniwob_package import fake_package
+from helpers.scenario.texts import TASK
 from judge.commands import doctor
 from judge.commands.doctor import (
     check_browser,
@@ -14,6 +15,7 @@ from judge.commands.doctor import (
     check_miniwob,
     check_model,
     check_port,
+    check_scenario,
     check_webarena,
     examine,
 )
@@ -46,6 +48,28 @@ def test_a_key_that_is_set_is_not_shown() -> None:
     finding = check_model(Settings.from_environ({"GOOGLE_API_KEY": "AIza-very-secret"}))
     assert finding.state == "ok"
     assert "secret" not in finding.text
+
+
+def scenario_with(folder: Path, more: str) -> Path:
+    agents = '[green_agent]\nendpoint = "http://h:1"\n[[participants]]\nrole = "p"\nendpoint = "http://h:2"\n'
+    path = folder / "s.toml"
+    path.write_text(f"{agents}{TASK}{more}\n")
+    return path
+
+
+def test_a_scenario_is_examined_with_its_log_ins(tmp_path: Path) -> None:
+    cookie = '{ name = "id", value = "very-secret", domain = "example.org", expires = 1 }'
+    path = scenario_with(tmp_path, f"storage_state = {{ cookies = [{cookie}] }}")
+    found = check_scenario(path, Settings())
+    assert [(finding.state, finding.subject) for finding in found] == [("ok", "scenario"), ("note", "log-in")]
+    assert "1 of 1 cookie expired: 'id'" in found[1].text
+
+
+def test_a_scenario_that_cannot_be_run_is_reported_with_its_mistake(tmp_path: Path) -> None:
+    path = scenario_with(tmp_path, 'storage_state = "none.json"')
+    (finding,) = check_scenario(path, Settings())
+    assert finding.state == "missing"
+    assert "none.json: No such file" in finding.text
 
 
 def test_a_taken_port_is_noted() -> None:

@@ -15,7 +15,7 @@ from judge.commands.run import _scenario_file
 from judge.results.identity import identity_in
 from judge.results.run_record import begin_run
 from judge.runner.boundary import run_command
-from judge.runner.run import RunOptions, make_plan, resume_command
+from judge.runner.plan import RunOptions, make_plan, resume_command
 from judge.scenario.request import parse_request
 from judge.scenario.toml import load_scenario
 from judge.store import RunStore
@@ -73,8 +73,8 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (["--level", "extreme"], "--level 'extreme' is not a level"),
-        (["--level", "esy"], "did you mean 'easy'?"),
+        (["--level", "extreme"], "'extreme' is not one of 'easy', 'medium', 'hard'"),
+        (["--level", "esy"], "'esy' is not one of 'easy', 'medium', 'hard'. Did you mean 'easy'?"),
         (["--display", "plian"], "'plian' is not one of 'full', 'plain', 'json', 'none'. Did you mean 'plain'?"),
         (["--fail-under", "101"], "--fail-under 101 is not a percentage"),
         (["--fail-under", "nan"], "--fail-under nan is not a percentage"),

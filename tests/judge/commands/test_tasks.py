@@ -1,6 +1,5 @@
 import json
 import re
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -127,18 +126,11 @@ def test_repeated_tasks_are_noted(app: typer.Typer, tmp_path: Path) -> None:
     assert "note: task u repeats the words of t" in run(app, "validate", path)
 
 
-def test_an_unreachable_host_is_a_mistake_only_when_checked(app: typer.Typer, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        path = scenario_file(tmp_path, a_task(website=f"http://127.0.0.1:{taken.getsockname()[1]}/"))
-        assert "valid" in run(app, "validate", path)
-        assert "cannot be reached" in run(app, "validate", "--check", path, code=2)
-
-
-def test_a_site_that_the_runner_starts_is_not_checked(app: typer.Typer, tmp_path: Path) -> None:
-    path = Path(scenario_file(tmp_path, a_task(website="http://127.0.0.1:9/")))
-    path.write_text('[[sites]]\nname = "s"\nendpoint = "http://127.0.0.1:9"\ncmd = "serve"\n' + path.read_text())
-    assert "valid" in run(app, "validate", "--check", str(path))
+def test_an_expired_log_in_is_noted(app: typer.Typer, tmp_path: Path) -> None:
+    cookie = {"name": "id", "value": "v", "domain": "www.example.org", "expires": 1}
+    (tmp_path / "login.json").write_text(json.dumps({"cookies": [cookie]}))
+    path = scenario_file(tmp_path, a_task().model_copy(update={"storage_state": "login.json"}))
+    assert "note: storage_state of task t: 1 of 1 cookie expired: 'id'" in run(app, "validate", path)
 
 
 def checked(task_id: str, website: str, *checks: dict[str, Any]) -> Task:

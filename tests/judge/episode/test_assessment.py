@@ -9,7 +9,7 @@ import pytest
 from helpers.episode.one_page_shop import assess_in_shop as assess_with
 from helpers.results import a_step
 from judge.config import RunConfig
-from judge.events import JudgeEvent, StepBegun, StepDone
+from judge.events import Event, StepBegun, StepDone
 from judge.judges.base import Judge
 from judge.judges.checked import ChecksJudge
 from judge.results.submission import TaskSummary
@@ -83,7 +83,7 @@ async def test_each_task_results_in_its_entry_of_the_submission(tmp_path: Path, 
 
 
 async def test_each_step_is_told_when_its_page_is_on_disk_and_when_it_is_over(tmp_path: Path, clicker: Clicker) -> None:
-    events: list[JudgeEvent] = []
+    events: list[Event] = []
     await assess_with(tmp_path, clicker, 1, max_steps=2, events=events)
     told = [(type(event).__name__, event.step) for event in events if isinstance(event, StepBegun | StepDone)]
     assert told == [("StepBegun", 1), ("StepDone", 1), ("StepBegun", 2), ("StepDone", 2)]
@@ -102,7 +102,7 @@ class Buggy(ChecksJudge):
     """A judge with a bug that appears with the second task."""
 
     def __init__(self) -> None:
-        super().__init__(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+        super().__init__(RunConfig(judge_model="offline"))
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         if trajectory.task.task_id == "t1":
@@ -121,7 +121,7 @@ async def test_an_attempt_that_a_bug_left_unscored_is_judged_again_without_playi
 ) -> None:
     await assess_in_shop(tmp_path, clicker, 3, judge=Buggy())
     played = clicker.played
-    mended = ChecksJudge(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+    mended = ChecksJudge(RunConfig(judge_model="offline"))
     done = await assess_in_shop(tmp_path, clicker, 3, judge=mended)
     assert not any("internal error" in summary.entry["reason"] for summary in done)
     assert clicker.played == played

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.episode.one_page_shop import assess_in_shop
-from judge.events import JudgeEvent, RunDone, RunStarted, TaskStarted
+from judge.events import Event, RunDone, RunStarted, TaskStarted
 from judge.store import RunStore
 from judge.trajectory.record import SHARED_STATE
 from shared.models import Action
@@ -32,12 +32,12 @@ class Finisher:
         return DONE
 
 
-def started(events: list[JudgeEvent]) -> list[tuple[str, int]]:
+def started(events: list[Event]) -> list[tuple[str, int]]:
     return [(event.task_id, event.epoch) for event in events if isinstance(event, TaskStarted)]
 
 
 async def test_all_tasks_are_played_before_any_is_played_again(tmp_path: Path) -> None:
-    events: list[JudgeEvent] = []
+    events: list[Event] = []
     done = await assess_in_shop(tmp_path, Finisher(), 2, max_steps=2, epochs=3, events=events)
     order = [(task, epoch) for epoch in (1, 2, 3) for task in ("t0", "t1")]
     assert started(events) == order
@@ -69,7 +69,7 @@ async def test_a_run_that_is_stopped_in_its_second_epoch_plays_only_what_was_not
     run = tmp_path / "runs" / "r"
     assert [path.parent.name for path in run.glob("epochs/2/results/*/result.json")] == ["t0"]
     before = {result.parent: (result.parent / "steps.jsonl").read_bytes() for result in run.rglob("result.json")}
-    again, events = Finisher(), list[JudgeEvent]()
+    again, events = Finisher(), list[Event]()
     done = await assess_in_shop(tmp_path, again, 2, max_steps=2, epochs=3, events=events)
     assert started(events) == [("t1", 2), ("t0", 3), ("t1", 3)]
     assert (again.asked, len(done)) == (3, 6)
@@ -88,6 +88,6 @@ async def test_a_result_that_was_put_into_another_epoch_does_not_count_there(tmp
     (run / FOLDERS[0] / "t0").rename(run / "moved")
     (run / FOLDERS[1] / "t0").rename(run / FOLDERS[0] / "t0")
     (run / "moved").rename(run / FOLDERS[1] / "t0")
-    events: list[JudgeEvent] = []
+    events: list[Event] = []
     await assess_in_shop(tmp_path, Finisher(), 1, max_steps=2, epochs=2, events=events)
     assert started(events) == [("t0", 1), ("t0", 2)]

@@ -13,10 +13,9 @@ from judge.episode.episode import EpisodeEnd
 from judge.judges.rescoring import judge_stored
 from judge.judges.webjudge import WebJudge
 from judge.store import TaskStore, load_trajectory
-from judge.trajectory.record import Attempt
 from shared.errors import BrowserFault, ParticipantUnreachable
 from shared.llm.model import ImagePart
-from shared.models import Action, Page, Task
+from shared.models import Action, Page
 
 SAVING, SAVED, BROKEN = "- status: Saving", "- status: Saved", ""
 CLICK = Action(tool="browser_click")
@@ -46,12 +45,9 @@ def last_page(folder: Path, end: EpisodeEnd) -> str | None:
     return (folder / (end.final_look.snapshot or "")).read_text() if end.final_look else None
 
 
-def stored(folder: Path, end: EpisodeEnd) -> Attempt:
-    task = Task(task_id="t", website="https://shop.example/", task="Save.")
-    facts = end.model_dump(exclude={"is_astray", "needs_real_time"})
-    result = Attempt.model_validate({"task": task, "max_steps": 9, **facts})
-    TaskStore(folder).write_result(result.to_json())
-    return result
+def stored(folder: Path, end: EpisodeEnd) -> EpisodeEnd:
+    TaskStore(folder).write_result(end.to_json())
+    return end
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from judge.browser.settle import ClockStalled, SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Participant
 from judge.episode.reset import SiteTurns, Turn, reset_site
-from judge.events import JudgeEvent, TaskRetried, TaskStarted
+from judge.events import Event, TaskRetried, TaskStarted
 from judge.sites import NetworkPolicy
 from judge.trajectory.record import Attempt
 from shared.errors import SiteFault
@@ -66,7 +66,7 @@ class Leader:
 
 async def assess(
     folder: Path,
-    events: list[JudgeEvent],
+    events: list[Event],
     *,
     shop: type[OnePageShop] = ClockShop,
     participant: Participant | None = None,
@@ -79,7 +79,7 @@ async def assess(
 
 
 async def test_an_attempt_on_a_static_site_starts_again_in_real_time_and_costs_no_retry(tmp_path: Path) -> None:
-    events: list[JudgeEvent] = []
+    events: list[Event] = []
     entry = await assess(tmp_path, events, site_resets=STATIC)
     assert (entry["stop_reason"], entry["settle"]) == ("finished", "real-time")
     assert [event.attempt for event in events if isinstance(event, TaskRetried)] == [1]
@@ -92,14 +92,14 @@ async def test_on_any_other_site_it_is_a_fault_of_the_site(tmp_path: Path) -> No
 
 
 async def test_a_retry_for_that_reason_is_in_real_time(tmp_path: Path) -> None:
-    events: list[JudgeEvent] = []
+    events: list[Event] = []
     entry = await assess(tmp_path, events, max_task_retries=1)
     assert (entry["stop_reason"], entry["settle"]) == ("finished", "real-time")
     assert [event.attempt for event in events if isinstance(event, TaskStarted)] == [1, 2]
 
 
 async def test_a_participant_that_led_the_browser_to_such_a_page_gets_no_other_attempt(tmp_path: Path) -> None:
-    events: list[JudgeEvent] = []
+    events: list[Event] = []
     entry = await assess(tmp_path, events, shop=Trap, participant=Leader(), site_resets=STATIC)
     assert entry["stop_reason"] == "participant_error"
     assert [event.attempt for event in events if isinstance(event, TaskStarted)] == [1]
@@ -221,7 +221,7 @@ async def test_a_retried_attempt_on_a_shared_site_says_so_in_its_record(tmp_path
 
 
 async def test_an_attempt_whose_site_could_not_be_reset_is_a_fault_of_the_site_and_is_retried(tmp_path: Path) -> None:
-    events: list[JudgeEvent] = []
+    events: list[Event] = []
     # Nothing listens there.
     site = "http://127.0.0.1:9/"
     entry = await assess(tmp_path, events, max_task_retries=1, site_resets={site: f"{site}reset"}, website=site)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
-from judge.evaluators.checks import CheckEvaluator, describe
+from judge.evaluators.checks import describe, evaluate
 from shared.models import ProbeValue, Task
 
 LIST = """- main [ref=e1]:
@@ -368,14 +368,14 @@ def test_a_damaged_snapshot_leaves_the_check_undecided(tmp_path: Path, damage: s
     )
     path = tmp_path / "snapshots" / "step_000.yaml"
     path.unlink() if damage == "missing" else path.write_bytes(b"\xff\xfe")
-    element, page = CheckEvaluator().evaluate(trajectory)
+    element, page = evaluate(trajectory)
     assert (element.passed, page.passed) == (None, True)
     assert "step_000.yaml" in element.found
 
 
 def test_without_steps_only_answers_can_be_checked(tmp_path: Path) -> None:
     checks = [{"kind": "page", "url": "/"}, {"kind": "answer", "contains": "x"}]
-    page, answer = CheckEvaluator().evaluate(recorded_attempt(tmp_path, checks, [], "x"))
+    page, answer = evaluate(recorded_attempt(tmp_path, checks, [], "x"))
     assert (page.passed, answer.passed) == (None, True)
 
 
@@ -403,7 +403,7 @@ def test_each_probe_of_a_task_has_its_own_value(tmp_path: Path) -> None:
         {"kind": "probe", "expression": "b", "max": 1},
     ]
     seen = RecordedStep(probes=(ProbeValue(value=2), ProbeValue(value=9)))
-    found = CheckEvaluator().evaluate(recorded_attempt(tmp_path, checks, [seen]))
+    found = evaluate(recorded_attempt(tmp_path, checks, [seen]))
     assert [each.passed for each in found] == [True, True, False]
 
 
@@ -446,6 +446,6 @@ def test_the_final_look_is_the_end(tmp_path: Path) -> None:
     ends = recorded_attempt(tmp_path, checks, [SHOP, END], answer="5")
     final = ends.steps[1].model_copy(update={"outcome": None, "action": None})
     ends = ends.model_copy(update={"steps": ends.steps[:1], "final_look": final})
-    shown, answered = CheckEvaluator().evaluate(ends)
+    shown, answered = evaluate(ends)
     # The page was seen after the only step, the answer was given in it.
     assert (shown.passed, shown.step, answered.passed, answered.step) == (True, 1, True, 0)

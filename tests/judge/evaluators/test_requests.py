@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
-from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.checks import evaluate
 from judge.evaluators.requests import named_fields
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
@@ -74,14 +74,14 @@ def test_a_missing_or_damaged_trace_leaves_the_check_undecided(tmp_path: Path, d
     trajectory = recorded_attempt(tmp_path, [CHECK, {"kind": "page", "url": "/"}], order())
     path = tmp_path / "network.har"
     path.unlink() if damage == "missing" else path.write_text("{" if damage == "not JSON" else "{}")
-    request, page = CheckEvaluator().evaluate(trajectory)
+    request, page = evaluate(trajectory)
     assert (request.passed, page.passed) == (None, True)
     assert "network.har" in request.found
 
 
 def test_without_a_trace_the_check_is_undecided_for_the_reason_that_was_recorded(tmp_path: Path) -> None:
     trajectory = recorded_attempt(tmp_path, [CHECK], order()).model_copy(update={"network": None})
-    (assertion,) = CheckEvaluator().evaluate(trajectory)
+    (assertion,) = evaluate(trajectory)
     assert assertion.passed is None
     assert "no recorded requests: there is no network.har" in assertion.found
 
@@ -91,7 +91,7 @@ def test_an_answer_too_large_to_be_recorded_leaves_the_check_undecided(tmp_path:
     entry = RecordedRequest(path="/order").har_entry(1)
     entry["response"]["content"]["_truncated"] = True
     write_har(tmp_path, [entry], Redaction(salt=b"").entry, versions={})
-    (assertion,) = CheckEvaluator().evaluate(trajectory)
+    (assertion,) = evaluate(trajectory)
     assert assertion.passed is None
     assert "too large" in assertion.found
 
@@ -104,7 +104,7 @@ def test_nothing_can_be_hidden_behind_more_requests_than_are_recorded(
     write_har(
         tmp_path, [RecordedRequest(path="/order").har_entry(1)], Redaction(salt=b"").entry, dropped=7, versions={}
     )
-    (assertion,) = CheckEvaluator().evaluate(trajectory)
+    (assertion,) = evaluate(trajectory)
     assert assertion.passed is passed
 
 

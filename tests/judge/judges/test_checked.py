@@ -18,7 +18,7 @@ WALK = (RecordedStep(), RecordedStep(path="/cart"), RecordedStep(path="/done"))
 
 
 def checks(**config: object) -> ChecksJudge:
-    return ChecksJudge(RunConfig.model_validate(config), package_version="1", code_checksum="c")
+    return ChecksJudge(RunConfig.model_validate(config))
 
 
 class CountingJudge(Judge):

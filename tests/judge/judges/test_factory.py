@@ -9,7 +9,8 @@ from pydantic import SecretStr
 
 from helpers.llm.scripted import ScriptedModel, trajectory, webjudge_script
 from judge.config import RunConfig
-from judge.judges.factory import METHODS, check_judge_model, code_checksum, judging_code, open_judge
+from judge.judges.code import code_checksum, judging_code
+from judge.judges.factory import METHODS, check_judge_model, open_judge
 from shared.errors import ConfigError
 from shared.settings import Settings
 

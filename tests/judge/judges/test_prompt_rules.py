@@ -47,7 +47,7 @@ def test_the_outcome_prompt_states_the_rule(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 async def test_one_recording_of_a_pair_succeeded_and_the_other_failed(rule: str) -> None:
-    judge = ChecksJudge(RunConfig(judge_model="offline"), package_version="0", code_checksum="0")
+    judge = ChecksJudge(RunConfig(judge_model="offline"))
     assert [(await judge.judge(one)).outcome for one in recorded(rule)] == ["success", "failure"]
 
 

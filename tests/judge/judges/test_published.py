@@ -104,9 +104,7 @@ async def judged(folder: Path, prompts: Path, model: Any, **config: Any) -> Verd
     run_config = RunConfig(prompts=str(prompts), **config)
     loaded = load_prompts(prompts)
     cached = CachedModel(model, namespace=loaded.checksum, folder=None)
-    judge = WebJudge(
-        JudgeParts(config=run_config, model=cached, prompts=loaded, package_version="0", code_checksum="c")
-    )
+    judge = WebJudge(JudgeParts(config=run_config, model=cached, prompts=loaded))
     verdict = await judge.judge(load_trajectory(folder))
     await judge.aclose()
     return verdict

@@ -16,6 +16,7 @@ from helpers.llm.scripted import (
     trajectory,
     webjudge_script,
 )
+from helpers.results import a_result
 from judge.judges.webjudge import WebJudge, WebJudgeKeyPoints
 from shared.errors import ModelBlocked, ModelMalformed, ModelUnavailable
 from shared.llm.model import ImagePart, ModelRequest
@@ -44,6 +45,18 @@ async def test_the_verdict_names_the_judge_and_adds_up_tokens_and_cost(tmp_path:
     )
     assert (verdict.token_usage.calls, verdict.token_usage.input) == (4, 400)
     assert verdict.cost_usd == pytest.approx(0.04)
+
+
+async def test_a_second_epoch_counts_only_the_calls_that_were_made_for_it(tmp_path: Path) -> None:
+    judge = WebJudge(parts_for(ScriptedModel(webjudge_script())))
+    first, same, other = [
+        await judge.judge(trajectory(tmp_path / str(epoch), images, attempt=a_result(epoch=epoch)))
+        for epoch, images in ((1, (b"a",)), (2, (b"a",)), (3, (b"z",)))
+    ]
+    assert (same.outcome, same.token_usage.calls, same.cost_usd) == (first.outcome, 0, 0)
+    # The key points depend on the task alone.
+    assert (first.token_usage.calls, other.token_usage.calls) == (3, 2)
+    assert other.cost_usd == pytest.approx(0.02)
 
 
 async def test_screenshots_below_the_threshold_are_not_shown_to_the_outcome_stage(tmp_path: Path) -> None:

@@ -263,7 +263,13 @@ def test_each_page_allows_only_its_own_script_and_style(run: RunStore, tmp_path:
 def mixed(tmp_path: Path, request: pytest.FixtureRequest) -> RunStore:
     """A run with a task whose checks failed while the judge said success, and one that only the judge decided."""
     checks = JUDGE.model_copy(update={"method": "checks"})
-    failed = {"description": "Oak is chosen", "expected": "oak", "found": f"pine {HOSTILE}", "passed": False}
+    failed = {
+        "check": "1",
+        "description": "Oak is chosen",
+        "expected": "oak",
+        "found": f"pine {HOSTILE}",
+        "passed": False,
+    }
     by_checks = a_verdict("failure", judge=checks, evidence={"checks": [failed]})
     task = {**TASK.model_dump(), "checks": [{"kind": "page", "url": "/*"}]}
     checked = a_result(
@@ -313,6 +319,7 @@ def test_each_epoch_of_a_task_has_its_page_and_the_front_page_sums_them_up(tmp_p
     assert {address for address in page if address.startswith("../images/")} >= {"../images/t1.2/step_000.jpg"}
     assert "Every task was played" not in (tmp_path / "report" / "a" / "index.html").read_text()
     assert "sign test" in (tmp_path / "report" / "index.html").read_text()
+    assert "This run has no epoch 2 of the task." in (tmp_path / "report" / "tasks" / "t1.2.html").read_text()
 
 
 def test_a_copied_task_folder_has_a_page_of_its_own_and_is_no_repeat(tmp_path: Path) -> None:

@@ -10,6 +10,9 @@ from playwright.async_api import Browser
 from helpers.browser.pages import WatchedPage, open_browser, watched_page
 from helpers.runs import a_png, say_everywhere, write_synthetic_run
 from judge.report.build import make_report
+from judge.report.data import RunView, TaskRow
+from judge.report.pages import Renderer
+from judge.report.totals import totals_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 
@@ -29,6 +32,16 @@ def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = write_synthetic_run(folder / "out", tasks=4, steps=3, says=HOSTILE)
     say_everywhere(store, HOSTILE)
     return make_report([store], folder / "report").parent
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The front page of a run of 1,001 tasks."""
+    names = [f"t{number}" for number in range(1001)]
+    rows = [TaskRow(name, f"Find {name}.", "", "", "easy", "success", "") for name in names]
+    page = tmp_path_factory.mktemp("long") / "index.html"
+    page.write_text(Renderer().index(RunView("r", {}, "p", tuple(names)), totals_of(rows), rows))
+    return page
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -118,6 +131,23 @@ async def test_the_front_page_filters_searches_and_sorts(
         await page.evaluate("localStorage.clear()")
 
 
+async def test_of_a_long_list_the_first_tasks_are_shown_and_all_are_searched(
+    watched: WatchedPage, long_page: Path
+) -> None:
+    page = watched.page
+    await page.goto(long_page.as_uri())
+    assert len(await visible_ids(watched)) == 500
+    assert await page.inner_text("#count") == "1001 tasks"
+    await page.get_by_role("button", name="Show 500 more of 501").click()
+    await page.get_by_role("button", name="Show 1 more of 1").click()
+    assert (await visible_ids(watched))[499:1001:501] == ["t499", "t1000"]
+    assert not await page.locator("#more").is_visible()
+    await page.fill("#q", "t1000")
+    assert await visible_ids(watched) == ["t1000"]
+    await page.fill("#q", "")
+    await page.get_by_role("button", name="Show 500 more of 501").wait_for()
+
+
 async def test_filters_are_in_the_address_and_come_back_with_it(unvisited: WatchedPage, report: Path) -> None:
     page = unvisited.page
     await page.goto((report / "index.html").as_uri())
@@ -172,6 +202,9 @@ async def test_one_file_holds_every_page_with_its_images(browser: Browser, tmp_p
             await link.click()
         saved = await (await download.value).path()
         assert "task_003" in saved.read_text()
+        # An address that was cut inside an escape.
+        await page.goto(f"{path.as_uri()}?a/tasks/task_003.html%")
+        await page.get_by_role("heading", name="Comparison of 2 runs").wait_for()
         assert watched.troubles == []
         assert [url for url in watched.requests if not url.startswith(("file:", "data:"))] == []
 
@@ -241,12 +274,14 @@ async def test_hostile_text_stays_text(watched: WatchedPage, hostile_report: Pat
     assert await page.locator(".step:visible dd.said").first.inner_text() == shown
 
 
-async def test_without_scripts_every_task_and_step_is_there(browser: Browser, report: Path) -> None:
+async def test_without_scripts_every_task_and_step_is_there(browser: Browser, report: Path, long_page: Path) -> None:
     async with watched_page(browser, java_script_enabled=False) as watched:
         await watched.page.goto((report / "index.html").as_uri())
         assert await watched.page.locator("#task-table tbody tr").count() == 9
         await watched.page.goto((report / "tasks" / "task_000.html").as_uri())
         assert await watched.page.locator(".step:visible").count() == 4
+        await watched.page.goto(long_page.as_uri())
+        assert await watched.page.locator("#task-table tbody tr:visible").count() == 1001
 
 
 async def test_no_page_is_wider_than_the_window(watched: WatchedPage, report: Path) -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import a_result, a_step, a_verdict
-from judge.evaluators.checks import CheckEvaluator
+from judge.evaluators.base import Assertion
+from judge.evaluators.checks import evaluate
 from judge.results.categories import failure_categories
 from judge.trajectory.record import Attempt, Trajectory
 from shared.models import Action, Outcome, Step, StopReason, Task, Verdict
@@ -124,7 +125,7 @@ def judged(tmp_path: Path, check: dict[str, Any], snapshot: str, url: str = f"{S
     task = Task.model_validate({"task_id": "t1", "website": SITE, "task": "Find it.", "checks": [check]})
     steps = (a_step(0, url=url, snapshot="page.yaml", screenshot=None, line="<Blue checkbox> -> CLICK"),)
     trajectory = Trajectory(folder=tmp_path, task=task, action_history=(), steps=steps, stop_reason="finished")
-    (assertion,) = CheckEvaluator().evaluate(trajectory)
+    (assertion,) = evaluate(trajectory)
     assert assertion.passed is False
     verdict = a_verdict("failure", evidence={"checks": [assertion.model_dump()]})
     return names(a_failure(*steps, task=task, verdict=verdict), verdict)
@@ -172,8 +173,9 @@ def test_a_page_or_a_control_that_was_never_reached_is_no_wrong_filter(tmp_path:
 def test_a_request_with_another_query_is_a_wrong_filter() -> None:
     check = {"kind": "request", "url": "/api", "query": {"colour": "Red"}}
     task = Task.model_validate({"task_id": "t1", "website": SITE, "task": "Find it.", "checks": [check]})
-    entry = {"passed": False, "found": 'query colour is "Blue" in GET /api?colour=Blue 200'}
-    verdict = a_verdict("failure", evidence={"checks": [entry]})
+    found = 'query colour is "Blue" in GET /api?colour=Blue 200'
+    assertion = Assertion(check="check 1", description="", passed=False, expected="", found=found)
+    verdict = a_verdict("failure", evidence={"checks": [assertion.model_dump()]})
     assert names(a_failure(task=task, verdict=verdict), verdict)[0] == "wrong_filter"
 
 
@@ -190,7 +192,10 @@ CHECKS = [
     {"kind": "element", "element": ['checkbox "Red" [checked]', 'link "x"']},
     {"kind": "text", "pattern": r"(\d)", "sorted": "ascending"},
 ]
-ASSERTIONS = st.fixed_dictionaries({"passed": st.sampled_from([True, False, None]), "found": TEXTS}) | JSON
+PASSED = st.sampled_from([True, False, None])
+ASSERTIONS = st.fixed_dictionaries(
+    {"check": TEXTS, "description": TEXTS, "passed": PASSED, "expected": TEXTS, "found": TEXTS}
+)
 STEPS = st.builds(
     Step,
     index=st.integers(0, 3),
@@ -208,7 +213,7 @@ STEPS = st.builds(
     steps=st.lists(STEPS, max_size=8),
     stop_reason=st.sampled_from(["finished", "max_steps", "site_blocked", "unreadable_replies", "cancelled"]),
     outcome=st.sampled_from(["success", "failure", "unscored"]),
-    checks=st.lists(ASSERTIONS, min_size=3, max_size=3) | JSON,
+    checks=st.lists(ASSERTIONS, min_size=3, max_size=3) | st.lists(ASSERTIONS | JSON, min_size=3, max_size=3) | JSON,
     website=TEXTS,
 )
 def test_whatever_is_recorded_gives_bounded_categories_and_a_success_none(

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
-from judge.results.ground_truth import FailedCheck, differences_of, measure
+from judge.evaluators.base import Assertion
+from judge.results.ground_truth import differences_of, measure
 from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json
@@ -54,7 +55,7 @@ def test_a_disagreement_has_both_verdicts_the_failed_check_and_the_judges_reason
     store = a_run(tmp_path, ("success", "success"), ("failure", "success"))
     (found,) = measure(store.results, "checks", run="r")["webjudge-1"].differences
     assert (found.task_id, found.truth, found.judge, found.reason) == ("t1", "failure", "success", "It looks done.")
-    assert found.failed == (FailedCheck(description="Oak is chosen", expected="[checked]", found="nothing"),)
+    assert found.failed == (Assertion(**OAK, passed=False),)
 
 
 def test_each_judge_is_measured_and_one_can_be_chosen(tmp_path: Path) -> None:

@@ -365,7 +365,7 @@ def test_an_unknown_query_names_the_bundled_ones() -> None:
             '{"results": [{"detail": {"is_complete": 1}}]}',
             "results #1, detail, key 'is_complete': 1 is not true or false",
         ),
-        ('{"results": [{"detail": {"success_rate": NaN}}]}', "NaN is not a JSON number"),
+        ('{"results": [{"detail": {"success_rate": NaN}}]}', "holds NaN, which is not a JSON number"),
         ('{"results": [{"detail": {"tasks": [1]}}]}', "results #1, detail.tasks #1: 1 is not a table"),
         ("[" * 100_000, "nested too deeply"),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
-from judge.judges.factory import code_checksum
+from judge.judges.code import code_checksum
 from judge.results.rejudged import take_over
 from judge.results.run_record import settings_checksum
 from judge.results.verify import verify_run

@@ -1,5 +1,6 @@
 """Deleting runs: what is deleted, and what never is."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,26 @@ def test_a_run_is_deleted_with_everything_in_it_and_its_size_is_returned(output:
     # The lock files name a process each.
     assert size < freed < size + 200
     assert sorted(path.name for path in (output / "runs").iterdir()) == ["r1", "r3"]
+
+
+def test_a_run_that_another_process_has_deleted_meanwhile_is_named(output: Path) -> None:
+    one, other = removable(output, "r1"), removable(output, "r1")
+    remove(one)
+    with pytest.raises(ConfigError, match='no run "r1" under'):
+        remove(other)
+    assert sorted(path.name for path in (output / "runs").iterdir()) == ["r2", "r3"]
+
+
+def test_two_processes_may_delete_the_same_folder_at_once(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    delete = shutil.rmtree
+
+    def both_delete(path: Path, ignore_errors: bool = False) -> None:
+        delete(path)
+        delete(path, ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", both_delete)
+    remove(removable(output, "r1"))
+    assert ids(output) == ["r2", "r3"]
 
 
 def test_files_that_a_merged_run_shares_with_its_shards_are_counted_once(output: Path) -> None:

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.results import a_result
 from judge.config import RunConfig
 from judge.results.run_record import begin_run, package_versions, provenance, settings_checksum, task_set_checksum
+from judge.results.submission import TaskSummary
 from judge.store import RunStore
 from shared.models import Task
 
@@ -48,7 +50,8 @@ def test_the_versions_of_what_matters_are_named() -> None:
 
 def test_the_block_names_run_shard_and_checksums() -> None:
     config = RunConfig(shard_index=1, num_shards=3)
-    block = provenance(config=config, tasks=TASKS, judge=None, environment={"browser": "Chromium 1"}, run_id="r1")
+    results = [TaskSummary.of(a_result(task=task, versions={"browser": "Chromium 1"})) for task in TASKS]
+    block = provenance(config=config, results=results, run_id="r1")
     assert block["run_id"] == "r1"
     assert block["shard"] == {"index": 1, "of": 3}
     assert block["environment"] == {"browser": "Chromium 1"}
@@ -62,5 +65,5 @@ def test_secrets_are_recorded_nowhere(tmp_path: Path) -> None:
     text = (store.folder / "run.json").read_text()
     assert "s3cr3t!" not in text
     assert '"record_network": true' in text
-    block = provenance(config=config, tasks=TASKS, judge=None, environment={}, run_id="run-1")
+    block = provenance(config=config, results=(), run_id="run-1")
     assert block["config_checksum"] == checksum()

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from judge.commands.app import app
 from judge.config import RunConfig
-from judge.judges.factory import code_checksum
+from judge.judges.code import code_checksum
 from judge.report.build import make_report
+from judge.results.rejudged import take_over
 from judge.results.run_record import end_run, sha256_of, task_digests
 from judge.results.shards import merge_shards
 from judge.results.verify import verify_run
@@ -102,6 +103,25 @@ def test_merging_again_takes_over_what_changed_and_keeps_later_verdicts(run: Run
     # Of a trajectory that is gone.
     assert run.task("t4").read_verdict("rubric-2") is None
     assert verify_run(run).mismatches == ()
+
+
+def test_a_verdict_that_was_given_after_a_merge_still_counts_after_the_next(run: RunStore) -> None:
+    merge_shards(run)
+    write_verdict_on(run.task("t3"), "webjudge-1", attempts()[0].verdict or a_verdict())
+    take_over(run)
+    merged = merge_shards(run)
+    assert merged["results"][0]["detail"]["judged_successes"] == 3
+    assert json.loads((run.folder / "results.json").read_text()) == merged
+    assert verify_run(run).mismatches == ()
+
+
+def test_a_verdict_that_a_shard_gave_later_replaces_the_merged_one(run: RunStore) -> None:
+    merge_shards(run)
+    write_verdict_on(run.shards()[1].task("t1"), "webjudge-1", a_verdict("success"))
+    merge_shards(run)
+    verdict = run.task("t1").read_verdict("webjudge-1")
+    assert verdict is not None
+    assert verdict.outcome == "success"
 
 
 def test_a_task_is_played_again_in_the_merged_run_and_the_shard_stays_as_it_is(run: RunStore) -> None:

@@ -16,7 +16,7 @@ from helpers.runner.scenario_runs import write_scenario
 from judge.events import Event, Noted, RunDone, RunStarted, Sink, TaskDone
 from judge.runner import engine
 from judge.runner.engine import Whole, event_of
-from judge.runner.run import RunOptions, resume_command
+from judge.runner.plan import RunOptions, resume_command
 from judge.runner.terminal import Progress
 from judge.server.live import LiveHub
 from judge.store import RunStore
@@ -87,7 +87,7 @@ def test_a_run_is_resumed_with_the_number_of_shards_that_it_has(tmp_path: Path) 
 def test_a_shard_is_asked_for_the_same_run_and_given_no_secret(tmp_path: Path) -> None:
     asked = options(tmp_path, limit=1, max_parallel=3, name="mine")
     _, plan = engine._plan(asked, SETTINGS)
-    job = engine._job(plan, asked, SETTINGS, 2)
+    job = engine._job(plan, SETTINGS, 2)
     assert plan.store is not None
     assert job["argv"][:6] == ["run", str(asked.scenario), "--shards", "auto", "--display", "json"]
     assert job["argv"][6:] == ["--limit", "1", "--max-parallel", "3", "--judge-model", "offline", "--name", "mine"]
@@ -100,7 +100,7 @@ def test_what_is_only_reached_from_this_machine_keeps_the_shards_here(tmp_path: 
     path = write_scenario(tmp_path / "s.toml")
     path.write_text(path.read_text() + SITE)
     _, plan = engine._plan(options(tmp_path), SETTINGS)
-    assert engine._job(plan, options(tmp_path), SETTINGS, 2)["is_here"]
+    assert engine._job(plan, SETTINGS, 2)["is_here"]
 
 
 def test_a_shard_does_not_start_the_sites_again(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_every_shard_plays_all_epochs(tmp_path: Path) -> None:
     write_scenario(tmp_path / "s.toml")
     repeated = options(tmp_path).model_copy(update={"epochs": 3})
     _, plan = engine._plan(repeated, SETTINGS)
-    argv = engine._job(plan, repeated, SETTINGS, 2)["argv"]
+    argv = engine._job(plan, SETTINGS, 2)["argv"]
     assert argv[argv.index("--epochs") + 1] == "3"
     of, shown, _ = whole()
     feed(of, 0, started().model_copy(update={"epochs": 3}))

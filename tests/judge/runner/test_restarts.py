@@ -9,7 +9,7 @@ import pytest
 from helpers.ports import free_port
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, reset_site
-from judge.runner.launch import Member, launched
+from judge.runner.launch import launched, site_member
 from judge.runner.restarts import restarts_of
 from judge.scenario.models import SiteEntry
 from judge.sites import NetworkPolicy
@@ -39,8 +39,7 @@ def a_site(folder: Path, **keys: object) -> SiteEntry:
 
 
 def starting(site: SiteEntry, folder: Path):  # type: ignore[no-untyped-def]
-    member = Member(name=site.name, endpoint=site.endpoint, cmd=site.cmd, is_agent=False)
-    return launched([member], scenario_dir=folder, environ={}, logs=folder / "logs")
+    return launched([site_member(site)], scenario_dir=folder, environ={}, logs=folder / "logs")
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from helpers.results import a_result, a_submission, a_verdict
 from helpers.runner.scenario_runs import write_scenario
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import Member
-from judge.runner.run import Plan, RunOptions, conclude
+from judge.runner.plan import Plan, RunOptions
+from judge.runner.run import conclude
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
 from shared.errors import WabeError
@@ -25,9 +26,9 @@ def concluded(folder: Path, **options: Any) -> tuple[int, str]:
     results = a_submission(a_result("rugs"), a_result("lamps", verdict=a_verdict("failure")))["results"]
     outcome = RunOutcome(results=tuple(results), state="completed", run_id="r1")
     given = RunOptions(scenario=write_scenario(folder / "shop" / "scenario.toml"), **options)
-    plan = Plan(load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
+    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
     console = Console(file=io.StringIO(), width=200, quiet=given.display in ("json", "none"))
-    code = conclude(outcome, plan, given, console, Progress(console, given.display))
+    code = conclude(outcome, plan, console, Progress(console, given.display))
     return code, console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -61,9 +62,9 @@ def test_the_junit_file_names_the_scenario(tmp_path: Path) -> None:
 @pytest.mark.parametrize("detail", [{}, {"tasks": [1]}, {"tasks": [{"success": True}]}, {"tasks": [], "judge": "x"}])
 def test_a_result_of_another_form_is_kept_and_refused_in_a_line(tmp_path: Path, detail: dict[str, Any]) -> None:
     given = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"), output=tmp_path / "kept.json")
-    plan = Plan(load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
+    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
     outcome = RunOutcome(results=({"winner": "w", "detail": detail},), state="completed")
     console = Console(file=io.StringIO())
     with pytest.raises(WabeError, match="the judge's result cannot be read"):
-        conclude(outcome, plan, given, console, Progress(console, "plain"))
+        conclude(outcome, plan, console, Progress(console, "plain"))
     assert json.loads((tmp_path / "kept.json").read_text())["results"][0]["detail"] == detail

@@ -13,7 +13,7 @@ from helpers.ports import free_port
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
 from judge.results.run_record import sha256_of, task_digests
 from judge.runner.launch import child_environ
-from judge.runner.run import RunOptions, make_plan, resume_command
+from judge.runner.plan import RunOptions, make_plan, resume_command
 from judge.runner.shards import on_free_ports, run_id_of, shard_of
 from judge.scenario.models import Shard
 from judge.scenario.request import parse_request, request_text

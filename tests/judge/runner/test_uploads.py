@@ -12,7 +12,7 @@ from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.app import app
 from judge.events import Event, RunStarted, TaskDone
 from judge.results.run_record import sha256_of, task_digests
-from judge.runner.run import RunOptions, make_plan
+from judge.runner.plan import RunOptions, make_plan
 from judge.runner.uploads import ObjectStore, Uploads, fetch_shards
 from judge.scenario.models import Shard
 from judge.store import RunStore

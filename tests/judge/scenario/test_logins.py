@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.scenario.texts import AGENTS, value_or_complaint
-from judge.scenario.logins import with_logins
+from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.request import parse_request, request_text
 from judge.scenario.sources import tasks_toml
 from judge.scenario.toml import load_scenario
@@ -50,6 +50,19 @@ def complaint(folder: Path, **keys: Any) -> str:
 
 
 STATE = 'storage_state = "login.json"\n'
+
+
+def test_cookies_that_have_expired_are_named_with_the_tasks_that_use_them(tmp_path: Path) -> None:
+    expires = {"old": 999, "new": 1001, "session": -1, "other": 0, **{f"old{n}": 1 for n in range(3)}}
+    cookies = [{**cookie("127.0.0.1"), "name": name, "expires": at} for name, at in expires.items()]
+    again = "[[tasks]]\n" + TASK.replace('"t"', '"t2"')
+    tasks = logged_in(tmp_path, site=STATE, more=again, cookies=cookies)
+    (warning,) = expired_logins(tasks, now=1000)
+    assert warning.startswith(
+        "storage_state of task t and 1 more: 4 of 7 cookies expired: 'old', 'old0', 'old1' and 1 more (if they hold the"
+    )
+    assert "cookie-value" not in warning
+    assert expired_logins(tasks, now=0.5) == []
 
 
 @pytest.mark.parametrize("where", ["site", "task"])

@@ -107,6 +107,10 @@ MALFORMED = {
         AGENTS + '[config]\ntimezone = "Europe/Berlim"\n' + TASK,
         "key 'timezone': 'Europe/Berlim' is not a time zone (did you mean 'Europe/Berlin'?)",
     ),
+    "time zone of no place": (
+        AGENTS + '[config]\ntimezone = "Mars"\n' + TASK,
+        "key 'timezone': 'Mars' is not a time zone (write UTC)",
+    ),
     "place beyond the pole": (
         AGENTS + "[config]\ngeolocation = { latitude = 91, longitude = 0 }\n" + TASK,
         "[config.geolocation], key 'latitude': 91",

@@ -61,6 +61,8 @@ async def test_tasks_appear_move_on_and_finish_as_events_come(served: ServedPage
     await page.get_by_role("link", name="All tasks").wait_for()
     await page.go_back()
     await page.get_by_role("row", name="task_000").wait_for()
+    served.hub.watch("r2")(RunStarted(run_id="r2", total=2, epochs=3))
+    await page.get_by_role("heading", name="0 of 6 attempts done").wait_for()
     assert watched.troubles == []
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from judge.server.live import LiveHub
 from judge.server.service import JudgeService
 from shared.a2a.tasks import TaskSink, Turn
+from shared.errors import WabeError
 from shared.settings import Settings
 
 
@@ -101,6 +103,22 @@ async def test_an_unusable_judge_model_is_refused_before_anything_begins(tmp_pat
     assert end == "rejected"
     assert why in said
     assert list(tmp_path.iterdir()) == []
+
+
+class LostClient(RecordedEnds):
+    async def annotate(self, metadata: Mapping[str, str]) -> None:
+        raise WabeError("the client is gone")
+
+
+async def test_a_run_that_fails_is_no_longer_shown_as_running(tmp_path: Path) -> None:
+    hub, ends = LiveHub(), LostClient()
+    service = JudgeService(Settings(browser_path=sys.executable), tmp_path, hub=hub)
+    text = json.dumps(
+        {"participants": {"p": "http://127.0.0.1:1/"}, "config": {"judge_model": "offline", "tasks": tasks(1)}}
+    )
+    await service.execute(Turn(text=text, context_id="c", task_id="t"), ends)
+    assert ends.said == [("failed", "The assessment could not be run: the client is gone")]
+    assert [run["state"] for run in hub.since(-1)["runs"]] == ["stopped"]
 
 
 async def test_a_task_set_is_looked_up_where_the_judge_keeps_them(tmp_path: Path) -> None:

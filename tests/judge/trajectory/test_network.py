@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from helpers.trajectory.har_schema import HAR
 from helpers.trajectory.recordings import RecordedRequest
 from judge.browser.requests import RequestLog
-from judge.trajectory.network import MAX_ENTRIES, NETWORK_FILE, Entry, read_har, write_har
+from judge.trajectory.network import MAX_ENTRIES, NETWORK_FILE, Entry, Pair, Request, read_har, write_har
 from judge.trajectory.redaction import Redaction
 from shared.errors import TrajectoryError
 from shared.files import sha256_file
@@ -78,18 +78,23 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     har = read_har(tmp_path / NETWORK_FILE)
     form, multipart, failed, worker, socket, upload = har.entries
     assert har.dropped == 3
-    assert (form.method, form.url, form.status, form.is_frame) == ("POST", "http://shop.test/a?b=1", 302, True)
-    assert form.post is not None
-    assert form.post.fields == (("a", "1"), ("b", "ü"))
-    assert dict(form.response_headers)["location"] == "/b"
-    assert multipart.post is not None
-    assert multipart.post.fields == (('a "b"', "für\r\n\r\nÖl"), ("file", ""))
-    assert (failed.status, failed.error, failed.post and failed.post.text) == (0, "net::ERR_FAILED", None)
-    assert worker.post is not None
-    assert (worker.post.is_cut, worker.response.text, worker.status) == (True, '{"a": 1}', 200)
+    assert (form.request.method, form.request.url) == ("POST", "http://shop.test/a?b=1")
+    assert (form.response.status, form.is_frame) == (302, True)
+    assert form.request.body is not None
+    assert form.request.body.params == [Pair(name="a", value="1"), Pair(name="b", value="ü")]
+    assert Pair(name="location", value="/b") in form.response.headers
+    assert multipart.request.body is not None
+    fields = [Pair(name='a "b"', value="für\r\n\r\nÖl"), Pair(name="file")]
+    assert multipart.request.body.params == fields
+    assert (failed.response.status, failed.response.error) == (0, "net::ERR_FAILED")
+    assert failed.request.body is not None
+    assert failed.request.body.text is None
+    assert worker.request.body is not None
+    assert worker.request.body.is_cut
+    assert (worker.response.body.text, worker.response.status) == ('{"a": 1}', 200)
     assert socket.resource_type == "websocket"
-    assert upload.post is not None
-    assert upload.post.is_cut
+    assert upload.request.body is not None
+    assert upload.request.body.is_cut
 
 
 def test_contents_of_uploaded_files_are_left_out(tmp_path: Path) -> None:
@@ -117,8 +122,8 @@ def test_a_body_that_is_neither_json_nor_form_nor_text_is_left_out(
 ) -> None:
     written(tmp_path, RecordedRequest(post=text, mime_type=mime_type).har_entry(1))
     (entry,) = read_har(tmp_path / NETWORK_FILE).entries
-    assert entry.post is not None
-    assert (entry.post.text, entry.post.is_cut) == (text if kept else None, False)
+    assert entry.request.body is not None
+    assert (entry.request.body.text, entry.request.body.is_cut) == (text if kept else None, False)
 
 
 def test_a_trace_in_which_redaction_made_bodies_too_long_is_written_without_them(
@@ -127,8 +132,9 @@ def test_a_trace_in_which_redaction_made_bodies_too_long_is_written_without_them
     monkeypatch.setattr("judge.trajectory.network.MAX_FILE_BYTES", 10_000)
     written(tmp_path, RecordedRequest(post='["' + "a" * 9_000 + '"]', response='["x"]').har_entry(1))
     (entry,) = read_har(tmp_path / NETWORK_FILE).entries
-    assert entry.post is not None
-    assert (entry.post.text, entry.post.is_cut, entry.response.is_cut) == (None, True, True)
+    body = entry.request.body
+    assert body is not None
+    assert (body.text, body.is_cut, entry.response.body.is_cut) == (None, True, True)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +173,7 @@ def test_a_file_of_another_program_is_read(tmp_path: Path) -> None:
         "pageref": "p",
     }
     (tmp_path / "x.har").write_text(json.dumps({"log": {"entries": [entry], "pages": []}}))
-    assert read_har(tmp_path / "x.har").entries == (Entry(method="GET", url="http://a/"),)
+    assert read_har(tmp_path / "x.har").entries == [Entry(request=Request(method="GET", url="http://a/"))]
 
 
 JSON = st.recursive(

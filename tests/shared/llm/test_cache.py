@@ -49,6 +49,30 @@ async def test_kept_replies_outlive_the_process(tmp_path: Path) -> None:
     assert second.requests == []
 
 
+async def test_a_reply_counts_for_the_first_who_pays_and_is_free_for_all_others(folder: Path | None) -> None:
+    cache = cached(ScriptedModel(lambda _: "reply"), folder)
+    # Whoever asks ahead does not count anything.
+    assert (await cache.complete(ASK)).cost_usd == 0.01
+    replies = await asyncio.gather(*(cache.complete(ASK, payer) for payer in ("one", "other", "one")))
+    assert [(reply.text, reply.cost_usd, reply.usage.calls) for reply in replies] == [
+        ("reply", 0.01, 1),
+        ("reply", 0.0, 0),
+        ("reply", 0.01, 1),
+    ]
+
+
+async def test_a_call_that_several_wait_for_counts_once(folder: Path | None) -> None:
+    cache = cached(ScriptedModel(lambda _: "reply"), folder)
+    replies = await asyncio.gather(*(cache.complete(ASK, payer) for payer in ("one", "other")))
+    assert sorted(reply.usage.calls for reply in replies) == [0, 1]
+
+
+async def test_who_pays_outlives_the_process(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda _: "reply")
+    await cached(model, tmp_path).complete(ASK, "one")
+    assert [(await cached(model, tmp_path).complete(ASK, payer)).usage.calls for payer in ("other", "one")] == [0, 1]
+
+
 async def test_an_error_reaches_all_waiting_callers_and_is_not_kept(folder: Path | None) -> None:
     answers: Iterator[str | ModelError] = iter([ModelUnavailable("down"), "reply"])
     cache = cached(ScriptedModel(lambda _: next(answers)), folder)

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -23,41 +23,36 @@ from helpers.llm.servers import (
 )
 from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelUnavailable
 from shared.llm.computer import (
-    Click,
+    Actions,
     Conversation,
-    Drag,
-    Gesture,
-    Go,
-    Look,
-    Move,
-    Press,
-    Scroll,
-    Type,
-    Unusable,
+    Turn,
     View,
-    Visit,
-    Wait,
+    click,
+    drag,
+    go_back,
+    go_forward,
+    move,
+    press,
+    scroll,
+    type_text,
+    visit,
+    wait,
 )
-
-if TYPE_CHECKING:
-    from shared.llm.anthropic_computer import AnthropicComputer
-    from shared.llm.gemini_computer import GeminiComputer
-    from shared.llm.openai_computer import OpenAIComputer
+from shared.llm.http import HTTPModel
+from shared.llm.opening import converse
 
 VIEW = View(url="https://a.test/", screenshot=b"one", media_type="image/jpeg", width=1000, height=500)
 NEXT = VIEW.model_copy(update={"screenshot": b"two", "note": "It failed."})
 PREVIEW = "computer-use-preview"
 
 
-def computer_of(provider: str) -> "type[AnthropicComputer | GeminiComputer | OpenAIComputer]":
+def adapter_of(provider: str) -> type[HTTPModel]:
     # Late: every test process imports this file, one runs its tests, and each SDK takes a second.
-    from shared.llm.anthropic_computer import AnthropicComputer
-    from shared.llm.gemini_computer import GeminiComputer
-    from shared.llm.openai_computer import OpenAIComputer
+    from shared.llm.anthropic import AnthropicModel
+    from shared.llm.gemini import GeminiModel
+    from shared.llm.openai import OpenAIModel
 
-    computers: dict[str, type[AnthropicComputer | GeminiComputer | OpenAIComputer]]
-    computers = {"anthropic": AnthropicComputer, "gemini": GeminiComputer, "openai": OpenAIComputer}
-    return computers[provider]
+    return {"anthropic": AnthropicModel, "gemini": GeminiModel, "openai": OpenAIModel}[provider]
 
 
 @asynccontextmanager
@@ -66,11 +61,9 @@ async def talking(
 ) -> AsyncIterator[tuple[Conversation, list[ModelCall]]]:
     """A conversation with a server that gives these answers, and the requests that it received."""
     async with serving(*answers) as server:
-        client = computer_of(provider)(
-            model, api_key="secret-key", base_url=server.url, timeout_s=5, retry_delay_s=0.01
-        )
+        client = adapter_of(provider)(model, api_key="secret-key", base_url=server.url, timeout_s=5, retry_delay_s=0.01)
         try:
-            yield client.converse("Be careful.", "Task: Buy"), server.received
+            yield converse(client, "Be careful.", "Task: Buy"), server.received
         finally:
             await client.aclose()
 
@@ -78,32 +71,32 @@ async def talking(
 # --- OpenAI ---
 
 
-async def openai_gestures(*actions: dict[str, Any]) -> tuple[Gesture, ...]:
+async def openai_turn(*actions: dict[str, Any]) -> Turn:
     async with talking("openai", openai_response(computer_call(*actions))) as (conversation, _):
-        return (await conversation.ask(VIEW)).gestures
+        return await conversation.ask(VIEW)
 
 
 @pytest.mark.parametrize(
-    ("action", "gesture"),
+    ("action", "actions"),
     [
-        ({"type": "click", "x": 4, "y": 5, "button": "left"}, Click(x=4, y=5)),
-        ({"type": "click", "x": 4, "y": 5, "button": "wheel", "keys": None}, Click(x=4, y=5, button="middle")),
-        ({"type": "click", "x": 4, "y": 5, "button": "back"}, Go(direction="back")),
-        ({"type": "double_click", "x": 4, "y": 5}, Click(x=4, y=5, count=2)),
-        ({"type": "move", "x": 4, "y": 5}, Move(x=4, y=5)),
+        ({"type": "click", "x": 4, "y": 5, "button": "left"}, click(4, 5)),
+        ({"type": "click", "x": 4, "y": 5, "button": "wheel", "keys": None}, click(4, 5, button="middle")),
+        ({"type": "click", "x": 4, "y": 5, "button": "back"}, go_back()),
+        ({"type": "double_click", "x": 4, "y": 5}, click(4, 5, count=2)),
+        ({"type": "move", "x": 4, "y": 5}, move(4, 5)),
         (
             {"type": "drag", "path": [{"x": 1, "y": 2}, {"x": 9, "y": 9}, {"x": 3, "y": 4}]},
-            Drag(x=1, y=2, to_x=3, to_y=4),
+            drag(1, 2, 3, 4),
         ),
-        ({"type": "scroll", "x": 4, "y": 5, "scroll_x": 0, "scroll_y": -300}, Scroll(x=4, y=5, down=-300)),
-        ({"type": "type", "text": "lamp"}, Type(text="lamp")),
-        ({"type": "keypress", "keys": ["CTRL", "A"]}, Press(keys=("CTRL", "A"))),
-        ({"type": "wait"}, Wait(seconds=2)),
-        ({"type": "screenshot"}, Look()),
+        ({"type": "scroll", "x": 4, "y": 5, "scroll_x": 0, "scroll_y": -300}, scroll(4, 5, down=-300)),
+        ({"type": "type", "text": "lamp"}, type_text("lamp")),
+        ({"type": "keypress", "keys": ["CTRL", "A"]}, press("CTRL", "A")),
+        ({"type": "wait"}, wait(2)),
+        ({"type": "screenshot"}, ()),
     ],
 )
-async def test_an_action_of_openais_is_understood(action: dict[str, Any], gesture: Gesture) -> None:
-    assert await openai_gestures(action) == (gesture,)
+async def test_an_action_of_openais_is_understood(action: dict[str, Any], actions: Actions) -> None:
+    assert (await openai_turn(action)).actions == actions
 
 
 @pytest.mark.parametrize(
@@ -121,9 +114,10 @@ async def test_an_action_of_openais_is_understood(action: dict[str, Any], gestur
     ],
 )
 async def test_an_unknown_or_malformed_action_of_openais_is_named(action: dict[str, Any]) -> None:
-    (gesture,) = await openai_gestures(action)
-    assert isinstance(gesture, Unusable)
-    assert len(gesture.why) < 300
+    turn = await openai_turn(action)
+    assert turn.actions == ()
+    assert "Not carried out" in turn.problem
+    assert len(turn.problem) < 300
 
 
 async def test_several_actions_and_calls_of_openais_are_one_turn() -> None:
@@ -138,9 +132,9 @@ async def test_several_actions_and_calls_of_openais_are_one_turn() -> None:
     ):
         turn = await conversation.ask(VIEW)
         last = await conversation.ask(NEXT)
-    assert turn.gestures == (Move(x=1, y=1), Type(text="a"), Wait(seconds=2))
+    assert turn.actions == move(1, 1) + type_text("a") + wait(2)
     assert (turn.text, turn.confirmation) == ("Search first.", None)
-    assert (last.gestures, last.text) == ((), "Done.")
+    assert (last.actions, last.text) == ((), "Done.")
     results = [item for item in asked[1].body["input"] if item.get("type") == "computer_call_output"]
     assert [result["call_id"] for result in results] == ["c1", "c2"]
 
@@ -212,58 +206,58 @@ async def test_after_an_error_the_same_is_asked_again() -> None:
 # --- Gemini ---
 
 
-async def gemini_gestures(name: str, args: dict[str, Any]) -> tuple[Gesture, ...]:
+async def gemini_turn(name: str, args: dict[str, Any]) -> Turn:
     async with talking("gemini", gemini_calls((name, args))) as (conversation, _):
-        return (await conversation.ask(VIEW)).gestures
+        return await conversation.ask(VIEW)
 
 
-SELECT = Press(keys=("Control", "a"))
-ENTER = Press(keys=("Enter",))
+SELECT = press("Control", "a")
+ENTER = press("Enter")
 POINT = {"x": 500, "y": 500}
 
 
 @pytest.mark.parametrize(
-    ("name", "args", "gestures"),
+    ("name", "args", "actions"),
     [
-        ("click_at", {"x": 999, "y": 0}, [Click(x=999, y=0)]),
-        ("click_at", POINT, [Click(x=500, y=250)]),
-        ("hover_at", POINT, [Move(x=500, y=250)]),
-        ("type_text_at", POINT | {"text": "a"}, [Click(x=500, y=250), SELECT, Type(text="a"), ENTER]),
-        ("type_text_at", POINT | {"text": ""}, [Click(x=500, y=250), SELECT, Press(keys=("Delete",)), ENTER]),
+        ("click_at", {"x": 999, "y": 0}, click(999, 0)),
+        ("click_at", POINT, click(500, 250)),
+        ("hover_at", POINT, move(500, 250)),
+        ("type_text_at", POINT | {"text": "a"}, click(500, 250) + SELECT + type_text("a") + ENTER),
+        ("type_text_at", POINT | {"text": ""}, click(500, 250) + SELECT + press("Delete") + ENTER),
         (
             "type_text_at",
             POINT | {"text": "a", "press_enter": False, "clear_before_typing": False},
-            [Click(x=500, y=250), Type(text="a")],
+            click(500, 250) + type_text("a"),
         ),
-        ("key_combination", {"keys": "Control+A"}, [Press(keys=("Control", "A"))]),
-        ("scroll_at", POINT | {"direction": "down", "magnitude": 400}, [Scroll(x=500, y=250, down=200)]),
-        ("scroll_document", {"direction": "left"}, [Scroll(x=500, y=250, right=-800)]),
+        ("key_combination", {"keys": "Control+A"}, press("Control", "A")),
+        ("scroll_at", POINT | {"direction": "down", "magnitude": 400}, scroll(500, 250, down=200)),
+        ("scroll_document", {"direction": "left"}, scroll(500, 250, right=-800)),
         (
             "drag_and_drop",
             POINT | {"destination_x": 100, "destination_y": 100},
-            [Drag(x=500, y=250, to_x=100, to_y=50)],
+            drag(500, 250, 100, 50),
         ),
-        ("navigate", {"url": "https://a.test/x"}, [Visit(url="https://a.test/x")]),
-        ("go_back", {}, [Go(direction="back")]),
-        ("go_forward", {}, [Go(direction="forward")]),
-        ("wait_5_seconds", {}, [Wait(seconds=5)]),
-        ("open_web_browser", {}, [Look()]),
-        ("triple_click", POINT | {"intent": "select"}, [Click(x=500, y=250, count=3)]),
-        ("right_click", POINT, [Click(x=500, y=250, button="right")]),
-        ("type", {"text": "a", "press_enter": True}, [Type(text="a"), ENTER]),
-        ("press_key", {"key": "+"}, [Press(keys=("+",))]),
-        ("hotkey", {"keys": ["CTRL", "A"]}, [Press(keys=("CTRL", "A"))]),
-        ("scroll", POINT | {"direction": "up"}, [Scroll(x=500, y=250, down=-300)]),
+        ("navigate", {"url": "https://a.test/x"}, visit("https://a.test/x")),
+        ("go_back", {}, go_back()),
+        ("go_forward", {}, go_forward()),
+        ("wait_5_seconds", {}, wait(5)),
+        ("open_web_browser", {}, ()),
+        ("triple_click", POINT | {"intent": "select"}, click(500, 250, count=3)),
+        ("right_click", POINT, click(500, 250, button="right")),
+        ("type", {"text": "a", "press_enter": True}, type_text("a") + ENTER),
+        ("press_key", {"key": "+"}, press("+")),
+        ("hotkey", {"keys": ["CTRL", "A"]}, press("CTRL", "A")),
+        ("scroll", POINT | {"direction": "up"}, scroll(500, 250, down=-300)),
         (
             "drag_and_drop",
             {"start_x": 0, "start_y": 0, "end_x": 100, "end_y": 100},
-            [Drag(x=0, y=0, to_x=100, to_y=50)],
+            drag(0, 0, 100, 50),
         ),
-        ("wait", {"seconds": 3}, [Wait(seconds=3)]),
+        ("wait", {"seconds": 3}, wait(3)),
     ],
 )
-async def test_an_action_of_geminis_is_understood(name: str, args: dict[str, Any], gestures: list[Gesture]) -> None:
-    assert await gemini_gestures(name, args) == tuple(gestures)
+async def test_an_action_of_geminis_is_understood(name: str, args: dict[str, Any], actions: Actions) -> None:
+    assert (await gemini_turn(name, args)).actions == actions
 
 
 @pytest.mark.parametrize(
@@ -279,9 +273,10 @@ async def test_an_action_of_geminis_is_understood(name: str, args: dict[str, Any
     ],
 )
 async def test_an_unknown_or_malformed_action_of_geminis_is_named(name: str, args: dict[str, Any]) -> None:
-    (gesture,) = await gemini_gestures(name, args)
-    assert isinstance(gesture, Unusable)
-    assert len(gesture.why) < 300
+    turn = await gemini_turn(name, args)
+    assert turn.actions == ()
+    assert "Not carried out" in turn.problem
+    assert len(turn.problem) < 300
 
 
 async def test_gemini_is_sent_the_conversation_with_a_result_for_each_call() -> None:
@@ -289,8 +284,8 @@ async def test_gemini_is_sent_the_conversation_with_a_result_for_each_call() -> 
     async with talking("gemini", *answers) as (conversation, asked):
         turn = await conversation.ask(VIEW)
         last = await conversation.ask(NEXT)
-    assert (turn.gestures, turn.text) == ((Go(direction="back"), Wait(seconds=5)), "I go back.")
-    assert (last.gestures, last.text) == ((), "Done.")
+    assert (turn.actions, turn.text) == (go_back() + wait(5), "I go back.")
+    assert (last.actions, last.text) == ((), "Done.")
     assert asked[0].body["tools"] == [{"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}]
     task, model, results = asked[1].body["contents"]
     assert task["parts"][0] == {"text": "Task: Buy"}
@@ -339,7 +334,7 @@ async def test_an_empty_answer_of_geminis_leaves_no_trace_in_the_conversation(be
             await conversation.ask(VIEW)
         turn = await conversation.ask(VIEW)
         await conversation.ask(VIEW)
-    assert (turn.gestures, turn.text) == ((), "")
+    assert (turn.actions, turn.text) == ((), "")
     assert asked[-2].body["contents"] == asked[-1].body["contents"]
 
 
@@ -361,36 +356,36 @@ async def test_an_unusable_answer_of_geminis_is_a_model_error(answer: Answer, er
 # --- Anthropic ---
 
 
-async def anthropic_gestures(name: str, **given: Any) -> tuple[Gesture, ...]:
+async def anthropic_turn(name: str, **given: Any) -> Turn:
     async with talking("anthropic", anthropic_answer(anthropic_call(name, **given))) as (conversation, _):
-        return (await conversation.ask(VIEW)).gestures
+        return await conversation.ask(VIEW)
 
 
 AT = {"coordinate": [4, 5]}
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "gestures"),
+    ("name", "given", "actions"),
     [
-        ("left_click", AT, [Click(x=4, y=5)]),
-        ("right_click", AT, [Click(x=4, y=5, button="right")]),
-        ("middle_click", AT, [Click(x=4, y=5, button="middle")]),
-        ("double_click", AT, [Click(x=4, y=5, count=2)]),
-        ("triple_click", AT, [Click(x=4, y=5, count=3)]),
-        ("left_click_drag", AT | {"start_coordinate": [1, 2]}, [Drag(x=1, y=2, to_x=4, to_y=5)]),
-        ("mouse_move", AT, [Move(x=4, y=5)]),
-        ("scroll", AT | {"scroll_direction": "up", "scroll_amount": 2}, [Scroll(x=4, y=5, down=-200)]),
-        ("scroll", {"scroll_direction": "right", "scroll_amount": 1}, [Scroll(x=500, y=250, right=100)]),
-        ("type", {"text": "lamp"}, [Type(text="lamp")]),
-        ("key", {"text": "ctrl+s"}, [Press(keys=("ctrl", "s"))]),
-        ("key", {"text": "+"}, [Press(keys=("+",))]),
-        ("key", {"text": "Down", "repeat": 2}, [Press(keys=("Down",)), Press(keys=("Down",))]),
-        ("wait", {"duration": 3}, [Wait(seconds=3)]),
-        ("screenshot", {}, [Look()]),
+        ("left_click", AT, click(4, 5)),
+        ("right_click", AT, click(4, 5, button="right")),
+        ("middle_click", AT, click(4, 5, button="middle")),
+        ("double_click", AT, click(4, 5, count=2)),
+        ("triple_click", AT, click(4, 5, count=3)),
+        ("left_click_drag", AT | {"start_coordinate": [1, 2]}, drag(1, 2, 4, 5)),
+        ("mouse_move", AT, move(4, 5)),
+        ("scroll", AT | {"scroll_direction": "up", "scroll_amount": 2}, scroll(4, 5, down=-200)),
+        ("scroll", {"scroll_direction": "right", "scroll_amount": 1}, scroll(500, 250, right=100)),
+        ("type", {"text": "lamp"}, type_text("lamp")),
+        ("key", {"text": "ctrl+s"}, press("ctrl", "s")),
+        ("key", {"text": "+"}, press("+")),
+        ("key", {"text": "Down", "repeat": 2}, press("Down") + press("Down")),
+        ("wait", {"duration": 3}, wait(3)),
+        ("screenshot", {}, ()),
     ],
 )
-async def test_an_action_of_anthropics_is_understood(name: str, given: dict[str, Any], gestures: list[Gesture]) -> None:
-    assert await anthropic_gestures(name, **given) == tuple(gestures)
+async def test_an_action_of_anthropics_is_understood(name: str, given: dict[str, Any], actions: Actions) -> None:
+    assert (await anthropic_turn(name, **given)).actions == actions
 
 
 @pytest.mark.parametrize(
@@ -409,9 +404,10 @@ async def test_an_action_of_anthropics_is_understood(name: str, given: dict[str,
     ],
 )
 async def test_an_unknown_or_malformed_action_of_anthropics_is_named(name: str, given: dict[str, Any]) -> None:
-    (gesture,) = await anthropic_gestures(name, **given)
-    assert isinstance(gesture, Unusable)
-    assert len(gesture.why) < 300
+    turn = await anthropic_turn(name, **given)
+    assert turn.actions == ()
+    assert "Not carried out" in turn.problem
+    assert len(turn.problem) < 300
 
 
 async def test_anthropic_is_sent_the_conversation_unchanged_with_a_result_for_each_call() -> None:
@@ -419,8 +415,8 @@ async def test_anthropic_is_sent_the_conversation_unchanged_with_a_result_for_ea
     async with talking("anthropic", anthropic_answer(*said), anthropic_answer("Done.")) as (conversation, asked):
         turn = await conversation.ask(VIEW)
         last = await conversation.ask(NEXT)
-    assert (turn.gestures, turn.text) == ((Click(x=4, y=5), Wait(seconds=1)), "First a click.")
-    assert (last.gestures, last.text) == ((), "Done.")
+    assert (turn.actions, turn.text) == (click(4, 5) + wait(1), "First a click.")
+    assert (last.actions, last.text) == ((), "Done.")
     first, second = (request.body for request in asked)
     assert (asked[0].path, first["model"], first["system"]) == ("/v1/messages", "m", "Be careful.")
     text, image = first["messages"][0]["content"]
@@ -453,7 +449,7 @@ async def test_an_empty_answer_of_anthropics_is_no_answer_and_leaves_its_calls_o
         await conversation.ask(VIEW)
         empty = await conversation.ask(VIEW)
         await conversation.ask(VIEW)
-    assert (empty.gestures, empty.text) == ((), "")
+    assert (empty.actions, empty.text) == ((), "")
     assert asked[1].body == asked[2].body
 
 

@@ -141,9 +141,10 @@ def test_small_requests_do_not_overtake_a_large_one_that_came_first() -> None:
     assert order[:2] == ["first", "large"]
 
 
-def test_estimates_count_texts_images_and_a_reply() -> None:
-    request = ModelRequest(system="x" * 40, parts=("y" * 40, ImagePart(data=b"1")))
-    assert estimate_tokens(request) == 20 + 1_100 + 400
+def test_estimates_count_texts_and_images_of_both_turns_and_a_reply() -> None:
+    image = ImagePart(data=b"1")
+    request = ModelRequest(system="x" * 40, lead=("z" * 40, image), parts=("y" * 40, image))
+    assert estimate_tokens(request) == 30 + 2 * 1_100 + 400
 
 
 async def test_concurrency_limits_the_calls_at_once() -> None:

@@ -30,7 +30,8 @@
   };
   const plural = (count, noun) => count + " " + noun + (count === 1 ? "" : "s");
   const doneCount = (view) => outcomes.reduce((sum, name) => sum + view.counts[name], 0);
-  const doneOf = (view) => doneCount(view) + " of " + plural(view.total, "task") + " done";
+  const unit = (view) => (view.epochs > 1 ? "attempt" : "task");
+  const doneOf = (view) => doneCount(view) + " of " + plural(view.total, unit(view)) + " done";
   const isOpen = (task) => task.state === "running" || task.state === "judging";
   const place = (task, kind) => "/live/" + encodeURIComponent(task.run) + "/" + kind + "/" + encodeURIComponent(task.id);
   const newest = (task) => place(task, "shot") + "?page=" + [task.attempt, task.page, task.state].join("-");
@@ -81,7 +82,7 @@
     const rate = run.find(".r-rate");
     rate.hidden = view.state === "running";
     rate.textContent = view.rate[0].toUpperCase() + view.rate.slice(1);
-    if (!rate.hidden) rate.append(make("small", "", doneOf(view) + "; of all tasks: " + view.rate_of_all + " %"));
+    if (!rate.hidden) rate.append(make("small", "", doneOf(view) + "; of all " + unit(view) + "s: " + view.rate_of_all + " %"));
     const report = run.find(".r-report");
     report.hidden = !view.report;
     if (view.report) {

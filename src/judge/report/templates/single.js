@@ -1,8 +1,8 @@
 "use strict";
 // One page of a file that holds a whole report. `?tasks/a.html` in its address names the page.
 (function () {
-  const name = decodeURIComponent(location.search.slice(1)) || "index.html";
-  const page = document.getElementById("page:" + name) || document.getElementById("page:index.html");
+  const named = () => { try { return decodeURIComponent(location.search.slice(1)); } catch { return ""; } };
+  const page = document.getElementById("page:" + named()) || document.getElementById("page:index.html");
   const path = page.id.slice("page:".length);
   const target = (address) => new URL(address, "https://report.invalid/" + path);
   const embedded = (address) => {

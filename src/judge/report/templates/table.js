@@ -2,12 +2,21 @@
 (function () {
   const table = document.getElementById("task-table");
   if (!table) return;
-  const body = table.tBodies[0];
-  const rows = Array.from(body.rows);
+  const [body, rest] = table.tBodies;
+  const rows = Array.from(table.tBodies).flatMap((part) => Array.from(part.rows));
+  // So many rows are shown at first, and so many more on demand.
+  const page = rest ? body.rows.length : rows.length;
+  let found = rows;
+  if (rest) rest.remove();
   // Searching ignores number columns: a search for "7" means a name.
   const words = (row) => Array.from(row.cells, (cell) => (cell.classList.contains("num") ? "" : cell.textContent));
-  const texts = new Map(rows.map((row) => [row, words(row).join(" ").toLowerCase()]));
+  const texts = new Map();
+  const text = (row) => {
+    if (!texts.has(row)) texts.set(row, words(row).join(" ").toLowerCase());
+    return texts.get(row);
+  };
   const form = document.getElementById("filters");
+  const more = document.querySelector("#more button");
   const query = document.getElementById("q");
   const selects = Array.from(form.querySelectorAll("select"));
   const fields = [query, ...selects];
@@ -20,15 +29,19 @@
   };
   function filter() {
     const wanted = query.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const row of rows) {
-      const fits = selects.every((select) => !select.value || has(row, select));
-      row.hidden = !(fits && wanted.every((word) => texts.get(row).includes(word)));
-      if (!row.hidden) shown += 1;
-    }
+    const used = selects.filter((select) => select.value);
+    found = rows.filter((row) => used.every((select) => has(row, select)) && wanted.every((word) => text(row).includes(word)));
     const count = document.getElementById("count");
-    count.textContent = (shown === rows.length ? "" : shown + " of ") + rows.length + " " + (count.dataset.unit || "tasks");
-    document.getElementById("none").hidden = shown > 0;
+    count.textContent = (found.length === rows.length ? "" : found.length + " of ") + rows.length + " " + (count.dataset.unit || "tasks");
+    document.getElementById("none").hidden = found.length > 0;
+    body.replaceChildren();
+    showMore();
+  }
+  function showMore() {
+    body.append(...found.slice(body.rows.length, body.rows.length + page));
+    const left = found.length - body.rows.length;
+    more.parentElement.hidden = !left;
+    more.textContent = "Show " + Math.min(left, page) + " more of " + left;
   }
 
   function read() {
@@ -57,11 +70,9 @@
       return cell.dataset.v === undefined ? cell.textContent.trim().toLowerCase() : Number(cell.dataset.v);
     };
     const keys = new Map(rows.map((row) => [row, key(row)]));
-    const place = new Map(rows.map((row, index) => [row, index]));
     const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-    const sorted = rows.slice().sort(
-      (a, b) => (down ? -1 : 1) * order(keys.get(a), keys.get(b)) || place.get(a) - place.get(b));
-    body.append(...sorted);
+    rows.sort((a, b) => (down ? -1 : 1) * order(keys.get(a), keys.get(b)));
+    filter();
   }
 
   heads.forEach((head, column) => {
@@ -72,6 +83,7 @@
     head.replaceChildren(button);
   });
   form.hidden = false;
+  more.addEventListener("click", showMore);
   // A choice is a step to go back to; each letter of a search is not.
   query.addEventListener("input", () => write(false));
   selects.forEach((select) => select.addEventListener("change", () => write(true)));

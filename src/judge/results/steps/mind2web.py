@@ -8,7 +8,7 @@ only those before `target_action_index` are shown, or the answer would leak.
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -26,10 +26,6 @@ from shared.files import parse_json
 from shared.imports import optional_package
 from shared.text import one_line
 
-COLUMNS = (
-    *("annotation_id", "confirmed_task", "website", "cleaned_html", "operation", "pos_candidates", "neg_candidates"),
-    *("screenshot", "action_reprs", "target_action_index"),
-)
 _BATCH = 20
 _MAX_HTML_CHARS = 8_000_000
 _MAX_DEPTH = 200
@@ -104,9 +100,9 @@ def is_mind2web(path: Path) -> bool:
     return isinstance(first, dict) and "cleaned_html" in first
 
 
-def read_rows(path: Path, parquet: Callable[[Path], Iterator[dict[str, Any]]]) -> Iterator[Page]:
+def read_rows(path: Path) -> Iterator[Page]:
     """The references of a file, each with its screenshot. Raises `ConfigError` naming the row."""
-    numbered = enumerate(parquet(path), 1) if path.suffix == ".parquet" else json_rows(path)
+    numbered = enumerate(_read_parquet(path), 1) if path.suffix == ".parquet" else json_rows(path)
     for number, value in numbered:
         where = f"{path}: row {number}"
         try:
@@ -117,7 +113,7 @@ def read_rows(path: Path, parquet: Callable[[Path], Iterator[dict[str, Any]]]) -
         yield reference, _image(row.screenshot, path, where)
 
 
-def read_parquet(path: Path) -> Iterator[dict[str, Any]]:
+def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a Parquet file, a few in memory at a time. Raises `ConfigError`."""
     with optional_package("Parquet files need DuckDB", "mind2web"):
         # Late, because it is slow.
@@ -129,12 +125,12 @@ def read_parquet(path: Path) -> Iterator[dict[str, Any]]:
     }
     try:
         with duckdb.connect(":memory:", config=settings) as connection:
-            known = [
-                row[0] for row in connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-            ]
-            columns = [name for name in COLUMNS if name in known]
-            quoted = ", ".join(f'"{name}"' for name in columns) or "*"
-            cursor = connection.execute(f"SELECT {quoted} FROM read_parquet(?)", [str(path)])
+            described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+            # Only what is used: a row's other columns, such as its raw HTML, are larger than all of these.
+            columns = [name for name, *_ in described if name in _Row.model_fields]
+            if not columns:
+                raise ConfigError(f"{path}: no column of Multimodal-Mind2Web", remedy="give its rows")
+            cursor = connection.execute(f"SELECT {', '.join(columns)} FROM read_parquet(?)", [str(path)])
             while batch := cursor.fetchmany(_BATCH):
                 yield from (dict(zip(columns, row, strict=True)) for row in batch)
     except duckdb.Error as error:
@@ -250,7 +246,7 @@ def snapshot_of(html: str, boxes: Mapping[str, str] | None = None) -> str:
     reader = _Reader()
     reader.feed(html)
     reader.close()
-    return "\n".join(_lines(reader.root, boxes or {}))
+    return "\n".join(_lines(reader.root.children, boxes or {}))
 
 
 def _role(tag: str, attributes: Mapping[str, str]) -> str:
@@ -259,11 +255,8 @@ def _role(tag: str, attributes: Mapping[str, str]) -> str:
     return _INPUTS.get(attributes.get("type", "").lower(), "textbox") if tag == "input" else _ROLES.get(tag, "generic")
 
 
-def _lines(root: _Element, boxes: Mapping[str, str]) -> Iterator[str]:
-    stack: list[tuple[_Element | str, int]] = [(child, 0) for child in reversed(root.children)]
-    while stack:
-        node, depth = stack.pop()
-        indent = "  " * depth
+def _lines(nodes: Iterable[_Element | str], boxes: Mapping[str, str], indent: str = "") -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, str):
             yield f"{indent}- text: {json.dumps(node, ensure_ascii=False)}"
             continue
@@ -279,4 +272,4 @@ def _lines(root: _Element, boxes: Mapping[str, str]) -> Iterator[str]:
         ]
         inner = node.children if not is_leaf or node.name else []
         yield f"{indent}- {' '.join(parts)}{':' if inner else ''}"
-        stack.extend((child, depth + 1) for child in reversed(inner))
+        yield from _lines(inner, boxes, f"{indent}  ")

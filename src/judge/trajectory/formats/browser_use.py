@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field
 
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
+    evaluator_named,
     foreign_task,
     from_attempt,
     inside,
@@ -34,7 +35,7 @@ from shared.errors import TrajectoryError
 from shared.fields import as_mapping
 from shared.files import read_errors, read_file, write_atomic
 from shared.images import SUFFIXES, media_type
-from shared.models import Action, JudgeInfo, Outcome, Step, StopReason, TokenUsage, Verdict
+from shared.models import Action, Outcome, Step, StopReason, TokenUsage, Verdict
 from shared.text import clip
 
 _IMAGES = "screenshots"
@@ -129,9 +130,8 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
     found = items[-1].result[-1].judgement if items and items[-1].result else None
     if not found or not isinstance(found.get("verdict"), bool):
         return {}
-    unknown = dict.fromkeys(("model", "prompt_set", "prompt_version", "prompt_checksum", "package_version"), "unknown")
     reason = clip(str(found.get("failure_reason") or found.get("reasoning") or ""), _MAX_TEXT_CHARS)
-    info = JudgeInfo(method="browser-use judgement", threshold=0, code_checksum="unknown", **unknown)
+    info = evaluator_named("browser-use judgement")
     outcome = "success" if found["verdict"] else "failure"
     return {"browser-use-judgement": Verdict(outcome=outcome, reason=reason, judge=info)}
 

@@ -15,12 +15,13 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
+    evaluator_named,
     foreign_task,
     from_attempt,
     inside,
@@ -33,7 +34,7 @@ from judge.trajectory.foreign import (
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.files import MAX_FILE_BYTES, parse_json, read_errors, read_file, reason_of
-from shared.models import Action, JudgeInfo, Outcome, Record, Step, StopReason, Verdict
+from shared.models import Action, Outcome, Record, Step, StopReason, Verdict
 from shared.text import clip, one_line, split_line, without_surrogates
 
 NO_ANSWER = "<no_answer>"
@@ -58,18 +59,14 @@ class _Answer(BaseModel):
     token_usage: dict[str, Any] | None = None
 
 
-class _Event(BaseModel):
-    """One event of the log: an action, or one of our steps whose action was not carried out."""
+class _Event(NamedTuple):
+    """One event of the log as a step that has no place yet, and the text that webeval's evaluators read of it.
 
-    tool: str
+    Of our own steps, those whose action was not carried out are events as well; their outcome is not `ok`.
+    """
+
+    step: Step
     text: str
-    line: str | None
-    params: dict[str, Any]
-    thought: str = ""
-    url: str = ""
-    screenshot: str | None = None
-    is_action: bool = True
-    message: str = ""
 
 
 class Export(Record):
@@ -119,7 +116,7 @@ def load(folder: Path) -> Trajectory:
         self_recorded=True,
         participant_usage=usage_of(answer.token_usage) if answer.token_usage else None,
     )
-    actions = [event.text for event in events if event.is_action]
+    actions = [text for step, text in events if step.outcome and step.outcome.ok]
     return from_attempt(folder, attempt, screenshots, actions, is_aborted=answer.is_aborted)
 
 
@@ -132,8 +129,7 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
 
 
 def _verdict(folder: Path, path: Path) -> Verdict:
-    unknown = dict.fromkeys(("model", "prompt_set", "prompt_version", "prompt_checksum", "package_version"), "unknown")
-    info = JudgeInfo(method=f"webeval {path.stem}"[:200], threshold=0, code_checksum="unknown", **unknown)
+    info = evaluator_named(f"webeval {path.stem}"[:200])
     try:
         value = read_object(folder, f"scores/{path.name}", max_bytes=_MAX_SCORE_BYTES)
     except TrajectoryError as error:
@@ -212,16 +208,22 @@ def _log(path: Path) -> Iterator[dict[str, Any]]:
 
 def _structured(event: Mapping[str, Any]) -> _Event:
     """An event with `action` and `arguments`, or one that we wrote for an action that was not carried out."""
-    given = event.get("arguments")
+    given, message = event.get("arguments"), str(event.get("message") or "")
     arguments = dict(given) if isinstance(given, dict) else {}
-    if event.get("action") is not None:
+    if (action := event.get("action")) is not None:
         # Where a function call wraps the action, `arguments` names it.
-        arguments.setdefault("action", str(event["action"]))
-    message = str(event.get("message") or "")
+        arguments.setdefault("action", str(action))
     made = _event(arguments, message if split_line(message) else None)
-    texts = {key: value for key in ("url", "tool", "screenshot") if isinstance(value := event.get(key), str)}
-    is_action = event.get("action") is not None
-    return made.model_copy(update={**texts, "is_action": is_action, "message": "" if is_action else message})
+    url, tool, screenshot = (
+        value if isinstance(value := event.get(key), str) else None for key in ("url", "tool", "screenshot")
+    )
+    changes: dict[str, Any] = {"url": url or "", "screenshot": screenshot}
+    if tool is not None and made.step.action is not None:
+        # A reply that could not be read named no tool.
+        changes["action"] = made.step.action.model_copy(update={"tool": tool}) if tool else None
+    if action is None:
+        changes["outcome"] = Outcome(ok=False, message=message)
+    return made._replace(step=made.step.model_copy(update=changes))
 
 
 def _spoken(message: str) -> _Event | None:
@@ -245,13 +247,14 @@ def _event(arguments: Mapping[str, Any], line: str | None) -> _Event:
     """An action by its arguments. Its text is our action line, or what webeval hands to its evaluators."""
     tool, thought = str(arguments.get("action", "unknown")), arguments.get("thoughts")
     rest = {key: value for key, value in arguments.items() if key != "thoughts"}
-    return _Event(
+    action = Action(
         tool=tool,
-        text=line or json.dumps(rest),
-        line=line or _line(tool, arguments) or one_line(json.dumps(rest, ensure_ascii=False), 500),
         params={_param(key): value for key, value in rest.items() if key != "action"},
         thought=thought if isinstance(thought, str) else "",
     )
+    done = line or _line(tool, arguments) or one_line(json.dumps(rest, ensure_ascii=False), 500)
+    step = Step(index=0, url="", title="", action=action, outcome=Outcome(ok=True, line=done))
+    return _Event(step, line or json.dumps(rest))
 
 
 def _param(key: str) -> str:
@@ -292,22 +295,14 @@ def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
 
 
 def _steps(events: list[_Event], names: list[str]) -> tuple[Step, ...]:
-    """A step for each event, with the screenshot that it names or else the one in its place; then the others."""
-    named = {event.screenshot for event in events} & set(names)
+    """Each event's step, with the screenshot that it names or else the one in its place; then the other screenshots."""
+    named = {event.step.screenshot for event in events} & set(names)
     free = [] if named else names
     rest = [name for name in names if name not in named] if named else names[len(events) :]
-    steps = [
-        Step(
-            index=place,
-            url=event.url,
-            title="",
-            screenshot=event.screenshot if event.screenshot in named else free[place] if place < len(free) else None,
-            # A reply that could not be read named no tool.
-            action=Action(tool=event.tool, params=event.params, thought=event.thought) if event.tool else None,
-            outcome=Outcome(ok=event.is_action, message=event.message, line=event.line if event.is_action else None),
-        )
-        for place, event in enumerate(events)
-    ]
+    steps = []
+    for place, (step, _) in enumerate(events):
+        screenshot = step.screenshot if step.screenshot in named else free[place] if place < len(free) else None
+        steps.append(step.model_copy(update={"index": place, "screenshot": screenshot}))
     steps += [Step(index=place, url="", title="", screenshot=name) for place, name in enumerate(rest, len(steps))]
     return tuple(steps)
 

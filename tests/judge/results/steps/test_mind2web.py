@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JPEG
-from judge.results.steps.mind2web import is_mind2web, read_parquet, read_rows, snapshot_of
+from judge.results.steps.mind2web import is_mind2web, read_rows, snapshot_of
 from shared.errors import ConfigError
 from shared.snapshot import parse_snapshot
 
@@ -52,7 +52,7 @@ def a_row(**changes: Any) -> dict[str, Any]:
 
 def read(path: Path, *rows: dict[str, Any]) -> list[Any]:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return list(read_rows(path, read_parquet))
+    return list(read_rows(path))
 
 
 def test_a_row_is_a_reference_with_every_accepted_element(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_rows_of_a_parquet_file_are_read_alike(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT * FROM read_json('{tmp_path / 'rows.json'}')) TO '{path}' (FORMAT parquet)")
     assert is_mind2web(path)
-    assert list(read_rows(path, read_parquet)) == read(tmp_path / "rows.jsonl", *rows)
+    assert list(read_rows(path)) == read(tmp_path / "rows.jsonl", *rows)
 
 
 def test_a_parquet_file_of_bytes_is_read(tmp_path: Path) -> None:
@@ -112,8 +112,16 @@ def test_a_parquet_file_of_bytes_is_read(tmp_path: Path) -> None:
             ],
         )
         connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
-    ((_, image),) = read_rows(path, read_parquet)
+    ((_, image),) = read_rows(path)
     assert image == JPEG
+
+
+def test_a_parquet_file_of_other_data_is_a_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT 1 AS price) TO '{path}' (FORMAT parquet)")
+    with pytest.raises(ConfigError, match="no column of Multimodal-Mind2Web"):
+        list(read_rows(path))
 
 
 def test_a_screenshot_may_lie_beside_the_rows_and_nowhere_else(tmp_path: Path) -> None:
@@ -148,7 +156,7 @@ def test_a_file_that_is_no_parquet_is_a_clear_error(tmp_path: Path, content: byt
     path = tmp_path / "rows.parquet"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match="give a Parquet file"):
-        list(read_rows(path, read_parquet))
+        list(read_rows(path))
 
 
 def test_deep_and_broken_html_stays_readable() -> None:

@@ -1,0 +1,167 @@
+"""What `wabe score` prints: a line for each trajectory, the totals of a judge, and tables that compare several."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from judge.commands import table, wide_console
+from judge.judges.base import Judge
+from judge.judges.rescoring import Scored
+from judge.judges.webarena import WebArenaJudge
+from judge.results.epochs import interval_95, repeats_of, success_rate, tallies_of
+from judge.results.reliability import JudgePair, Reliability
+from judge.results.submission import total_cost
+from judge.store import TaskStore
+from shared.llm.limits import Spending
+from shared.models import TokenUsage
+from shared.text import one_line
+
+_OUTCOMES = ("success", "failure", "unscored", "aborted", "broken")
+_MAX_FLIPS = 50
+
+
+@dataclass
+class Tally:
+    """The outcomes of one judge, by folder."""
+
+    judge: Judge
+    is_run: bool
+    is_quiet: bool
+    outcomes: dict[str, str] = field(default_factory=dict)
+    updated: tuple[str, ...] = ()
+    _kept: int = 0
+    _broken: list[str] = field(default_factory=list)
+    _usage: TokenUsage = field(default_factory=TokenUsage)
+    _costs: list[float | None] = field(default_factory=list)
+
+    def take(self, scored: Scored) -> None:
+        """Count a trajectory and print its line."""
+        self.outcomes[str(scored.folder)] = scored.outcome
+        self._kept += scored.kept
+        if scored.verdict is not None and not scored.kept:
+            usage = scored.verdict.token_usage
+            self._usage += usage
+            self._costs.append(scored.verdict.cost_usd if usage.calls else 0.0)
+        name = TaskStore(scored.folder).key
+        line = f"{name}: {scored.outcome}{' (kept)' if scored.kept else ''}: {one_line(scored.reason)}"
+        if scored.outcome == "broken":
+            self._broken.append(f"{scored.folder}: {scored.reason}")
+            typer.echo(line, err=True)
+        elif not self.is_quiet:
+            typer.echo(line)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every trajectory could be read and has a verdict or was aborted."""
+        return {"broken", "unscored"}.isdisjoint(self.outcomes.values())
+
+    def summary(self) -> dict[str, Any]:
+        """The totals, as `--json` prints them."""
+        counts = Counter(self.outcomes.values())
+        # A run may have attempts at a task in several epochs; other folders have names of any kind.
+        names = (Path(folder).name if self.is_run else folder for folder in self.outcomes)
+        tallies = tallies_of(zip(names, self.outcomes.values(), strict=True))
+        rate = success_rate(tallies.values())
+        interval = [round(100 * bound, 1) for bound in interval_95(tallies.values())]
+        repeats, sites = repeats_of(tallies), self._sites()
+        return {
+            "judge": self.judge.id,
+            "trajectories": counts.total(),
+            **{name: counts[name] for name in _OUTCOMES},
+            "kept": self._kept,
+            "success_rate": None if rate is None else round(float(100 * rate), 1),
+            "confidence_interval_95": None if rate is None else interval,
+            **({"repeats": repeats} if repeats else {}),
+            "token_usage": self._usage.model_dump(),
+            "cost_usd": total_cost(self._costs),
+            "broken_folders": self._broken,
+            **({"sites": sites} if sites else {}),
+            "updated": list(self.updated),
+        }
+
+    def _sites(self) -> dict[str, dict[str, int]]:
+        """The counts of each site as users of WebArena-Verified know them; `error` is any other outcome."""
+        sites: dict[str, Counter[str]] = {}
+        if not isinstance(self.judge, WebArenaJudge):
+            return {}
+        for folder, outcome in self.outcomes.items():
+            counts = sites.setdefault(self.judge.site_of(Path(folder).name), Counter())
+            counts.update(("total", outcome if outcome in ("success", "failure") else "error"))
+        keys = ("total", "success", "failure", "error")
+        return {name: {key: sites[name][key] for key in keys} for name in sorted(sites)}
+
+    def line(self) -> str:
+        """The totals in a line; above it a line for each site."""
+        summary = self.summary()
+        rate = "no success rate"
+        if summary["success_rate"] is not None:
+            rate = "{} % success ({} to {} %)".format(summary["success_rate"], *summary["confidence_interval_95"])
+        counts = ", ".join(f"{summary[name]} {name}" for name in _OUTCOMES)
+        tokens = self._usage.input + self._usage.output
+        sites = [
+            f"{name}: {row['total']} tasks, {row['success']} success, {row['failure']} failure, {row['error']} error\n"
+            for name, row in summary.get("sites", {}).items()
+        ]
+        line = f"{self.judge.id}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
+        updated = f"\nThe run's results.json now has the new verdicts of {len(self.updated)} task(s)."
+        return f"{''.join(sites)}{line}, {_cost(summary['cost_usd'])}{updated if self.updated else ''}"
+
+
+def spent(spending: Spending) -> str:
+    """What the judge models used, cut-off calls included."""
+    usage = spending.usage
+    estimated = f", {usage.estimated_calls} of them estimated" if usage.estimated_calls else ""
+    return f"{usage.calls} model calls{estimated}: {usage.input + usage.output} tokens, {_cost(spending.cost_usd)}"
+
+
+def _cost(cost_usd: float | None) -> str:
+    return "cost unknown" if cost_usd is None else f"{cost_usd:.4f} USD"
+
+
+def show(report: Reliability) -> None:
+    """Print the comparison of judges as tables."""
+    console = wide_console()
+    console.print(_judges_table(report))
+    if report.pairs:
+        console.print(_pairs_table(report.pairs))
+    for name, judge in report.judges.items():
+        for flip in judge.self_agreement.flips[:_MAX_FLIPS]:
+            line = f"{name}: {flip.trajectory}: {flip.successes} successes, {flip.failures} failures"
+            console.print(Text(one_line(line, 500)), soft_wrap=True)
+
+
+def _judges_table(report: Reliability) -> Table:
+    numbers = ("successes", "failures", "unscored", "repeats", "self-agreement", "variance", "flips")
+    made = table("Judges", ("judge",), numbers)
+    for name, judge in report.judges.items():
+        first, own = judge.repeats[0], judge.self_agreement
+        made.add_row(
+            Text(one_line(name)),
+            *(str(first[key]) for key in ("success", "failure", "unscored")),
+            str(own.repeats),
+            _share(own.agreement),
+            "-" if own.variance is None else f"{own.variance:.3f}",
+            f"{len(own.flips)} of {own.n}" if own.n else "-",
+        )
+    return made
+
+
+def _pairs_table(pairs: Sequence[JudgePair]) -> Table:
+    made = table("Pairs of judges (the first verdict of each)", ("first", "second"), ("n", "agreement", "kappa [95 %]"))
+    for pair in pairs:
+        kappa = "-" if pair.kappa is None else f"{pair.kappa:.2f}"
+        if pair.kappa_interval_95 is not None:
+            kappa += " [{:.2f}, {:.2f}]".format(*pair.kappa_interval_95)
+        names = (Text(one_line(name)) for name in (pair.first, pair.second))
+        made.add_row(*names, str(pair.n), _share(pair.agreement), Text(kappa))
+    return made
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"

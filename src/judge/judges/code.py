@@ -1,0 +1,54 @@
+"""The code that judges: which files it is, and the checksum by which every verdict names it."""
+
+import importlib.metadata
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from judge.judges.base import files_checksum
+
+# Everything between a trajectory and its verdict decides: whole packages, and single files.
+_JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
+_JUDGING_FILES = (
+    "judge/trajectory/files.py",
+    "judge/trajectory/foreign.py",
+    "judge/trajectory/formats/browser_use.py",
+    "judge/trajectory/formats/webeval.py",
+    "judge/trajectory/forms.py",
+    "judge/trajectory/network.py",
+    "judge/trajectory/record.py",
+    "shared/checks.py",
+    "shared/elements.py",
+    "shared/fields.py",
+    "shared/images.py",
+    "shared/json_paths.py",
+    "shared/normalise.py",
+    "shared/patterns.py",
+    "judge/scenario/webarena.py",
+    "judge/sites.py",
+    "shared/snapshot.py",
+    "shared/text.py",
+    "shared/validation.py",
+)
+
+
+def judging_code() -> Mapping[str, Traversable]:
+    """The files with everything between a trajectory and its verdict, by name."""
+    packages = {name: resources.files(name) for name in ("judge", "shared")}
+    files = {name: packages[name.partition("/")[0]].joinpath(name.partition("/")[2]) for name in _JUDGING_FILES}
+    for folder in _JUDGING:
+        for entry in packages["judge"].joinpath(folder.partition("/")[2]).iterdir():
+            files[f"{folder}/{entry.name}"] = entry
+    return {name: file for name, file in sorted(files.items()) if name.endswith(".py")}
+
+
+@cache
+def code_checksum() -> str:
+    """SHA-256 over the judging code. Line ends do not count."""
+    return files_checksum({name: file.read_bytes().replace(b"\r\n", b"\n") for name, file in judging_code().items()})
+
+
+def installed_code() -> dict[str, str]:
+    """The two fields of `JudgeInfo` that name this installation."""
+    return {"package_version": importlib.metadata.version("wabe"), "code_checksum": code_checksum()}

@@ -1,0 +1,316 @@
+"""What a run will do: a scenario with the command line applied, checked before anything starts."""
+
+import hashlib
+import json
+import shlex
+import subprocess
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from judge.browser.chromium import find_browser
+from judge.config import RunConfig
+from judge.episode.preflight import check_config
+from judge.results.run_record import (
+    compared_parts,
+    newest_unfinished,
+    require_same_request,
+    sha256_of,
+    task_digests,
+)
+from judge.runner.launch import Member, members_of
+from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
+from judge.runner.terminal import Display
+from judge.runner.uploads import ObjectStore
+from judge.scenario.logins import expired_logins, with_logins
+from judge.scenario.models import AgentEntry, Launch, LaunchedProcess, Scenario, Shard, resolved
+from judge.scenario.request import parse_request, request_text
+from judge.scenario.toml import load_scenario, select
+from judge.scenario.toml import shard as slice_of
+from judge.server.limits import settings_of_the_host
+from judge.store import RunStore, find_run, new_run_id, resolve_run
+from shared.errors import ConfigError
+from shared.models import Level, Record, Task
+from shared.settings import Settings
+from shared.validation import problems_of
+
+DEFAULT_OUTPUT_DIR = Path(".output")
+_GIT_TIMEOUT_S = 10
+# What the user wants to have again when a run is resumed.
+_AGAIN = (
+    *("output", "limit", "level", "task", "judge_model"),
+    *("participant_model", "name", "epochs", "fail_under", "junit"),
+)
+
+
+class RunOptions(Record):
+    """The command line. `command` is the part of it that names command and scenario, for messages to the user."""
+
+    scenario: Path
+    command: tuple[str, ...] = ()
+    output_dir: Path = DEFAULT_OUTPUT_DIR
+    output: Path | None = None
+    show_logs: bool = False
+    serve_only: bool = False
+    open_report: bool = False
+    resume: str | None = None
+    limit: int | None = None
+    level: Level | None = None
+    task: tuple[str, ...] = ()
+    max_parallel: int | None = None
+    judge_model: str | None = None
+    participant_model: str | None = None
+    name: str | None = None
+    epochs: int | None = None
+    display: Display | None = None
+    fail_under: float | None = None
+    junit: Path | None = None
+    shards: str | None = None
+    engine: Literal["local", "ray"] = "local"
+
+    def words(self, names: Iterable[str]) -> list[str]:
+        """Those of the named options that are set, as a command line has them."""
+        words: list[str] = []
+        for name in names:
+            value = getattr(self, name)
+            for each in value if isinstance(value, tuple) else (value,):
+                words += [f"--{name.replace('_', '-')}", str(each)] if each else []
+        return words
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run before it starts, as `options` ask for it.
+
+    `request` is the text that the judge receives, empty for a shard without tasks.
+    `store` is `None` when the judge was started elsewhere and keeps its runs itself. `notes` are for the user.
+    `tasks` are those that will be run, as far as they are known here.
+    """
+
+    options: RunOptions
+    scenario: Scenario
+    members: tuple[Member, ...]
+    request: str
+    store: RunStore | None
+    notes: tuple[str, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    resumes: bool = False
+    shard: Shard | None = None
+
+
+def make_plan(options: RunOptions, settings: Settings) -> Plan:
+    """The scenario with the options applied. Raises `ConfigError`, also if a run cannot be resumed with them."""
+    declared = load_scenario(options.scenario)
+    scenario = declared if options.shards is None else on_free_ports(declared)
+    members = members_of(scenario, settings)
+    # In containers the judge runs beside this runner, trusts it, and writes to the same folder.
+    is_ours = scenario.green_agent.cmd is not None or settings.trust_config
+    if options.resume is not None and (options.serve_only or not is_ours):
+        raise ConfigError(
+            f"{options.scenario}: --resume needs a judge that is started here and receives a request",
+            remedy="leave --serve-only out"
+            if options.serve_only
+            else "give [green_agent] a cmd; a judge that is already running keeps its runs where it is",
+        )
+    if options.shards is not None:
+        require_shardable(declared, options, is_ours=is_ours)
+    config, notes = _config(scenario, options, settings, is_ours=is_ours)
+    if (judge_cmd := scenario.green_agent.cmd) is not None and not options.serve_only:
+        # The judge's own environment: a key may be set for it alone.
+        judge_settings = Settings.from_environ({**settings.environ, **members[-1].env})
+        try:
+            check_config(config, judge_settings)
+        except ConfigError as error:
+            raise ConfigError(f"{options.scenario}: {error.message}", remedy=error.remedy) from None
+        if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
+            # Any other command may have its browser elsewhere, such as in a container.
+            find_browser(config.browser_path, judge_settings)
+    tasks = scenario.tasks
+    if tasks:
+        tasks = select(tasks, limit=options.limit, level=options.level, ids=options.task)
+        tasks = with_logins(scenario, tasks, settings.environ)
+        notes += tuple(expired_logins(tasks, time.time()))
+    if options.serve_only or not is_ours:
+        request = request_text(scenario, tasks=tasks, config=config)
+        return Plan(options, scenario, members, request, store=None, notes=notes, tasks=tasks)
+    launch = _launch(declared, members, options, settings)
+    if options.shards is not None:
+        launch, tasks = _one_shard(launch, tasks, config, options.shards, settings)
+    store, resumes = _store_of(launch, options, settings)
+    config = config.model_copy(update={"run_id": store.run_id})
+    if launch.shard and not tasks:
+        return Plan(options, scenario, members, "", store, notes, shard=launch.shard)
+    request = request_text(scenario, tasks=tasks, config=config, launch=launch)
+    if resumes:
+        # Read as the judge will read it, so that both compare the same parts.
+        parsed = parse_request(request, lambda _: ())
+        # What only the judge knows is compared by the judge.
+        unknown = ["judge"]
+        unknown += [] if tasks else ["tasks"]
+        unknown += [] if "judge_model" in parsed.config.model_fields_set else ["config.judge_model"]
+        mine = slice_of(parsed.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
+        parts = compared_parts(parsed.participants, parsed.config, mine, launch=parsed.launch)
+        require_same_request(store, parts, unknown=unknown)
+    return Plan(options, scenario, members, request, store, notes, tasks, resumes, launch.shard)
+
+
+def require_shardable(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:
+    """Raises `ConfigError` for what shards cannot do."""
+    for is_problem, problem, remedy in (
+        (
+            options.serve_only or not is_ours,
+            "needs a judge that is started here and receives a request",
+            "give [green_agent] a cmd, and leave --serve-only out",
+        ),
+        (not scenario.tasks, "needs the tasks in the scenario", "list them as [[tasks]]"),
+        (
+            {"shard_index", "num_shards"} & scenario.config.model_fields_set,
+            "divides the tasks itself",
+            "remove shard_index and num_shards from [config]",
+        ),
+        (options.resume == "latest", "needs --resume to name the run", "give its id, or leave --resume out"),
+    ):
+        if is_problem:
+            raise ConfigError(f"{options.scenario}: --shards {problem}", remedy=remedy)
+
+
+def _one_shard(
+    launch: Launch, tasks: tuple[Task, ...], config: RunConfig, option: str, settings: Settings
+) -> tuple[Launch, tuple[Task, ...]]:
+    """The launch of one shard, and its tasks."""
+    tasks = tasks[: config.num_instances]
+    shard = shard_of(option, settings.environ)
+    shard = shard.model_copy(update={"tasks_sha256": sha256_of(task_digests(tasks))})
+    mine = balanced_shards(tasks, shard.of, max_steps=config.max_steps)[shard.index]
+    return launch.model_copy(update={"shard": shard}), mine
+
+
+def _store_of(launch: Launch, options: RunOptions, settings: Settings) -> tuple[RunStore, bool]:
+    """The run's folder, and whether the run is resumed: a shard is as soon as it has begun."""
+    if launch.shard is None:
+        if options.resume is None:
+            return RunStore(options.output_dir, new_run_id()), False
+        return _run_to_resume(options, launch), True
+    whole = find_run(options.resume, options.output_dir) if options.resume else None
+    run_id = whole.run_id if whole else run_id_of(settings.environ)
+    store = RunStore(whole.output_dir if whole else options.output_dir, f"{run_id}/shards/{launch.shard.name}")
+    if settings.object_store and not store.has_begun:
+        # An earlier process of this shard may have played on another machine.
+        ObjectStore(settings.object_store).fetch(store.run_id, store.folder)
+    return store, store.has_begun
+
+
+def _config(
+    scenario: Scenario, options: RunOptions, settings: Settings, *, is_ours: bool
+) -> tuple[RunConfig, tuple[str, ...]]:
+    """The scenario's settings with the options applied, and a note for each that a foreign judge would reject."""
+    config = scenario.config.model_dump(exclude_unset=True, exclude={"run_id"})
+    if secrets := scenario.config.secrets:
+        where = f"{scenario.path}: [config], key 'secrets'"
+        config["secrets"] = tuple(resolved(text, settings.environ, where) for text in secrets)
+    foreign = () if is_ours else [name for name in settings_of_the_host(scenario.config) if config.pop(name, None)]
+    notes = tuple(
+        f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."
+        for name in foreign
+    )
+    notes += tuple(
+        f"Note: site {site.name} is not restarted: that needs a judge that is started here."
+        for site in scenario.sites
+        if site.restart and not is_ours
+    )
+    # The judge copies them into the submission.
+    config["participant_ids"] = {agent.role: agent.agentbeats_id for agent in scenario.participants}
+    config["site_resets"] = {site.endpoint: site.reset for site in scenario.sites if site.reset}
+    if not scenario.tasks:
+        if options.level or options.task:
+            raise ConfigError(
+                "--level and --task choose among a scenario's own tasks",
+                remedy=f"{options.scenario} names a task set that its judge has: use --limit, or list the tasks",
+            )
+        if options.limit is not None:
+            config["num_instances"] = options.limit
+    chosen = {name: getattr(options, name) for name in ("name", "max_parallel", "epochs")}
+    config |= {name: value for name, value in chosen.items() if value is not None}
+    if judge_model := options.judge_model or settings.judge_model:
+        config["judge_model"] = judge_model
+    try:
+        return RunConfig.model_validate(config), notes
+    except ValidationError as error:
+        path, problem, remedy = problems_of(error)[0]
+        key = ".".join(map(str, path)) or "config"
+        raise ConfigError(f"{key}, as the options and the environment set it: {problem}", remedy=remedy) from None
+
+
+def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions, settings: Settings) -> Launch:
+    """The processes of the run, for its record."""
+    env = {member.name: member.env for member in members}
+    chosen = {"WABE_PARTICIPANT_MODEL": options.participant_model} if options.participant_model else {}
+
+    def agent(entry: AgentEntry) -> LaunchedProcess:
+        if entry.cmd is None:
+            return LaunchedProcess(image=entry.image, model=options.participant_model)
+        return LaunchedProcess(
+            # Digests only, because commands and variables may hold secrets.
+            cmd_sha256=_sha256(entry.cmd),
+            endpoint=entry.endpoint if options.shards is not None else None,
+            env_sha256=_sha256(json.dumps(entry.env, sort_keys=True)) if entry.env else None,
+            model=Settings.from_environ({**settings.environ, **chosen, **env[entry.role]}).participant_model,
+        )
+
+    path = scenario.path.resolve()
+    return Launch(
+        revision=git_revision(path.parent),
+        scenario_name=f"{path.parent.name}/{path.name}"[-300:],
+        scenario_path=str(path)[-5000:],
+        scenario_sha256=scenario.source_checksum,
+        participants={entry.role: agent(entry) for entry in scenario.participants},
+        sites={site.name: LaunchedProcess(cmd_sha256=_sha256(site.cmd)) for site in scenario.sites if site.cmd},
+    )
+
+
+def git_revision(folder: Path) -> str | None:
+    """The commit that is checked out there, with `-dirty` if files were changed since; `None` outside a repository."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        # Git is not installed, or the folder is on a slow network.
+        return None
+    return done.stdout.strip()[:100] or None if done.returncode == 0 else None
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _run_to_resume(options: RunOptions, launch: Launch) -> RunStore:
+    if options.resume and options.resume != "latest":
+        return resolve_run(options.resume, options.output_dir)
+    store = newest_unfinished(options.output_dir, launch)
+    if store is None:
+        raise ConfigError(
+            f"no run under {options.output_dir / 'runs'} is an unfinished run of {options.scenario}",
+            remedy="start a new run without --resume, or name one: --resume RUN_ID",
+        )
+    return store
+
+
+def resume_command(options: RunOptions, store: RunStore) -> str:
+    """The command that finishes this run, with the options that must be the same for it to be resumed."""
+    # A run of another output folder can only be named by its path.
+    is_here = store.output_dir.resolve() == options.output_dir.resolve()
+    words = [*(options.command or ("agentbeats-run", str(options.scenario)))]
+    run_id, _, shard = store.run_id.partition("/shards/")
+    if shard:
+        index, of = shard.split("-of-")
+        words = [f"WABE_SHARD={int(index)}", *words, "--shards", str(int(of))]
+    if options.engine != "local":
+        words += ["--engine", options.engine, "--shards", str(options.shards)]
+    if is_here and options.output_dir != DEFAULT_OUTPUT_DIR:
+        words += ["--output-dir", str(options.output_dir)]
+    run = run_id if is_here else str(store.output_dir / "runs" / run_id)
+    return shlex.join([*words, *options.words(_AGAIN), "--resume", run])
