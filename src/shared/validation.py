@@ -73,7 +73,7 @@ def validated(
 
     `source` names the file or request, `under` the place of `value` in it; `examples` holds a value for each key that
     may be missing. In TOML, tables are named with their brackets. The context is a set that validators may share. Make
-    `adapter` once, at module level: pydantic builds the validator of each adapter anew, which takes some milliseconds.
+    `adapter` once, at module level: pydantic builds a validator for each adapter, which takes some milliseconds.
     """
     try:
         return adapter.validate_python(value, context=set())

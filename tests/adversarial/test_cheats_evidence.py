@@ -73,7 +73,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
     async def play(judge: LiveJudge) -> Played:
         plays = {"orders": Play(script, site.url), "failed click": Play(clicks, f"{site.url}covered")}
-        tasks = await play_tasks(judge, plays, action_timeout_s=1)
+        tasks = await play_tasks(judge, plays, action_timeout_s=2.5)
         return Played(tasks["orders"], tasks["failed click"], judge.model)
 
     covered = HOME + "<div style='position:fixed;inset:0;z-index:9;background:#fff'></div>"

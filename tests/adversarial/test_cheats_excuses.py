@@ -63,7 +63,7 @@ def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
         plays = {name: Play(doing(*goes[name]), site.url) for name in DETOURS}
         plays["a link of the site"] = Play(follows_the_link, site.url)
         plays["the website's own address"] = Play(lambda _: press_key, f"{site.url}moved")
-        limits = {"call_timeout_s": 3, "navigation_timeout_s": 2.5, "max_parallel": 2}
+        limits = {"call_timeout_s": 5, "navigation_timeout_s": 4, "max_parallel": 2}
         return await play_tasks(judge, plays, **limits)
 
     press_key = tool_call("browser_press_key", key="a")

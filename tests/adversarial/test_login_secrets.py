@@ -110,7 +110,7 @@ async def test_no_file_message_or_log_holds_what_logs_a_browser_in(
         async with participant(script) as agent:
             scenario = write_scenario(tmp_path_factory.mktemp("scenario"), site, judge.url, agent)
             request = json.loads(make_plan(RunOptions(scenario=scenario), environ).request)
-            request["config"] |= {**FAST, "judge_model": "offline", "navigation_timeout_s": 2, "run_id": "r"}
+            request["config"] |= {**FAST, "judge_model": "offline", "run_id": "r"}
             outcome = await request_assessment(judge.url, json.dumps(request), lambda event: told.append(str(event)))
     store = RunStore(judge.output_dir, "r")
     make_report([store])

@@ -80,7 +80,7 @@ async def test_pages_that_hang_open_tabs_or_never_answer_are_faults_around_the_p
             "tabs": visiting(f"{site.url}open", 0),
             "silent": never_asked,
         }
-        entries = await play_cases(judge, site, cases, navigation_timeout_s=2, call_timeout_s=4)
+        entries = await play_cases(judge, site, cases, call_timeout_s=6)
     for name, entry in entries.items():
         assert (entry["verdict"], entry["stop_reason"]) == ("aborted", "environment_fault"), (name, entry)
         assert entry["error"].startswith("site: " if name == "silent" else ("browser: ", "site: ")), (name, entry)

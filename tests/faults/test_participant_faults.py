@@ -146,6 +146,7 @@ async def test_a_task_over_its_time_is_scored_zero(judge: LiveJudge) -> None:
             "step_timeout_s": 1.9,
             "call_timeout_s": 1.8,
             "navigation_timeout_s": 1.7,
+            "action_timeout_s": 1.6,
             "reply_timeout_s": 1.8,
         }
         assessed = await judge.play(script, site.url, **limits)

@@ -1,4 +1,4 @@
-"""Bot walls and CAPTCHAs that stand in the place of a page. Pure.
+"""Bot walls and CAPTCHAs that are shown instead of a page. Pure.
 
 Deliberately blind in doubt: a wall that is missed is a failure that somebody looks into, but a page that is taken for a
 wall would drop its task from the rates. So the status must be one of a refusal, and the page must say that it is a wall

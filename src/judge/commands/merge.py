@@ -26,7 +26,7 @@ def merge(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Where to write the submission; printed when not given, unless a run keeps it.", metavar="FILE"
+            help="Where to write the submission. Default: a run's folder, or standard output for files.", metavar="FILE"
         ),
     ] = None,
     output_dir: OutputDir = None,

@@ -32,7 +32,7 @@ def run(
         ),
     ],
     show_logs: Annotated[bool, typer.Option("--show-logs", help="Show the agents' logs while they run.")] = False,
-    serve_only: Annotated[bool, typer.Option("--serve-only", help="Start everything, send nothing.")] = False,
+    serve_only: Annotated[bool, typer.Option("--serve-only", help="Start everything but send no request.")] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser at the end.")] = False,
     output: Annotated[Path | None, typer.Option(help="Also write the leaderboard submission here.")] = None,
     output_dir: OutputDir = None,
@@ -43,7 +43,7 @@ def run(
     level: Annotated[
         Literal["easy", "medium", "hard"] | None, typer.Option(help="Run tasks of this level only.")
     ] = None,
-    task: Annotated[list[str] | None, typer.Option(help="Run this task only; may be given again.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Run only this task; repeatable.")] = None,
     max_parallel: Annotated[int | None, typer.Option(min=1, max=64, help="How many tasks run at once.")] = None,
     judge_model: Annotated[
         str | None, typer.Option(help="gemini:NAME, openai:NAME, anthropic:NAME, or offline: checks only.")
@@ -68,7 +68,7 @@ def run(
         str | None,
         typer.Option(
             metavar="auto|N",
-            help="Run one shard of N; which one, an engine's variables say (Kubernetes, Slurm, WABE_SHARD).",
+            help="Run one shard of N: the one that Kubernetes, Slurm or WABE_SHARD names.",
         ),
     ] = None,
     engine: Annotated[

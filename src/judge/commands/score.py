@@ -61,15 +61,16 @@ def score(
         str | None, typer.Option(help="strict, or published: unreadable replies count as 0 (imported prompts).")
     ] = None,
     max_parallel: Annotated[int, typer.Option(min=1, max=256, help="Trajectories judged at once.")] = DEFAULT_PARALLEL,
-    max_calls: Annotated[int | None, typer.Option(help="Model calls at once.")] = None,
-    requests_per_minute: Annotated[int | None, typer.Option(help="Limit of the judge model.")] = None,
-    tokens_per_minute: Annotated[int | None, typer.Option(help="Limit of the judge model.")] = None,
+    max_calls: Annotated[int | None, typer.Option(help="How many model calls run at once.")] = None,
+    requests_per_minute: Annotated[int | None, typer.Option(help="Rate limit for the judge model.")] = None,
+    tokens_per_minute: Annotated[int | None, typer.Option(help="Rate limit for the judge model.")] = None,
     max_cost_usd: Annotated[float | None, typer.Option(help="Make no more calls once this is spent.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Make no more calls once these are used.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Another endpoint that speaks the model's format.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N trajectories.")] = None,
     repeat: Annotated[
-        int, typer.Option(min=1, max=100, help="Judge everything N times, to see how far the judge agrees with itself.")
+        int,
+        typer.Option(min=1, max=100, help="Judge everything N times, to see how often the judge agrees with itself."),
     ] = 1,
     judges: Annotated[
         str | None, typer.Option(help="Compare judges: METHOD, MODEL or METHOD@MODEL, with commas.", metavar="A,B,C")

@@ -30,7 +30,7 @@ def serve(
     max_cost_usd: Annotated[float | None, typer.Option(min=0, help=_COST)] = None,
     max_tokens: Annotated[int | None, typer.Option(min=0, help=_TOKENS)] = None,
     allow_participant: Annotated[
-        list[str] | None, typer.Option(help="Only connect to participants at this host[:port]; may be given again.")
+        list[str] | None, typer.Option(help="Only connect to participants at this host[:port]; repeatable.")
     ] = None,
     no_ui: Annotated[bool, typer.Option("--no-ui", help="No live page at /.")] = False,
     public_live: Annotated[bool, typer.Option("--public-live", help=_PUBLIC)] = False,

@@ -116,7 +116,7 @@ def import_tasks(
     subset: Annotated[str | None, typer.Option(help=f"{WEBARENA}: a subset of its tasks, such as hard.")] = None,
     level: Annotated[str | None, typer.Option(help="easy, medium or hard only.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many tasks.")] = None,
-    participant: Annotated[str, typer.Option(help="The bundled participant that plays.")] = "gemini",
+    participant: Annotated[str, typer.Option(help="The bundled participant to write into the scenario.")] = "gemini",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
     """Create a scenario from the Online-Mind2Web dataset, MiniWoB++ or WebArena-Verified."""

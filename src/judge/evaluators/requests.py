@@ -86,7 +86,7 @@ def _is_sent_by(site: Site, entry: Entry) -> bool:
 def _is_to(entry: Entry, check: RequestCheck, written: str, site: Site) -> bool:
     if check.method is not None and entry.request.method.upper() != check.method:
         return False
-    # Without a query of its own, an address stands for every query: `query` compares what matters of it.
+    # An address without a query matches every query; `query` compares single parameters.
     is_open = "?" not in written
     url = entry.request.url
     return is_address(url, written, is_home=site.is_home(url), extra_query=is_open)

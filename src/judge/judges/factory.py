@@ -47,8 +47,8 @@ def open_judge(
     `wrap` is put around the provider's model, inside caches and limits (tracing). `spending` is what the run has
     used so far; every call adds to it, and to the budgets `others` that several judges share. The judge of one of
     several `shards` uses its share of the rate limits and budgets, or all of them together with the others, if
-    `settings` names a Redis server and the run's id its shard. A `repeat` above 1 is asked everything anew,
-    whatever the cache holds of the others.
+    `settings` names a Redis server and the run's id its shard. A `repeat` above 1 asks everything again:
+    it uses no reply that is cached for another one.
     Raises `ConfigError` for an unknown model, a missing key or SDK, a broken prompt set, a budget in dollars for a
     model without a known price, or more shards than requests per minute.
     """

@@ -73,7 +73,7 @@ def _environment() -> jinja2.Environment:
     )
 
 
-# Kept, because each run of a server opens its judge anew, mostly with the bundled prompts.
+# Cached, because a server opens a judge for each run, mostly with the bundled prompts.
 @lru_cache(64)
 def _template(text: str) -> jinja2.Template:
     return _environment().from_string(text)

@@ -309,7 +309,7 @@ def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
         why=one_line(why or result.stop_reason, 240),
         stop_reason=result.stop_reason,
         steps=result.steps_taken,
-        # Nobody told the budget of an agent that recorded itself.
+        # The budget of an agent that recorded itself is unknown.
         max_steps=None if result.self_recorded else result.max_steps,
         reference_length=task.reference_length,
         duration_s=duration_s,

@@ -1,7 +1,7 @@
 """Later verdicts that count update the run's results, so that a verdict's file and the results agree.
 
 Those are the verdicts of the run's own judge, and those of WebArena-Verified where `truth` puts them first. Verdicts of
-other judges lie beside them under `verdicts/` and change nothing.
+other judges are stored under `verdicts/` and change nothing.
 """
 
 import contextlib

@@ -73,7 +73,7 @@ class Whole:
 
     def _take(self, shard: int, event: Event) -> None:
         if shard not in self._watching or isinstance(event, RunStarted):
-            # Anew if it was started again, as a run that is resumed.
+            # Watched from the start again if it was restarted, like a run that is resumed.
             self._watching[shard] = self._watch(f"{self._run_id}/shards/{self.names[shard]}")
         self._watching[shard](event)
         match event:

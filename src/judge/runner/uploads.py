@@ -56,7 +56,7 @@ class ObjectStore:
         return sorted(name for name in found if RUN_ID.fullmatch(f"{run_id}/shards/{name}"))
 
     def put(self, source: Path, name: str) -> None:
-        """Put a file, or a folder in the place of what has its name, `result.json` last."""
+        """Upload a file or a folder, replacing what has its name; `result.json` goes last."""
         target = f"{self._root}/runs/{name}"
         files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
         with self._asked():

@@ -52,7 +52,7 @@ class NetworkTrace(Record):
 class Attempt(Record):
     """One attempt at a task, once it is over. Times are seconds since 1970; `judge_s` is the wait for the verdict.
 
-    `number` counts the task's attempts from 1, in each epoch anew. `participant_s` is how much of `task_timeout_s` the
+    `number` counts the task's attempts from 1 in each epoch. `participant_s` is how much of `task_timeout_s` the
     participant used. `final_look` is the page after the end, where no step shows it. `navigations` are those after the
     last step or final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
     `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none. `shared_state`: the

@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal
 
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from judge.browser.chromium import find_browser
 from shared.settings import Settings
+
+# Long, for a busy machine: no test here waits for it to be over.
+_TIMEOUT_MS = 60_000
+expect.set_options(timeout=_TIMEOUT_MS)
 
 
 @dataclass
@@ -40,7 +44,7 @@ async def watched_page(browser: Browser, **options: Any) -> AsyncIterator[Watche
     context = await browser.new_context(viewport={"width": 1280, "height": 800}, **options)
     try:
         watched = WatchedPage(await context.new_page())
-        watched.page.set_default_timeout(10_000)
+        watched.page.set_default_timeout(_TIMEOUT_MS)
         watched.page.on("console", lambda message: watched.troubles.append(message.text))
         watched.page.on("pageerror", lambda error: watched.troubles.append(str(error)))
         watched.page.on("dialog", lambda dialog: watched.troubles.append(f"dialog: {dialog.message}"))

@@ -32,7 +32,7 @@ from shared.settings import Settings
 ALWAYS_YES = '1. The page is open.\n\nReasoning: it is so.\nScore: 5\n\nThoughts: done.\nStatus: "success"'
 ALWAYS_NO = '1. The page is open.\n\nReasoning: it is not.\nScore: 1\n\nThoughts: not done.\nStatus: "failure"'
 FAST: dict[str, Any] = {
-    "action_timeout_s": 1.5,
+    "action_timeout_s": 2.5,
     "navigation_timeout_s": 3,
     "call_timeout_s": 8,
     "reply_timeout_s": 8,

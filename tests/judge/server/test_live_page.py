@@ -126,7 +126,7 @@ async def test_a_restarted_judge_goes_on_where_it_was_and_one_that_has_ended_lea
             sink = hub.watch(RUN)
             sink(RunStarted(run_id=RUN, total=4, kept=2))
             sink(TaskStarted(task_id="task_002", attempt=2, max_steps=15))
-            await page.get_by_text("live", exact=True).wait_for(timeout=20_000)
+            await page.get_by_text("live", exact=True).wait_for()
             await page.get_by_role("row", name="task_001").wait_for()
             await page.locator("article.live").get_by_text("attempt 2").wait_for()
             for task_id in ("task_002", "task_003"):

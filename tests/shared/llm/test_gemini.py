@@ -1,7 +1,6 @@
 """The Gemini adapter against a local server that speaks generateContent."""
 
 import base64
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -91,13 +90,10 @@ async def test_a_passing_fault_is_retried(status: int) -> None:
 
 
 async def test_retry_after_is_waited_for() -> None:
-    begun = time.monotonic()
-    async with serving(
-        gemini_error(429, "RESOURCE_EXHAUSTED", "later", retry_after="0.4"), gemini_answer("Hi")
-    ) as server:
+    late = gemini_error(429, "RESOURCE_EXHAUSTED", "later", retry_after="0.4")
+    async with serving(late, gemini_answer("Hi")) as server:
         await ask(server)
     assert server.received[1].at - server.received[0].at >= 0.4
-    assert time.monotonic() - begun < 5
 
 
 async def test_every_retry_waits_for_a_place_in_the_rate_limit() -> None:

@@ -307,7 +307,7 @@ def _check_step(index: int, step: _Action, files: Collection[str], *, is_last: b
     if step.verb not in (None, "WAIT") and status is None:
         yield Problem(rule="grammar", text=f"{where}: {step.verb} should end in | SUCCESS or | FAILED", note=True)
     if step.verb == "NAVIGATE" and _PARALLEL_URL.search(body):
-        yield Problem(rule="8", text=f"{where}: the address belongs into url, not into the action")
+        yield Problem(rule="8", text=f"{where}: the address belongs in url, not in the action")
 
 
 def _check_end(action: str, answer: str | None) -> Iterator[Problem]:
