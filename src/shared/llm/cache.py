@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ class CachedModel:
         self, model: Model, *, namespace: str, folder: Path | None, shared: "SharedReplies | None" = None
     ) -> None:
         self.name = model.name
+        self._id = uuid.uuid4().hex
         self._model = model
         self._namespace = namespace
         self._folder = folder
@@ -44,7 +46,8 @@ class CachedModel:
     async def complete(self, request: ModelRequest, payer: str | None = None) -> Completion:
         """The kept reply, the reply under way, or a new one.
 
-        Its usage and cost count for the first `payer` only, also when that one asks again; for others it is free.
+        Its usage and cost count for the first `payer` only, also when that one asks again; for others it is free. A
+        reply that is kept from before counts in full, so that judging the same again reports the same cost.
         """
         key = request_key(self.name, self._namespace, request)
         if (reply := self._read(key)) is None:
@@ -54,11 +57,12 @@ class CachedModel:
             reply = await asyncio.shield(self._calls[key])
             # Another caller that waited for it may count it already.
             reply = self._read(key) or reply
-        if payer is None or reply.payer == payer:
+        counted_by = f"{self._id} {payer}"
+        if payer is None or reply.payer == counted_by:
             return reply
-        if reply.payer is not None:
+        if (reply.payer or "").startswith(self._id):
             return reply.model_copy(update={"usage": TokenUsage(), "cost_usd": 0.0})
-        reply = reply.model_copy(update={"payer": payer})
+        reply = reply.model_copy(update={"payer": counted_by})
         self._keep(key, reply)
         return reply
 
