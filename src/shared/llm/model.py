@@ -40,7 +40,7 @@ class ModelRequest(Record):
 
 
 class Completion(Record):
-    """A model's answer. `cost_usd` is `None` when the price of the model is unknown; `payer` is who counts it, see `CachedModel`."""
+    """A model's answer. `cost_usd` is `None` when the price of the model is unknown; `payer`: see `CachedModel`."""
 
     text: str
     model: str
