@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import shlex
 import shutil
 import socket
+import sys
 import time
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import typer
@@ -27,8 +29,12 @@ from shared.errors import ConfigError, ParticipantUnreachable, WabeError
 from shared.settings import Settings
 from shared.text import counted, excerpt, one_line
 
+if TYPE_CHECKING:
+    from judge.runner.launch import Member
+
 _MIN_FREE_BYTES = 1_000_000_000
 _PORTS = (9009, 9019)
+_JUDGE_MODEL = "judge model"
 _CARD_TIMEOUT_S = 5.0
 _POLL_S = 0.2
 # An agent that answers without a usable card may still be starting, but not for longer than this.
@@ -63,7 +69,10 @@ def doctor(
         findings = [check_browser(settings)]
     else:
         findings = examine(settings, output_folder(output_dir, settings))
-        findings += check_scenario(scenario_file(scenario, settings), settings) if scenario else []
+        if scenario is not None:
+            # Its own judge model counts, not the default one.
+            findings = [finding for finding in findings if finding.subject != _JUDGE_MODEL]
+            findings += check_scenario(scenario_file(scenario, settings), settings)
     if not quiet:
         for state, subject, text in findings:
             mark, style = _MARKS[state]
@@ -100,12 +109,12 @@ def check_model(settings: Settings) -> Finding:
         check_judge_model(RunConfig().model_copy(update={"judge_model": model}), settings)
     except ConfigError as error:
         # Not missing, because tasks with checks need no model.
-        return Finding("note", "judge model", f"{error}; the demo needs none")
-    return Finding("ok", "judge model", f"{model}: its key is set")
+        return Finding("note", _JUDGE_MODEL, f"{error}; the demo needs none")
+    return Finding("ok", _JUDGE_MODEL, f"{model}: its key is set")
 
 
 def check_scenario(path: Path, settings: Settings) -> list[Finding]:
-    """Whether a scenario can be run: its settings, keys, variables, log-ins and the ports of what it starts."""
+    """Whether a scenario can be run: settings, keys, variables, log-ins, and what its sites and agents need."""
     from judge.episode.preflight import check_config
     from judge.runner.launch import members_of
 
@@ -114,15 +123,39 @@ def check_scenario(path: Path, settings: Settings) -> list[Finding]:
         members = members_of(scenario, settings)
         tasks = with_logins(scenario, scenario.tasks, settings.environ)
         if scenario.green_agent.cmd is not None:
-            check_config(scenario.config, Settings.from_environ({**settings.environ, **members[-1].env}))
+            model = settings.judge_model or scenario.config.judge_model
+            config = scenario.config.model_copy(update={"judge_model": model})
+            check_config(config, Settings.from_environ({**settings.environ, **members[-1].env}))
     except ConfigError as error:
         return [Finding("missing", "scenario", str(error))]
     ports = {port for each in members if each.cmd and (port := urlsplit(each.endpoint).port)}
     return [
         Finding("ok", "scenario", f"{path}: {counted(len(tasks), 'task')}"),
         *(Finding("note", "log-in", text) for text in expired_logins(tasks, time.time())),
+        *(finding for each in members for finding in check_member(each, settings)),
         *(check_port(port) for port in sorted(ports - set(_PORTS))),
     ]
+
+
+def check_member(member: "Member", settings: Settings) -> list[Finding]:
+    """Whether the program that starts a site or an agent is there, with its key; or whether an agent answers."""
+    from shared.llm.opening import PROVIDERS, provider_of
+
+    if member.cmd is None:
+        return [asyncio.run(check_agent(member.endpoint, 0))._replace(subject=member.name)] if member.is_agent else []
+    try:
+        words = shlex.split(member.cmd)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{member.env.get('PATH', settings.path)}"
+        # A program in the scenario's own folder is named by a placeholder.
+        if words and "{" not in words[0] and shutil.which(words[0], path=path) is None:
+            return [Finding("missing", member.name, f"{excerpt(words[0])} is not installed; check the cmd")]
+        match words:
+            case ["wabe", "participant", name, *_] if name in PROVIDERS:
+                own = Settings.from_environ({**settings.environ, **member.env})
+                provider_of(name, own).require_key(member.name)
+    except ConfigError as error:
+        return [Finding("missing", member.name, str(error))]
+    return [Finding("ok", member.name, f"can be started at {member.endpoint}")]
 
 
 def check_port(port: int) -> Finding:

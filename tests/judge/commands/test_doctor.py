@@ -8,12 +8,14 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.miniwob_package import fake_package
+from helpers.ports import free_port
 from helpers.scenario.texts import TASK
 from judge.commands import doctor
 from judge.commands.app import command_app
 from judge.commands.doctor import (
     check_browser,
     check_disk,
+    check_member,
     check_miniwob,
     check_model,
     check_port,
@@ -21,6 +23,7 @@ from judge.commands.doctor import (
     check_webarena,
     examine,
 )
+from judge.runner.launch import Member
 from shared.settings import Settings
 
 
@@ -52,8 +55,11 @@ def test_a_key_that_is_set_is_not_shown() -> None:
     assert "secret" not in finding.text
 
 
-def scenario_with(folder: Path, more: str) -> Path:
-    agents = '[green_agent]\nendpoint = "http://h:1"\n[[participants]]\nrole = "p"\nendpoint = "http://h:2"\n'
+def scenario_with(folder: Path, more: str = "", *, participant: str = "python x.py") -> Path:
+    agents = (
+        '[green_agent]\nendpoint = "http://127.0.0.1:9009"\ncmd = "wabe serve"\n'
+        f'[[participants]]\nrole = "p"\nendpoint = "http://127.0.0.1:9019"\ncmd = "{participant}"\n'
+    )
     path = folder / "s.toml"
     path.write_text(f"{agents}{TASK}{more}\n")
     return path
@@ -62,9 +68,34 @@ def scenario_with(folder: Path, more: str) -> Path:
 def test_a_scenario_is_examined_with_its_log_ins(tmp_path: Path) -> None:
     cookie = '{ name = "id", value = "very-secret", domain = "example.org", expires = 1 }'
     path = scenario_with(tmp_path, f"storage_state = {{ cookies = [{cookie}] }}")
-    found = check_scenario(path, Settings())
-    assert [(finding.state, finding.subject) for finding in found] == [("ok", "scenario"), ("note", "log-in")]
+    found = check_scenario(path, Settings(judge_model="offline"))
+    assert [(finding.state, finding.subject) for finding in found] == [
+        ("ok", "scenario"),
+        ("note", "log-in"),
+        ("ok", "p"),
+        ("ok", "green_agent"),
+    ]
     assert "1 of 1 cookie expired: 'id'" in found[1].text
+
+
+@pytest.mark.parametrize(
+    ("cmd", "expected"),
+    [
+        ("no-such-program --port 9019", '"no-such-program" is not installed'),
+        ("wabe participant gemini", "GOOGLE_API_KEY is not set"),
+    ],
+)
+def test_an_agent_that_cannot_be_started_is_missing(tmp_path: Path, cmd: str, expected: str) -> None:
+    found = check_scenario(scenario_with(tmp_path, participant=cmd), Settings(judge_model="offline"))
+    (missing,) = [finding for finding in found if finding.state == "missing"]
+    assert missing.subject == "p"
+    assert expected in missing.text
+
+
+def test_an_agent_that_runs_elsewhere_is_asked_for_its_card() -> None:
+    nobody = f"http://127.0.0.1:{free_port()}"
+    (finding,) = check_member(Member(name="p", endpoint=nobody, cmd=None, is_agent=True), Settings())
+    assert (finding.state, finding.subject) == ("missing", "p")
 
 
 def test_a_scenario_that_cannot_be_run_is_reported_with_its_mistake(tmp_path: Path) -> None:
