@@ -14,6 +14,7 @@ from judge.runner.uploads import fetch_shards
 from judge.store import RUN_ID, RunStore, find_run, output_folder
 from shared.files import write_errors, write_json
 from shared.settings import Settings
+from shared.text import counted
 
 
 def merge(
@@ -41,12 +42,12 @@ def merge(
         if settings.object_store and RUN_ID.fullmatch(files[0]):
             fetch_shards(settings.object_store, RunStore(folder, files[0]))
         run = find_run(files[0], folder)
-        merged, what = merge_shards(run), f"{len(run.shards())} shards"
+        merged, what = merge_shards(run), counted(len(run.shards()), "shard")
         kept = run.folder
     else:
         found = [(submission, str(path)) for path in paths for submission in read_submissions(path)]
         merged = merge_submissions([submission for submission, _ in found], [name for _, name in found])
-        what = f"{len(files)} files"
+        what = counted(len(files), "file")
     if output is not None:
         with write_errors(output, "choose another --output"):
             write_json(output, merged)
@@ -56,6 +57,6 @@ def merge(
     detail = merged["results"][0]["detail"]
     note = incomplete_note(detail)
     typer.echo(
-        f"{kept}: {detail['total_tasks']} tasks of {what}, {detail['scored_tasks']} scored, "
+        f"{kept}: {counted(detail['total_tasks'], 'task')} of {what}, {detail['scored_tasks']} scored, "
         f"success rate {detail['success_rate']} %, of all tasks {detail['success_rate_of_all']} %{note and f', {note}'}"
     )
