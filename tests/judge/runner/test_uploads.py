@@ -188,4 +188,4 @@ def test_merging_fetches_the_shards_first(
     monkeypatch.setenv("WABE_STORE", url)
     asked = ["merge", "r1", "--output-dir", str(tmp_path / "there")]
     said = CliRunner().invoke(app, asked, catch_exceptions=False).stdout
-    assert f"{tmp_path / 'there' / 'runs' / 'r1'}: 2 tasks of 1 shards, 2 scored" in said
+    assert f"{tmp_path / 'there' / 'runs' / 'r1'}: 2 tasks of 1 shard, 2 scored" in said
