@@ -19,10 +19,10 @@ unset PYTHONDONTWRITEBYTECODE
 python -m compileall -q src
 ruff format --check .
 ruff check .
-# Tests wait for browsers and servers much of the time, so twice as many workers as cores pay off.
-workers=${WABE_TEST_WORKERS:-$(($(nproc 2>/dev/null || echo 2) * 2))}
+# Tests wait for browsers and servers much of the time, so more workers than cores pay off.
+cores=$(nproc 2>/dev/null || echo 2)
 if [ "$quick" = yes ]; then
-  options=(-n "$workers" -m "not e2e and not slow" --ignore=tests/interop)
+  options=(-n "${WABE_TEST_WORKERS:-$((cores * 2))}" -m "not e2e and not slow" --ignore=tests/interop)
   if [ $# -gt 0 ]; then
     # What is chosen may all belong to one process, so only the whole is split.
     exec pytest "${options[@]}" --dist worksteal "$@"
@@ -35,7 +35,7 @@ mypy >"$types" 2>&1 &
 checking=$!
 status=0
 # By file, in the order in which they are collected: what a module's fixtures start is started once.
-options=(-n "$workers" --dist loadfile --no-loadscope-reorder)
+options=(-n "${WABE_TEST_WORKERS:-$((cores * 5 / 2))}" --dist loadfile --no-loadscope-reorder)
 pytest "${options[@]}" "$@" || status=$?
 wait "$checking" || status=$?
 cat "$types"
