@@ -110,7 +110,7 @@ class BrowserPool:
             if slot and slot.is_alive:
                 return slot
             if slot:
-                # It died while it waited, which is no task's concern.
+                # It died between two tasks, so no task has failed.
                 await self._ended(slot)
         return None
 

@@ -25,7 +25,7 @@ class NavigationLog:
         self._offset = 0
 
     def take(self) -> tuple[Hop, ...]:
-        """The new hops, oldest first; none before the browser has navigated: there is no file yet."""
+        """The new hops, oldest first; none before the browser has navigated, since the file is missing until then."""
         data = b""
         with contextlib.suppress(OSError), self._path.open("rb") as stream:
             stream.seek(self._offset)

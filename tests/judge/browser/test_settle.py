@@ -67,7 +67,7 @@ SCRIPTS = {
         document.body.append(frame) }""",
 }
 LEAVES = "<title>A page</title><p>before</p><script>{}</script>"
-# Scripts that leave their page before it is complete, for something that is no page.
+# Scripts that navigate before their page is complete, to an answer that opens no page.
 LEADING_NOWHERE = {
     "redirected to no content": LEAVES.format("location.replace('/302')"),
     "no content": LEAVES.format("location.href = '/204'"),
