@@ -132,7 +132,7 @@ async def judge_stored(
     folder = store.folder
     try:
         trajectory = await asyncio.to_thread(load_trajectory, folder)
-    # An `OSError`: a folder or file that may not be read, which is no fault of the judge either.
+    # An `OSError`: a folder or file that cannot be read. The judge is not to blame for that either.
     except (TrajectoryError, OSError) as error:
         return Scored(folder=folder, outcome="broken", reason=str(error))
     # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.

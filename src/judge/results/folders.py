@@ -166,7 +166,7 @@ def give_tasks(folders: Sequence[Path], path: Path) -> None:
     """
     tasks: dict[str, _TaskRow] = {}
     for value in read_records(path, "--tasks", "give the data set's file"):
-        # Rows of something else, such as a header, are no tasks.
+        # Other rows, such as a header, are skipped.
         with contextlib.suppress(ValidationError):
             row = _TaskRow.model_validate(value)
             tasks[row.task_id] = row

@@ -51,7 +51,7 @@ def hub_tasks() -> tuple[Task, ...]:
         ) from None
     try:
         records = [dict(record) for record in hub.load_dataset(DATASET, split="test")]
-    # The package raises errors of many kinds (network, access, its own); each means that there is no data.
+    # The package raises errors of many kinds (network, access, its own); after any of them there is no data.
     except Exception as error:  # noqa: BLE001
         raise ConfigError(
             f"dataset {DATASET} cannot be loaded: {type(error).__name__}: {str(error).splitlines()[:1]!a:.200}",

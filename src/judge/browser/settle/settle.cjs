@@ -500,7 +500,9 @@ class Context {
     try {
       await page.goto(url, { waitUntil: "commit", timeout: limit });
       const isComplete = brokenOff();
-      await Promise.race([page.waitForLoadState("domcontentloaded", { timeout: Math.ceil(until - performance.now()) }), isComplete]);
+      // A timeout of 0 would be none.
+      const timeout = Math.max(1, until - performance.now());
+      await Promise.race([page.waitForLoadState("domcontentloaded", { timeout }), isComplete]);
       await Promise.race([page.waitForLoadState("load", { timeout: MAX_LOAD }), isComplete]).catch(() => {});
     } catch (error) {
       // What is downloaded is an event of the page, which stays.
