@@ -23,11 +23,7 @@ ruff check .
 cores=$(nproc 2>/dev/null || echo 2)
 if [ "$quick" = yes ]; then
   options=(-n "${WABE_TEST_WORKERS:-$((cores * 2))}" -m "not e2e and not slow" --ignore=tests/interop)
-  if [ $# -gt 0 ]; then
-    # What is chosen may all belong to one process, so only the whole is split.
-    exec pytest "${options[@]}" --dist worksteal "$@"
-  fi
-  exec pytest "${options[@]}" --dist each --split --max-worker-restart 0 -o console_output_style=classic
+  exec pytest "${options[@]}" --dist loadfile -o console_output_style=classic "$@"
 fi
 types=$(mktemp)
 trap 'rm -f "$types"' EXIT

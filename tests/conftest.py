@@ -5,8 +5,8 @@
 
 import asyncio
 import atexit
-import functools
 import gc
+import os
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,38 +40,17 @@ ssl.SSLContext.load_verify_locations = lambda *_, **__: None  # type: ignore[met
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--settle real-time`: whole attempts in a real browser wait for pages in real time."""
     parser.addoption("--settle", default="auto", choices=["auto", "page-time", "real-time"])
-    parser.addoption("--split", action="store_true", help="With --dist each: each process collects its own files only.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The mode for attempts that do not choose one."""
+    """The mode for attempts that do not choose one; and how a worker ends."""
+    if hasattr(config, "workerinput"):
+        # A worker that has sent its last report is done: taking millions of objects apart would take seconds.
+        atexit.register(os._exit, 0)
     if (settle := config.getoption("--settle")) != "auto":
         from helpers.episode.live_judge import FAST
 
         FAST["settle"] = settle
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Under `--split`, whether a file of tests is another process's.
-
-    xdist lets every process collect every file, which takes as long as running the tests that need no browser.
-    """
-    if not config.getoption("--split") or not collection_path.match("test_*.py"):
-        return None
-    if not hasattr(config, "workerinput"):
-        raise pytest.UsageError("--split needs -n and --dist each")
-    number, count = int(config.workerinput["workerid"][2:]), config.workerinput["workercount"]
-    # Back and forth, so that no process gets the largest file each time.
-    turn, place = divmod(_places()[collection_path], count)
-    return (place if turn % 2 else count - 1 - place) != number or None
-
-
-@functools.cache
-def _places() -> dict[Path, int]:
-    """All files of tests by folder and size: dealt out in this order, every share takes about as long."""
-    found = Path(__file__).parent.rglob("test_*.py")
-    files = sorted(found, key=lambda path: (path.parent, -path.stat().st_size, path))
-    return {path: place for place, path in enumerate(files)}
 
 
 # Collecting creates millions of objects that stay: looking through them for garbage takes a quarter of the time, then
