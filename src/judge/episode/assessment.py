@@ -38,6 +38,7 @@ from judge.store import RunStore, TaskStore, bounded
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
+from shared.concurrency import for_each
 from shared.errors import Blame, SiteFault, TrajectoryError
 from shared.models import Step, Task, Verdict
 
@@ -79,16 +80,13 @@ class Assessment:
             if (kept := await asyncio.to_thread(self._kept, task, store)) is not None:
                 done[store.key] = kept
         self.emit(RunStarted(run_id=self.store.run_id, total=len(self.tasks), kept=len(done), epochs=epochs))
-        todo = iter([play for play in plays if play[1].key not in done])
+        todo = [play for play in plays if play[1].key not in done]
 
-        async def work() -> None:
-            # Workers share one iterator, so that memory holds only the attempts that are being played.
-            for task, store in todo:
-                done[store.key] = await self._summary(task, store)
+        async def settle(play: tuple[Task, TaskStore]) -> None:
+            task, store = play
+            done[store.key] = await self._summary(task, store)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self.config.max_parallel):
-                group.create_task(work())
+        await for_each(todo, settle, at_once=self.config.max_parallel)
         results = tuple(done[store.key] for _, store in plays)
         outcomes = [result.outcome for result in results]
         scored = outcomes.count("success") + outcomes.count("failure")

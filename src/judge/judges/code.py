@@ -19,6 +19,7 @@ _JUDGING_FILES = (
     "judge/trajectory/network.py",
     "judge/trajectory/record.py",
     "shared/checks.py",
+    "shared/concurrency.py",
     "shared/elements.py",
     "shared/fields.py",
     "shared/images.py",

@@ -7,7 +7,7 @@ cache, so that a later scoring gets a new chance, and the method decides what th
 import asyncio
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -264,14 +264,3 @@ class ModelJudge(Judge):
             **blocks,
         }
         return Question(prompt=prompt, values=values, images=shown, **options)
-
-
-async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of concurrent work, in order. When one fails the others are cancelled, and its error is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
-    except ExceptionGroup as errors:
-        # Callers handle single errors; those after the first are usually its consequences.
-        raise errors.exceptions[0] from None
-    return [task.result() for task in tasks]

@@ -15,6 +15,7 @@ from judge.sites import OFF_SITE
 from judge.store import TaskStore, bounded, later_results
 from judge.trajectory.files import is_trajectory, load_trajectory
 from judge.trajectory.record import Trajectory
+from shared.concurrency import for_each
 from shared.errors import ConfigError, TrajectoryError
 from shared.models import Record, StopReason, Verdict
 
@@ -103,16 +104,11 @@ async def score_all(
 
     `again` judges also what has a verdict already.
     """
-    todo = iter(folders)
 
-    async def work() -> None:
-        # Workers share one iterator, so that memory holds only the trajectories being judged.
-        for folder in todo:
-            done(await judge_stored(TaskStore(folder), judge, off_site=off_site, again=again))
+    async def score(folder: Path) -> None:
+        done(await judge_stored(TaskStore(folder), judge, off_site=off_site, again=again))
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(max_parallel):
-            group.create_task(work())
+    await for_each(folders, score, at_once=max_parallel)
 
 
 async def judge_stored(

@@ -13,11 +13,12 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from judge.judges.engine import ModelJudge, Question, Session, together
+from judge.judges.engine import ModelJudge, Question, Session
 from judge.judges.evidence import MAX_LINE_CHARS, Shot, block, read_shots, task_block
 from judge.parsing import Status
 from judge.parsing.key_points import last_json_object
 from judge.trajectory.record import Trajectory
+from shared.concurrency import together
 from shared.errors import ModelMalformed
 from shared.models import Record, Task, Verdict, VerdictOutcome
 from shared.text import bounded_line

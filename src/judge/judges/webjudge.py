@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from judge.judges.engine import JudgeParts, ModelJudge, Question, Session, together
+from judge.judges.engine import JudgeParts, ModelJudge, Question, Session
 from judge.judges.evidence import (
     MAX_LINE_CHARS,
     block,
@@ -25,6 +25,7 @@ from judge.judges.published import numbered, published_status
 from judge.parsing import Status, parse_key_points, parse_reason, parse_score, parse_status
 from judge.trajectory.foreign import inside
 from judge.trajectory.record import Trajectory
+from shared.concurrency import together
 from shared.errors import ModelMalformed
 from shared.models import ImageScore, Record, Task, Verdict, VerdictOutcome
 from shared.text import bounded_line

@@ -24,6 +24,7 @@ from rich.text import Text
 
 from judge.scenario.models import Scenario, SiteEntry
 from shared.a2a.client import fetch_card
+from shared.concurrency import together
 from shared.errors import ConfigError, WabeError
 from shared.files import read_end, reason_of
 from shared.models import Record
@@ -196,6 +197,11 @@ async def launched(
         # Orphans of a killed child become children of this process, so that `_stop_all` finds them.
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     children: dict[str, Child] = {}
+
+    async def wait(member: Member) -> None:
+        await wait_until_up(member, children.get(member.name))
+        is_up(member.name)
+
     try:
         for member in members:
             if member.cmd is not None:
@@ -203,7 +209,8 @@ async def launched(
                 children[member.name] = await start_child(
                     member.name, member.cmd, env={**environ, **member.env}, log=log, scenario_dir=scenario_dir
                 )
-        await _wait_until_all_up(members, children, is_up)
+        # Several may fail at once; the user can only act on one message.
+        await together(wait(member) for member in members)
         yield list(children.values())
     finally:
         # Shielded: a second Ctrl-C must not leave processes behind.
@@ -222,22 +229,6 @@ def require_free_port(name: str, endpoint: str) -> None:
         f"{name}: port {parts.port} on {parts.hostname} is already taken",
         remedy="stop what listens there, or change the port in both endpoint and cmd",
     )
-
-
-async def _wait_until_all_up(
-    members: Sequence[Member], children: Mapping[str, Child], is_up: Callable[[str], None]
-) -> None:
-    async def wait(member: Member) -> None:
-        await wait_until_up(member, children.get(member.name))
-        is_up(member.name)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for member in members:
-                group.create_task(wait(member))
-    except BaseExceptionGroup as errors:
-        # Several may fail together; the user can only act on one message.
-        raise errors.exceptions[0] from None
 
 
 async def wait_until_up(member: Member, child: Child | None) -> None:

@@ -4,7 +4,6 @@ Every step is a conversation of its own (teacher forcing): the participant sees 
 the page, and nothing of its own earlier choices. It sees neither boxes nor any action from this step on.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -14,6 +13,7 @@ from judge.browser.tools import Complaint, check_action
 from judge.config import RunConfig
 from judge.results.steps.metrics import Choice, StepScore, score_step
 from judge.results.steps.reference import TOOLS, Page, Reference, operation_of
+from shared.concurrency import for_each
 from shared.errors import ParticipantError
 from shared.images import media_type
 from shared.models import Observation, Record
@@ -53,23 +53,15 @@ async def ask_all(
 
     A participant that fails at a step scores 0 there. Raises what reading the pages raises.
     """
-    todo = iter(pages)
     chars = RunConfig().max_snapshot_chars
 
-    async def work() -> None:
-        # Workers share one iterator, so that memory holds only the pages that are being asked about.
-        for reference, image in todo:
-            reply, choice = await _ask(participant, reference, image, chars)
-            answered = Answered(reference=reference, reply=reply, choice=choice, score=score_step(reference, choice))
-            done(answered, image)
+    async def ask(page: Page) -> None:
+        reference, image = page
+        reply, choice = await _ask(participant, reference, image, chars)
+        answered = Answered(reference=reference, reply=reply, choice=choice, score=score_step(reference, choice))
+        done(answered, image)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(max_parallel):
-                group.create_task(work())
-    except ExceptionGroup as errors:
-        # The first worker's error: the others were cancelled because of it.
-        raise errors.exceptions[0] from None
+    await for_each(pages, ask, at_once=max_parallel)
 
 
 async def _ask(participant: Participant, reference: Reference, image: bytes | None, chars: int) -> tuple[str, Choice]:
