@@ -35,7 +35,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from shared.errors import ObservationError
 from shared.files import STRICT
@@ -84,6 +84,12 @@ _MESSAGE = re.compile(
     rf"(?:Dialog: (?P<dialog>.*)\n)?(?:Vanished: (?P<vanished>.*)\n)?"
     rf"(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?Snapshot:\n(?P<snapshot>(?s:.*))"
 )
+
+
+class Participant(Protocol):
+    """The judge's connection to the participant; raises `ParticipantError` if no reply comes."""
+
+    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str: ...
 
 
 def render_observation(observation: Observation) -> str:

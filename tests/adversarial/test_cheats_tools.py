@@ -13,9 +13,9 @@ from helpers.browser.sessions import a_browser, ref_of
 from helpers.episode.live_judge import tool_call
 from helpers.episode.scripted import ScriptedBrowser, play_episode
 from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.replies import understand
 from judge.browser.session import ToolResult
 from judge.browser.tools import TOOL_POLICY, offered_tools
-from judge.episode.episode import understand
 from shared.models import Page as PageSeen
 from shared.models import ToolSpec
 from shared.protocol import parse_observation

@@ -14,8 +14,8 @@ from helpers.browser.sessions import a_guarded_browser, browser_settings
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish
 from judge.browser.action_lines import action_line
 from judge.browser.pool import browser_pool
+from judge.browser.replies import understand
 from judge.browser.tools import TOOL_POLICY, CheckedAction, Complaint, check_action, offered_tools
-from judge.episode.episode import understand
 from shared.protocol import parse_reply
 from shared.snapshot import parse_snapshot
 from shared.text import split_line

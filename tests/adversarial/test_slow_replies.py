@@ -9,8 +9,8 @@ import pytest
 
 from helpers.a2a.envelopes import CONTEXT, body_agent, encode, in_envelope, replaced, reply_documents
 from helpers.browser.server_tools import SERVER_TOOLS
+from judge.browser.replies import understand
 from judge.browser.tools import offered_tools
-from judge.episode.episode import understand
 from shared.a2a.calls import MAX_VALUES
 from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError

@@ -4,20 +4,18 @@ Retries belong to `judge.episode.assessment`: an executed action is never execut
 """
 
 import asyncio
-import json
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from judge.browser.action_lines import MAX_DOWNLOADS, action_line, with_downloads
-from judge.browser.points import Viewport
+from judge.browser.replies import understand
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
-from judge.browser.tools import CheckedAction, Complaint, check_action
+from judge.browser.tools import CheckedAction
 from judge.config import RunConfig
 from judge.episode.blame import Route, shortened
 from judge.evaluators.probes import Probes
@@ -28,22 +26,19 @@ from judge.trajectory.record import JUDGED_ENDS, Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, WabeError
 from shared.models import (
-    Action,
     Navigation,
     Observation,
     Outcome,
     Page,
     ProbeValue,
-    Record,
     Step,
     StopReason,
     Tab,
     Task,
     Timings,
-    ToolSpec,
 )
-from shared.protocol import ENDING_TOOLS, FINISH, REPLY_EXAMPLE, RESULT, parse_reply, render_observation
-from shared.snapshot import Snapshot, cut_snapshot, parse_snapshot, without_boxes
+from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, render_observation
+from shared.snapshot import cut_snapshot, parse_snapshot, without_boxes
 from shared.text import excerpt, without_surrogates
 
 FOUND_AGAIN = "element_found_again"
@@ -57,15 +52,6 @@ _NETWORK_UNWRITTEN = "the attempt's time was up before the network trace was wri
 # An answer that is being read when the attempt ends is waited for, at most a tenth of a second.
 _PENDING_TRIES = 5
 _PENDING_S = 0.02
-
-_log = logging.getLogger(__name__)
-
-
-class Participant(Protocol):
-    """The judge's connection to the participant; raises `ParticipantError` if no reply comes."""
-
-    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str: ...
-
 
 Connect = Callable[[], AbstractAsyncContextManager[Participant]]
 
@@ -107,51 +93,6 @@ class Clock:
         self.used_s += seconds
         if self.used_s >= self._limit_s:
             raise self._error
-
-
-class Understood(Record):
-    """What a reply asks for. No `action`: it is unreadable. No `checked`: it is refused, and `complaint` says why.
-
-    `line` is the action's line for the record, should the action succeed.
-    """
-
-    action: Action | None = None
-    checked: CheckedAction | None = None
-    line: str = ""
-    complaint: str = ""
-
-
-def understand(
-    text: str,
-    tools: Sequence[ToolSpec],
-    snapshot: Snapshot | None,
-    *,
-    open_tabs: int | None = None,
-    viewport: Viewport | None = None,
-) -> Understood:
-    """The action that a reply asks for, or the complaint about it. Parameters as in `check_action`. Pure.
-
-    This is the one boundary around participants' texts: everything derived from a reply alone is computed here, and a
-    text that breaks this code is an unreadable reply, not an internal error.
-    """
-    try:
-        reply = parse_reply(text)
-        if reply.action is None:
-            return Understood(complaint=reply.complaint or "")
-        # An action that cannot be recorded fails here, before it is executed.
-        json.dumps(reply.action.model_dump(mode="json"), allow_nan=False, ensure_ascii=False).encode()
-        checked = check_action(reply.action, tools, snapshot, open_tabs=open_tabs, viewport=viewport)
-        if isinstance(checked, Complaint):
-            return Understood(action=reply.action, complaint=checked.text)
-        # The answer is a parameter of an ending tool; it is recorded on its own and not in the line.
-        shown = CheckedAction(tool=checked.tool, params={}) if checked.tool in ENDING_TOOLS else checked
-        return Understood(action=reply.action, checked=checked, line=action_line(shown, snapshot))
-    except MemoryError:  # not the text's fault
-        raise
-    except Exception as error:  # noqa: BLE001
-        _log.exception("a reply cannot be read")
-        why = f"Your reply cannot be read ({type(error).__name__}); send exactly one action, such as {REPLY_EXAMPLE}"
-        return Understood(complaint=why)
 
 
 class EpisodeEnd(Attempt):

@@ -10,7 +10,6 @@ from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
-from judge.episode.episode import Participant
 from judge.events import Event
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
@@ -18,6 +17,7 @@ from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
 from judge.store import RunStore
 from shared.models import Page, ProbeValue, Task, ToolSpec
+from shared.protocol import Participant
 from shared.settings import Settings
 
 CLICK = ToolSpec(name="browser_click", description="Click", parameters={"properties": {"target": {"type": "string"}}})

@@ -12,13 +12,13 @@ from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
-from judge.episode.episode import Participant
 from judge.events import Event, TaskRetried
 from judge.judges.factory import open_judge
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
 from judge.store import RunStore
 from shared.models import Page, ProbeValue, Task
+from shared.protocol import Participant
 from shared.settings import Settings
 
 SITE = "https://shop.example.org/"

@@ -14,14 +14,13 @@ from helpers.episode.one_page_shop import FINISH, OnePageShop, assess_in_shop
 from judge.browser.session import ToolResult
 from judge.browser.settle import ClockStalled, SettleMode
 from judge.config import RunConfig
-from judge.episode.episode import Participant
 from judge.episode.reset import SiteTurns, Turn, reset_site
 from judge.events import Event, TaskRetried, TaskStarted
 from judge.sites import NetworkPolicy
 from judge.trajectory.record import Attempt
 from shared.errors import SiteFault
 from shared.models import Action, Page, Task, ToolSpec
-from shared.protocol import render_reply
+from shared.protocol import Participant, render_reply
 
 SHOP = "https://example.org/"
 STATIC = {SHOP: "static"}

@@ -4,12 +4,10 @@ Every step is a conversation of its own (teacher forcing): the participant sees 
 the page, and nothing of its own earlier choices. It sees neither boxes nor any action from this step on.
 """
 
-import logging
 from collections.abc import Callable, Iterable
-from typing import Protocol
 from uuid import uuid4
 
-from judge.browser.tools import Complaint, check_action
+from judge.browser.replies import understand
 from judge.config import RunConfig
 from judge.results.steps.metrics import Choice, StepScore, score_step
 from judge.results.steps.reference import TOOLS, Page, Reference, operation_of
@@ -18,19 +16,12 @@ from shared.errors import ParticipantError
 from shared.images import media_type
 from shared.models import Observation, Record
 from shared.models import Page as ShownPage
-from shared.protocol import parse_reply, render_observation
+from shared.protocol import Participant, render_observation
 from shared.snapshot import cut_snapshot, parse_snapshot, without_boxes
 from shared.text import clip, escape_line, without_surrogates
 
 _MAX_REPLY_CHARS = 10_000
 _MAX_ACTION_CHARS = 500
-_log = logging.getLogger(__name__)
-
-
-class Participant(Protocol):
-    """The connection to a participant; raises `ParticipantError` if no reply comes."""
-
-    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str: ...
 
 
 class Answered(Record):
@@ -96,18 +87,9 @@ def observation_of(reference: Reference, max_snapshot_chars: int) -> Observation
 
 
 def choice_of(reply: str, reference: Reference) -> Choice:
-    """What a reply chooses. Like in a live run, a text that breaks this code is an unreadable reply."""
-    try:
-        read = parse_reply(reply)
-        if read.action is None:
-            return Choice(complaint=read.complaint or "unreadable")
-        checked = check_action(read.action, TOOLS, parse_snapshot(reference.snapshot))
-        if isinstance(checked, Complaint):
-            return Choice(complaint=checked.text)
-        found = operation_of(checked)
-    except MemoryError:  # not the text's fault
-        raise
-    except Exception as error:  # noqa: BLE001
-        _log.exception("a reply cannot be read")
-        return Choice(complaint=f"the reply cannot be read ({type(error).__name__})")
+    """What a reply chooses."""
+    understood = understand(reply, TOOLS, parse_snapshot(reference.snapshot))
+    if understood.checked is None:
+        return Choice(complaint=understood.complaint)
+    found = operation_of(understood.checked)
     return Choice(element=found[0], operation=found[1]) if found else Choice(complaint="names no element")
