@@ -333,7 +333,8 @@ def _read_verdicts(
     counted = result.verdict
     known: dict[str, Verdict] = {}
     views: list[VerdictView] = []
-    for path in sorted((store.folder / "verdicts").glob("*.json")):
+    # The oldest first: of several verdicts of a method, the newest one is the ground truth.
+    for path in sorted((store.folder / "verdicts").glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
         try:
             known[path.stem] = Verdict.model_validate(read_json(path))
         except (OSError, ValueError) as error:
@@ -347,7 +348,7 @@ def _read_verdicts(
     settled = result.stop_reason not in JUDGED_ENDS
     differences = () if settled else differences_of(result.task.task_id, known)
     deciding = stored[decider] if decider else counted
-    return tuple(sorted(views, key=lambda view: not view.counts)), differences, deciding
+    return tuple(sorted(views, key=lambda view: (not view.counts, view.judge_id))), differences, deciding
 
 
 def _gist(verdict: Verdict) -> tuple[object, ...]:

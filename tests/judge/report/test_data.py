@@ -1,6 +1,7 @@
 """Reading a run for its report."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +180,17 @@ def test_the_step_that_went_wrong_is_found_by_its_action(store: RunStore, action
 )
 def test_websites_are_grouped_by_host(url: str, host: str) -> None:
     assert host_of(url) == host
+
+
+def test_of_several_verdicts_of_checks_the_newest_is_the_ground_truth(store: RunStore) -> None:
+    judged = read(store, outcome="success").row
+    assert judged.outcome == "success"
+    place = store.task("t1")
+    counted = place.read_verdict(JUDGE_ID)
+    assert counted is not None
+    assert counted.judge is not None
+    by_checks = {"judge": counted.judge.model_copy(update={"method": "checks"})}
+    for judge_id, outcome, written_at in (("checks-b", "failure", 1), ("checks-a", "success", 2)):
+        place.write_verdict(judge_id, counted.model_copy(update={"outcome": outcome, **by_checks}))
+        os.utime(place.folder / "verdicts" / f"{judge_id}.json", (written_at, written_at))
+    assert read_task(place).row.differences == ()
