@@ -6,7 +6,7 @@ import zoneinfo
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, FailFast, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
 from judge.sites import is_site, origin_of
 from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, closest, shown
@@ -198,3 +198,6 @@ class RunConfig(Table):
             if is_conflict:
                 raise Invalid(problem, "change one of the two")
         return self
+
+
+CONFIG = TypeAdapter(RunConfig)

@@ -78,7 +78,7 @@ def validated(
     try:
         return adapter.validate_python(value, context=set())
     except ValidationError as error:
-        found = problems_of(error, examples)
+        found = [_problem(detail, examples) for detail in error.errors(include_url=False) if not _is_echo(detail)]
         raise Mistakes(
             [mistake(source, (*under, *path), text, remedy, is_toml=is_toml) for path, text, remedy in found]
         ) from None
@@ -90,11 +90,6 @@ def mistake(
     """One mistake as the error that a user sees, such as `shop.toml: [[tasks]] #3, key 'level': …`."""
     parts = [_printable(str(source)), _place(path, is_toml), _printable(problem)]
     return ConfigError(": ".join(filter(None, parts)), remedy=_printable(remedy))
-
-
-def problems_of(error: ValidationError, examples: Mapping[str, str] = MappingProxyType({})) -> list[Problem]:
-    """Pydantic's errors in our words."""
-    return [_problem(detail, examples) for detail in error.errors(include_url=False) if not _is_echo(detail)]
 
 
 def _is_echo(detail: ErrorDetails) -> bool:

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from pydantic import ValidationError
 
 from judge.commands import OutputDir, TasksFile
 from judge.commands.score_output import Tally, show, spent
-from judge.config import RunConfig
+from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
 from judge.judges.factory import METHODS, OFFLINE, check_judge_model, open_judge
 from judge.judges.rescoring import find_trajectories, score_all
@@ -26,7 +25,7 @@ from shared.errors import ConfigError
 from shared.fields import as_mapping
 from shared.llm.limits import Spending
 from shared.settings import Settings
-from shared.validation import problems_of
+from shared.validation import validated
 
 DEFAULT_PARALLEL = 8
 
@@ -263,8 +262,4 @@ def _config(run: RunStore | None, changes: dict[str, Any], *, names_judge: bool)
         changes = {**changes, "judge_checked_tasks": True, "truth": "judge"}
     # A run of another version may have settings that no longer exist.
     known = {name: value for name, value in before.items() if name in RunConfig.model_fields}
-    try:
-        return RunConfig.model_validate(known | changes)
-    except ValidationError as error:
-        path, problem, remedy = problems_of(error)[0]
-        raise ConfigError(f"wabe score: {'.'.join(map(str, path)) or 'config'}: {problem}", remedy=remedy) from None
+    return validated(CONFIG, known | changes, "wabe score")

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
-
 from judge.browser.chromium import find_browser
-from judge.config import RunConfig
+from judge.config import CONFIG, RunConfig
 from judge.episode.preflight import check_config
 from judge.results.run_record import (
     compared_parts,
@@ -36,7 +34,7 @@ from judge.store import RunStore, find_run, new_run_id, resolve_run
 from shared.errors import ConfigError
 from shared.models import Level, Record, Task
 from shared.settings import Settings
-from shared.validation import problems_of
+from shared.validation import validated
 
 DEFAULT_OUTPUT_DIR = Path(".output")
 _GIT_TIMEOUT_S = 10
@@ -246,12 +244,7 @@ def _config(
     config |= {name: value for name, value in chosen.items() if value is not None}
     if judge_model := options.judge_model or settings.judge_model:
         config["judge_model"] = judge_model
-    try:
-        return RunConfig.model_validate(config), notes
-    except ValidationError as error:
-        path, problem, remedy = problems_of(error)[0]
-        key = ".".join(map(str, path)) or "config"
-        raise ConfigError(f"{key}, as the options and the environment set it: {problem}", remedy=remedy) from None
+    return validated(CONFIG, config, "config, as the options and the environment set it"), notes
 
 
 def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions, settings: Settings) -> Launch:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from judge.config import RunConfig
+from judge.config import CONFIG, RunConfig
 from judge.scenario.logins import login_problem
 from judge.scenario.models import (
     EXAMPLES,
@@ -30,7 +30,6 @@ MAX_REQUEST_CHARS = 16_000_000
 _MAX_WARNINGS = 50
 _SOURCE = "assessment request"
 _BODY = TypeAdapter(RequestBody)
-_CONFIG = TypeAdapter(RunConfig)
 
 Bundled = Callable[[str], tuple[Task, ...]]
 
@@ -50,7 +49,7 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     if "shard_index" in settings and "num_shards" not in settings and "num_instances" in settings:
         settings["num_shards"] = settings.pop("num_instances")
     settings = _known(settings, RunConfig, ("config",), warnings)
-    config = validated(_CONFIG, settings, _SOURCE, under=("config",))
+    config = validated(CONFIG, settings, _SOURCE, under=("config",))
     tasks = tuple(_with_state(task, body.storage_states) for task in tasks)
     for task in tasks:
         if problem := login_problem(task, config.allowed_sites):
