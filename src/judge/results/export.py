@@ -15,7 +15,7 @@ from typing import Final
 from judge.evaluators.webarena import evaluator_trace
 from judge.judges.webarena import read_trace
 from judge.results.folders import verdicts_beside
-from judge.scenario.sources import read_records
+from judge.scenario.sources import read_task_rows
 from judge.scenario.webarena import task_number
 from judge.store import TaskStore
 from judge.trajectory.files import load_trajectory
@@ -76,16 +76,8 @@ def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = 
 
 
 def read_reference_lengths(path: Path) -> dict[str, int]:
-    """`{task_id: human reference length}` from an Online-Mind2Web dataset file (JSON). Raises `ConfigError`."""
-    remedy = "give the dataset's file"
-    rows = read_records(path, "--dataset", remedy)
-    if not rows:
-        raise ConfigError(f"--dataset {path}: no tasks in it", remedy=remedy)
-    lengths: dict[str, object] = {}
-    for row in rows:
-        if not isinstance(row, dict) or "task_id" not in row:
-            raise ConfigError(f"--dataset {path}: expected a list of tasks", remedy=remedy)
-        lengths[str(row["task_id"])] = row.get("reference_length")
+    """`{task_id: human reference length}` from a data set's file. Raises `ConfigError`."""
+    lengths = {task_id: row.reference_length for task_id, row in read_task_rows(path, "--dataset").items()}
     return {task_id: length for task_id, length in lengths.items() if type(length) is int and length > 0}
 
 

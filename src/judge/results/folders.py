@@ -4,7 +4,6 @@ A run says in its `run.json` which tasks it has and whose verdicts count. A fold
 trajectories in it, in name order, and the verdicts of the judge that decided most of them count.
 """
 
-import contextlib
 import hashlib
 import os
 from collections import Counter
@@ -13,10 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
-
 from judge.judges.rescoring import find_trajectories, verdict_on_file
-from judge.scenario.sources import read_records
+from judge.scenario.sources import read_task_rows
 from judge.store import RUN_ID, RunStore, TaskStore, resolve_run
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from judge.trajectory.foreign import TASK_FILE, usable_id
@@ -25,23 +22,6 @@ from judge.trajectory.record import Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import write_json
 from shared.models import Verdict
-
-
-class _TaskRow(BaseModel):
-    """A task in a data set's file. Data sets name its parts differently; the most telling name comes first.
-
-    What the parts may be is checked when the trajectory is loaded.
-    """
-
-    model_config = ConfigDict(coerce_numbers_to_str=True)
-
-    task_id: str = Field(validation_alias=AliasChoices("task_id", "id", "annotation_id"))
-    task: Any = Field(
-        None, validation_alias=AliasChoices("confirmed_task", "task", "question", "ques", "instruction", "task_summary")
-    )
-    website: Any = Field(None, validation_alias=AliasChoices("website", "web", "url"))
-    level: Any = None
-    reference_length: Any = None
 
 
 class FoundTask(TaskStore):
@@ -164,12 +144,7 @@ def give_tasks(folders: Sequence[Path], path: Path) -> None:
     A trajectory is known by its folder's name, or by the id in its answer file's name. Those of which the file says
     nothing are left alone. Raises `ConfigError`.
     """
-    tasks: dict[str, _TaskRow] = {}
-    for value in read_records(path, "--tasks", "give the data set's file"):
-        # Other rows, such as a header, are skipped.
-        with contextlib.suppress(ValidationError):
-            row = _TaskRow.model_validate(value)
-            tasks[row.task_id] = row
+    tasks = read_task_rows(path, "--tasks")
     folders = [folder for folder in folders if not (folder / "result.json").exists()]
     known = [(folder, tasks.get(folder.resolve().name) or tasks.get(task_id_of(folder))) for folder in folders]
     if not any(task for _, task in known):

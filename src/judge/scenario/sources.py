@@ -7,12 +7,14 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
 import httpx
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from judge.scenario.models import EXAMPLES, TASKS, VARIABLE, SiteEntry
 from shared.errors import ConfigError
@@ -68,11 +70,36 @@ def read_dataset(content: bytes, source: str) -> tuple[Task, ...]:
     return _dataset_tasks(dataset_records(content, source), source)
 
 
-def read_records(path: Path, option: str, remedy: str) -> list[object]:
-    """The records of the dataset file that an option names, see `dataset_records`. Raises `ConfigError`."""
+class TaskRow(BaseModel):
+    """A task in a data set's file. Data sets name its parts differently; the most telling name comes first.
+
+    What the parts may be is checked where they are used.
+    """
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    task_id: str = Field(validation_alias=AliasChoices("task_id", "id", "annotation_id"))
+    task: Any = Field(
+        None, validation_alias=AliasChoices("confirmed_task", "task", "question", "ques", "instruction", "task_summary")
+    )
+    website: Any = Field(None, validation_alias=AliasChoices("website", "web", "url"))
+    level: Any = None
+    reference_length: Any = None
+
+
+def read_task_rows(path: Path, option: str) -> dict[str, TaskRow]:
+    """The tasks by id of the data set's file that an option names, see `dataset_records`. Raises `ConfigError`."""
+    remedy, tasks = "give the data set's file", {}
     with read_errors(f"{option} {path}", remedy):
         content = read_file(path)
-    return dataset_records(content, f"{option} {path}")
+    for value in dataset_records(content, f"{option} {path}"):
+        # Other rows, such as a header, are skipped.
+        with suppress(ValidationError):
+            row = TaskRow.model_validate(value)
+            tasks[row.task_id] = row
+    if not tasks:
+        raise ConfigError(f"{option} {path}: no tasks in it", remedy=remedy)
+    return tasks
 
 
 def dataset_records(content: bytes, source: str) -> list[object]:
