@@ -163,8 +163,7 @@ def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:
     """Write `data` under `path` in one step: a temporary sibling, flushed to the disk, then renamed.
 
     Nothing half-written is ever visible under the final name; without `flush` that does not hold after a power cut.
-    Raises `OSError`, which names `path` even where the
-    system names no file (a full disk).
+    Raises `OSError`, which names `path` even where the system names no file (a full disk).
     """
     part = None
     try:

@@ -1,4 +1,4 @@
-"""Leaderboard rows from submission files, by the SQL that a leaderboard page runs. The only file that uses DuckDB.
+"""Leaderboard rows from submission files, by the SQL that a leaderboard page runs, in DuckDB.
 
 Types are inferred over all files together, as `read_json_auto` does on the page: structures are joined by name, and
 whole numbers stay whole. A template adds the published keys, so a column that no file has is NULL and not an error.
