@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from judge.browser.chromium import sweep
 from judge.events import Sink
 from judge.report.build import make_report, open_page
 from judge.results.run_record import (
@@ -65,6 +66,8 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         finally:
             for crash in crashes:
                 _tell_problem(console, crash)
+            # A judge that was killed has left its browsers' folders behind.
+            sweep()
 
 
 async def _until_released(store: RunStore) -> None:
