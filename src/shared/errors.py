@@ -3,6 +3,8 @@
 Every error says what happened and, in `remedy`, what to do next. Results record `blame` as the cause.
 """
 
+import errno
+import socket
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class BrowserFault(EnvironmentFault):
 
 
 class SiteFault(EnvironmentFault):
-    """The task's website cannot be reached or does not answer."""
+    """The task's website cannot be reached, does not answer, or answers with a server error to begin with."""
 
     blame = "site"
 
@@ -79,6 +81,17 @@ class InternalFault(EnvironmentFault):
     """This machine ran out of something it needs: file descriptors, memory, buffers, disk space."""
 
     blame = "internal"
+
+
+# What this machine can run out of. EADDRNOTAVAIL is not among them: an address that an agent publishes can cause it.
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC})
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether this machine ran out of something."""
+    if isinstance(error, socket.gaierror):  # has its own error numbers
+        return error.errno == socket.EAI_MEMORY
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _SHORTAGES)
 
 
 class ModelError(WabeError):

@@ -103,6 +103,17 @@ def test_a_killed_participant_is_scored_0_with_its_cause_and_leaves_nothing(scen
     assert_nothing_left(ended, scenario)
 
 
+def test_a_killed_judge_ends_the_run_which_leaves_nothing_and_says_how_to_go_on(scenario: Path) -> None:
+    with start(scenario) as running:
+        wait_for_step(running, scenario, 1)
+        (judge,) = running.descendants("wabe serve")
+        os.kill(judge, signal.SIGKILL)
+        ended = running.end()
+    assert ended.code == 1
+    assert "Resume with: " in ended.stdout
+    assert_nothing_left(ended, scenario)
+
+
 def test_a_runner_that_is_killed_takes_its_children_with_it(scenario: Path) -> None:
     with start(scenario) as running:
         wait_for_step(running, scenario, 0)

@@ -79,6 +79,7 @@ class Guard:
         """From now on, let through what `policy` allows, and know nothing of what went before."""
         self._policy = policy
         self._refusals: list[str] = []
+        self._failures: dict[Place, OSError] = {}
         self._seen_public: set[Place] = set()
         # One per guard: a page that looks up many names without an answer must not hold up other browsers.
         self._resolver = ThreadPoolExecutor(_PARALLEL_LOOKUPS, thread_name_prefix="guard-names")
@@ -92,6 +93,10 @@ class Guard:
         """What was refused since the last call, bounded."""
         taken, self._refusals = tuple(self._refusals), []
         return taken
+
+    def failure_at(self, url: str) -> OSError | None:
+        """Why no connection to the address came about; all that the browser knows is that its own was closed."""
+        return self._failures.get(place) if (place := place_of(url)) else None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection of the browser."""
@@ -147,6 +152,14 @@ class Guard:
             raise _Refused("no task is running" if place else "an address without a host")
         if why := policy.refuse_name(place):
             raise _Refused(f"{place}: {why}")
+        try:
+            return await self._connect(place, policy)
+        except OSError as error:
+            if len(self._failures) < _MAX_REFUSALS:
+                self._failures[place] = error
+            raise
+
+    async def _connect(self, place: Place, policy: NetworkPolicy) -> _Peer:
         async with asyncio.timeout(_DIAL_TIMEOUT_S):
             look_up = partial(socket.getaddrinfo, place.host, place.port, type=socket.SOCK_STREAM)
             infos = await asyncio.get_running_loop().run_in_executor(self._resolver, look_up)

@@ -30,7 +30,7 @@ from judge.browser.responses import Answer
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import AWAKE_S, WAKE_CODE, Report, SettleMode, begin_code, open_code, read_report, settle_code
 from shared.access import StorageState
-from shared.errors import BrowserFault, SiteFault
+from shared.errors import BrowserFault, InternalFault, SiteFault, is_shortage
 from shared.files import read_end
 from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
 
@@ -50,8 +50,8 @@ _RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its ser
 _CRASHED = "the tab crashed"
 # The server's own words.
 _RESET_NOTE = "Page crashed and was reset"
-_TIMEOUT = re.compile(r"Timeout \d+ms exceeded")
-_UNREACHABLE = re.compile(r"net::ERR_\w+|Timeout \d+ms exceeded")
+_TIMEOUT = re.compile(r"Timeout [\d.]+ms exceeded")
+_UNREACHABLE = re.compile(rf"net::ERR_\w+|{_TIMEOUT.pattern}")
 # A navigation goes on after its call has timed out, and no snapshot is answered meanwhile. No tool stops it, and a
 # script in the page would wait just as long.
 _STOP_LOADING = """async page => {
@@ -316,7 +316,11 @@ class PlaywrightBrowser:
         text = self._clean(answer.text)
         if "browserType." in text or not (cause := _UNREACHABLE.search(text)):
             raise self._server.fail(f"the browser could not open a page: {text[:500]}")
-        raise SiteFault(f"{url[:200]} cannot be reached: {cause[0]}", remedy="check the address and the network")
+        failure = self._guard.failure_at(url) if self._guard else None
+        if failure is not None and is_shortage(failure):
+            raise InternalFault(f"this machine ran out of a resource: {failure.strerror}")
+        why = f"{cause[0]} ({failure.strerror or 'no answer'})" if failure is not None else cause[0]
+        raise SiteFault(f"{url[:200]} cannot be reached: {why}", remedy="check the address and the network")
 
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""

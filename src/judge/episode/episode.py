@@ -24,7 +24,7 @@ from judge.store import TaskStore, clip_text
 from judge.trajectory.network import write_har
 from judge.trajectory.record import JUDGED_ENDS, Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
-from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, WabeError
+from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, SiteFault, WabeError
 from shared.models import (
     Navigation,
     Observation,
@@ -286,8 +286,8 @@ class Episode:
                 self._content = _content(page), probed
         times |= {"settle_s": page.settled.real_s, "page_s": page.settled.page_s}
         try:
-            if page.wall and index == 0:
-                raise SiteBlocked(f"{self.task.website[:200]} shows {page.wall} instead of its first page")
+            if index == 0:
+                _require_first_page(page, self.task.website)
             self.observed(Step(**record))
             message = render_observation(self._observation(index, page, browser))
             with _timed(times, "reply_s"):
@@ -453,6 +453,15 @@ class Episode:
                 record["navigations"] += self._route.went(browser.take_hops())
                 if self._route.left_site(record["navigations"][seen:]) and self.config.off_site != "allow":
                     record["flags"] += (OFF_SITE,)
+
+
+def _require_first_page(page: Page, website: str) -> None:
+    """Raises `SiteFault` for a page that shows no site. Later, a participant's action may have led there."""
+    if page.wall:
+        raise SiteBlocked(f"{website[:200]} shows {page.wall} instead of its first page")
+    # Other errors may be the page that a task is about: that something is not there, or not allowed.
+    if page.http_status is not None and page.http_status >= 500:
+        raise SiteFault(f"{website[:200]} answers with HTTP status {page.http_status} instead of its first page")
 
 
 @contextmanager

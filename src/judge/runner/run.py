@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from judge.browser.chromium import sweep
 from judge.events import Sink
 from judge.report.build import make_report, open_page
 from judge.results.run_record import (
@@ -28,7 +29,7 @@ from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
 from judge.store import RunStore
 from shared.errors import ConfigError, WabeError
-from shared.files import write_errors, write_json
+from shared.files import read_json, sha256_json, write_errors, write_json
 from shared.llm.redis import check_server
 from shared.settings import Settings
 from shared.text import one_line
@@ -65,6 +66,8 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         finally:
             for crash in crashes:
                 _tell_problem(console, crash)
+            # A judge that was killed has left its browsers' folders behind.
+            sweep()
 
 
 async def _until_released(store: RunStore) -> None:
@@ -180,11 +183,14 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
             console.out(f"Resume with: {resume_command(options, store)}", highlight=False)
         return EXIT_LOST
     try:
-        _write_results(submission, plan)
-        code = print_summary(console, submission, store, progress.shown)
+        unwritten = _write_results(submission, plan)
+        code = print_summary(console, submission, None if unwritten else store, progress.shown)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # It may come from any judge. What was to be kept of it is written by now.
         raise WabeError(f"the judge's result cannot be read: {type(error).__name__}: {one_line(str(error))}") from error
+    if unwritten:
+        code = EXIT_LOST
+        _tell_problem(console, unwritten)
     page = None
     if store is None:
         run_id = f" as {outcome.run_id}" if outcome.run_id else ""
@@ -205,17 +211,31 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
     return code
 
 
-def _write_results(submission: dict[str, Any], plan: Plan) -> None:
-    options = plan.options
-    if plan.store is not None and not plan.store.has_begun:
-        # The judge keeps its folders elsewhere, such as in a container.
-        plan.store.write_submission(submission)
+def _write_results(submission: dict[str, Any], plan: Plan) -> str:
+    """Write what was asked for. Returns why the run's own `results.json` is not written, if it is not."""
+    options, unwritten = plan.options, ""
+    if plan.store is not None and not _is_stored(submission, plan.store):
+        # The judge keeps its folders elsewhere, such as in a container, or it could not write.
+        try:
+            plan.store.write_submission(submission)
+        except OSError as error:
+            unwritten = f"Results are not written: {plan.store.folder / 'results.json'}: {error.strerror or error}"
     if options.output is not None:
         with write_errors(f"--output {options.output}", "choose a file you can write"):
             write_json(options.output, submission)
     if options.junit is not None:
         path = plan.scenario.path.resolve()
         write_junit(options.junit, submission, f"{path.parent.name}/{path.name}")
+    return unwritten
+
+
+def _is_stored(submission: dict[str, Any], store: RunStore) -> bool:
+    """Whether the run's `results.json` has these results, not those of an earlier start."""
+    try:
+        stored = read_json(store.folder / "results.json")["results"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+    return sha256_json(stored) == sha256_json(submission["results"])
 
 
 def _report(store: RunStore, options: RunOptions, console: Console) -> Path | None:

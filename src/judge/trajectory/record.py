@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
@@ -39,6 +39,9 @@ _EVIDENCE = (
     *(*_OF_TASK, "scenario_key_points", "checks", "allowed_sites"),
     *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
 )
+
+# In microseconds, as it is written: what is derived from it is the same before it is stored and after.
+Time = Annotated[float, AfterValidator(lambda seconds: round(seconds, 6))]
 
 
 class NetworkTrace(Record):
@@ -73,8 +76,8 @@ class Attempt(Record):
     verdict: Verdict | None = None
     number: int = Field(default=1, ge=1)
     epoch: int = Field(default=1, ge=1)
-    started_at: float
-    ended_at: float
+    started_at: Time
+    ended_at: Time
     judge_s: float | None = None
     participant_s: float = 0.0
     navigations: tuple[Navigation, ...] = ()

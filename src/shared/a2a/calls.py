@@ -4,10 +4,8 @@ Participants are adversaries. An answer is bounded, uncompressed JSON and never 
 becomes an error that names the cause.
 """
 
-import errno
 import functools
 import re
-import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +16,7 @@ from a2a.types import AgentInterface
 from a2a.utils.errors import A2AError
 from pydantic import SecretStr
 
-from shared.errors import InternalFault, ParticipantError, ParticipantUnreachable, WabeError
+from shared.errors import InternalFault, ParticipantError, ParticipantUnreachable, WabeError, is_shortage
 from shared.text import excerpt
 
 _MAX_QUOTE_CHARS = 500
@@ -30,8 +28,6 @@ _CONNECT_TIMEOUT_S = 10.0
 _JSON_TYPES = ("json", "text/plain", "application/octet-stream")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b"{[,"))
-# What this machine can run out of. EADDRNOTAVAIL is not among them: an address that the agent publishes can cause it.
-_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC})
 
 
 def choose_interface(interfaces: Iterable[AgentInterface], dialled: str) -> AgentInterface:
@@ -83,7 +79,7 @@ def blaming_the_agent() -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001
         for cause in _chain_of_causes(error):
-            if _is_shortage(cause):
+            if is_shortage(cause):
                 raise InternalFault(f"this machine ran out of a resource: {_quoted(cause)}") from None
         raise _participant_error(error) from None
 
@@ -98,12 +94,6 @@ def _chain_of_causes(error: BaseException) -> Iterable[BaseException]:
             pending += [each.__cause__, each.__context__]
             pending += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
     return found.values()
-
-
-def _is_shortage(error: BaseException) -> bool:
-    if isinstance(error, socket.gaierror):  # has its own error numbers
-        return error.errno == socket.EAI_MEMORY
-    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _SHORTAGES)
 
 
 def _participant_error(error: BaseException) -> ParticipantError:

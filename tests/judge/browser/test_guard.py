@@ -184,6 +184,10 @@ async def test_a_dead_site_closes_the_connection_and_is_not_a_refusal(guard: Gua
             with pytest.raises(httpx.RemoteProtocolError):
                 await client.get("http://127.0.0.1:1/")
         assert own.take_refusals() == ()
+        failure = own.failure_at("http://127.0.0.1:1/page")
+        assert isinstance(failure, ConnectionRefusedError)
+        own.allow(None)
+        assert own.failure_at("http://127.0.0.1:1/page") is None
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """What the browser makes of the server's answers that no test can bring about at will."""
 
 import asyncio
+import errno
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,10 @@ from mcp.types import CallToolResult, ImageContent, TextContent
 
 from judge.browser import processes
 from judge.browser.chromium import BrowserSettings, FoundBrowser
+from judge.browser.guard import Guard
 from judge.browser.playwright import McpServer, PlaywrightBrowser
 from judge.config import RunConfig
-from shared.errors import BrowserFault, SiteFault
+from shared.errors import BrowserFault, EnvironmentFault, InternalFault, SiteFault
 
 SITE = "http://a.example/"
 
@@ -96,6 +99,39 @@ async def test_with_a_process_to_watch_a_page_may_go_blank_by_itself(
     await browser.open(SITE)
     await browser.observe()
     assert (await browser.observe()).url == "about:blank"
+
+
+class NoConnection(Guard):
+    """A guard that could not connect to the site."""
+
+    def __init__(self, failure: OSError | None) -> None:
+        super().__init__(None, 0)
+        self._failure = failure
+
+    def failure_at(self, url: str) -> OSError | None:
+        return self._failure if url == SITE else None
+
+
+@pytest.mark.parametrize(
+    ("text", "failure", "fault", "words"),
+    [
+        ("goto: net::ERR_CERT_INVALID at x", None, SiteFault, "cannot be reached: net::ERR_CERT_INVALID$"),
+        ("waitForLoadState: Timeout 4888.45ms exceeded.", None, SiteFault, "cannot be reached: Timeout 4888.45ms"),
+        ("goto: net::ERR_EMPTY_RESPONSE", OSError(1, "no such name"), SiteFault, r"EMPTY_RESPONSE \(no such name\)$"),
+        ("goto: net::ERR_EMPTY_RESPONSE", OSError(errno.EMFILE, "too many files"), InternalFault, "too many files$"),
+    ],
+    ids=["refused by the browser", "not loaded in time", "not connected to", "no descriptor left"],
+)
+async def test_a_first_page_that_does_not_open_names_the_cause(
+    tmp_path: Path, text: str, failure: OSError | None, fault: type[EnvironmentFault], words: str
+) -> None:
+    answers = [answer(), answer(f"### Error\nError: page.{text}", ok=False)]
+    browser = Connected(tmp_path, browser_run_code_unsafe=answers)
+    browser._guard = NoConnection(failure)
+    with pytest.raises(EnvironmentFault) as caught:
+        await browser.open(SITE)
+    assert type(caught.value) is fault
+    assert re.search(words, caught.value.message)
 
 
 async def test_a_page_that_opens_tabs_without_end_is_a_fault_of_the_site(tmp_path: Path) -> None:

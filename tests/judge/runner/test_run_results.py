@@ -16,17 +16,18 @@ from judge.runner.plan import Plan, RunOptions
 from judge.runner.run import conclude
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
+from judge.store import RunStore
 from shared.errors import WabeError
 
 JUDGE = Member(name="green_agent", endpoint="http://127.0.0.1:9009", cmd=None, is_agent=True)
 
 
-def concluded(folder: Path, **options: Any) -> tuple[int, str]:
-    """A run of two tasks, one of them a success, whose judge keeps the records elsewhere."""
+def concluded(folder: Path, store: RunStore | None = None, **options: Any) -> tuple[int, str]:
+    """A run of two tasks, one of them a success. Without `store` its judge keeps the records elsewhere."""
     results = a_submission(a_result("rugs"), a_result("lamps", verdict=a_verdict("failure")))["results"]
     outcome = RunOutcome(results=tuple(results), state="completed", run_id="r1")
     given = RunOptions(scenario=write_scenario(folder / "shop" / "scenario.toml"), **options)
-    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=None)
+    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=store)
     console = Console(file=io.StringIO(), width=200, quiet=given.display in ("json", "none"))
     code = conclude(outcome, plan, console, Progress(console, given.display))
     return code, console.file.getvalue()  # type: ignore[attr-defined]
@@ -57,6 +58,26 @@ def test_the_junit_file_names_the_scenario(tmp_path: Path) -> None:
     assert 'testsuite name="shop/scenario.toml white_agent" tests="2" failures="1"' in (
         (tmp_path / "junit.xml").read_text()
     )
+
+
+def test_results_that_the_judge_could_not_write_replace_those_of_an_earlier_start(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "out", "r1")
+    store.create()
+    store.write_submission(a_submission(a_result("rugs", "environment_fault", verdict=None)))
+    code, text = concluded(tmp_path, store)
+    stored = json.loads((store.folder / "results.json").read_text())
+    assert (code, stored["results"][0]["detail"]["scored_tasks"]) == (0, 2)
+    assert f"Results: {store.folder / 'results.json'}" in text
+
+
+def test_results_that_cannot_be_written_are_shown_and_end_the_run_with_1(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "out", "r1")
+    (store.folder / "results.json" / "a folder").mkdir(parents=True)
+    code, text = concluded(tmp_path, store)
+    assert code == 1
+    assert "success rate 50.0 %" in text
+    assert f"Results are not written: {store.folder / 'results.json'}: Is a directory" in text
+    assert "Results: " not in text
 
 
 @pytest.mark.parametrize("detail", [{}, {"tasks": [1]}, {"tasks": [{"success": True}]}, {"tasks": [], "judge": "x"}])

@@ -125,7 +125,7 @@ RESULTS = st.builds(
     st.none() | st.text(max_size=20),
     st.none() | st.text(max_size=20),
     st.lists(st.text(max_size=5), max_size=2).map(tuple),
-    st.integers(0, 4_000_000_000).map(float),
+    st.floats(0, 4_000_000_000),
     st.text(max_size=20),
 )
 

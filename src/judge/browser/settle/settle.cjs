@@ -501,7 +501,7 @@ class Context {
       await page.goto(url, { waitUntil: "commit", timeout: limit });
       const isComplete = brokenOff();
       // A timeout of 0 would be none.
-      const timeout = Math.max(1, until - performance.now());
+      const timeout = Math.max(1, Math.round(until - performance.now()));
       await Promise.race([page.waitForLoadState("domcontentloaded", { timeout }), isComplete]);
       await Promise.race([page.waitForLoadState("load", { timeout: MAX_LOAD }), isComplete]).catch(() => {});
     } catch (error) {
