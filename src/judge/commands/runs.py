@@ -180,7 +180,7 @@ def _cells(run: _Run) -> tuple[str, ...]:
 
 def _listed(store: RunStore) -> _Run:
     if not store.has_begun:
-        return _Run(store.run_id, state=f"{len(store.shards())} shards, not merged")
+        return _Run(store.run_id, state=f"{counted(len(store.shards()), 'shard')}, not merged")
     try:
         run = store.read_run() or {}
         record = _Record.model_validate(run)

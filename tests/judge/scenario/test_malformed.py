@@ -22,7 +22,7 @@ MALFORMED = {
     ),
     "participants in one bracket": (
         '[green_agent]\n[participants]\nrole="p"\n' + TASK,
-        "a table of 1 entries is not a list (write a list, or in TOML [[participants]]",
+        "a table of 1 entry is not a list (write a list, or in TOML [[participants]]",
     ),
     "participant without role": (
         "[green_agent]\n[[participants]]\n" + TASK,
