@@ -271,7 +271,9 @@ def test_a_bare_resume_means_the_newest_unfinished_run_of_this_scenario(
     RunStore(out, f"{merged.run_id}/shards/000-of-001").create()
     (out / "runs" / "99999999-000000-aaaa" / "logs").mkdir(parents=True)
     found = plan_again(mine, out).store
-    record_property("outcome", "neither the finished one, another scenario's, an older version's, a merged one nor an empty folder")
+    record_property(
+        "outcome", "neither the finished one, another scenario's, an older version's, a merged one nor an empty folder"
+    )
     assert found is not None
     assert found.run_id == wanted.run_id
 

@@ -55,6 +55,10 @@ MALFORMED = {
         "'p' and 'green_agent' share 'http://localhost:9/' (give each agent",
     ),
     "site without name": (AGENTS + '[[sites]]\nendpoint = "http://h:1"\n' + TASK, "[[sites]] #1, key 'name': missing"),
+    "two names for a participant": (
+        AGENTS.replace('role = "p"', 'role = "p"\nname = "q"') + TASK,
+        "[[participants]] #1, key 'role': role is 'p', but name is 'q' (keep one of the two keys)",
+    ),
     "site without endpoint": (AGENTS + '[[sites]]\nname = "s"\n' + TASK, "[[sites]] #1, key 'endpoint': missing"),
     "site named like an agent": (
         AGENTS + '[[sites]]\nname = "p"\nendpoint = "http://h:1"\n' + TASK,
