@@ -407,8 +407,8 @@ def _answered(check: AnswerCheck, answer: str | None) -> Found:
 
 def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:
     # Late: few tasks have a schema, and importing the validator takes longer than judging the others.
-    from jsonschema import Draft202012Validator, ValidationError, validators  # type: ignore[import-untyped]
-    from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+    from jsonschema import Draft202012Validator, ValidationError, validators
+    from jsonschema.exceptions import best_match
 
     def matches(_: Any, written: Any, text: Any, __: Any) -> Any:
         if isinstance(text, str) and Pattern(written).search(text) is None:

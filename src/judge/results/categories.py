@@ -30,7 +30,7 @@ _MIN_REJECTED = 3
 _MAX_FOUND_CHARS = 240
 _CONTROLS = frozenset(
     """checkbox combobox listbox menuitemcheckbox menuitemradio option radio searchbox slider spinbutton switch tab
-    textbox""".split()  # noqa: SIM905
+    textbox""".split()
 )
 # How a text check writes the numbers that it compared.
 _NUMBERS = re.compile(r"(?:only until step \d+; at the end )?[-\d., ]*\d, [-\d., ]+")

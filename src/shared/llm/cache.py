@@ -47,9 +47,8 @@ class CachedModel:
     async def complete(self, request: ModelRequest, payer: str | None = None) -> Completion:
         """The kept reply, the reply under way, or a new one.
 
-        Its usage and cost count for the first `payer` only, also when that one asks again; for others it is free, in all
-        shards that share replies. A reply that is kept from before counts in full, so that judging the same again
-        reports the same cost.
+        Its usage and cost count for the first `payer` of all shards only, also when that one asks again; for others it
+        is free. A reply that is kept from before counts in full, so that judging the same again reports the same cost.
         """
         key = request_key(self.name, self._namespace, request)
         if (reply := self._read(key)) is None:
