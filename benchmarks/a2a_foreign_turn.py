@@ -25,9 +25,9 @@ import httpx
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.a2a.agents import JPEG  # noqa: E402
-from helpers.interop.programs import foreign_agent  # noqa: E402
-from shared.a2a.client import ParticipantClient  # noqa: E402
+from helpers.a2a.agents import JPEG
+from helpers.interop.programs import foreign_agent
+from shared.a2a.client import ParticipantClient
 
 SUBJECTS = (
     ("v03", "message", "a2a-sdk 0.3.26, message"),

@@ -29,9 +29,9 @@ import httpx
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.ports import free_ports  # noqa: E402
-from helpers.runner.commands import BIN, listening  # noqa: E402
-from judge.runner.follow import RunOutcome, request_assessment  # noqa: E402
+from helpers.ports import free_ports
+from helpers.runner.commands import BIN, listening
+from judge.runner.follow import RunOutcome, request_assessment
 
 TASKS = 4
 STEPS = 12

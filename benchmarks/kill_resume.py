@@ -27,16 +27,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer  # noqa: E402
-from helpers.runner.commands import (  # noqa: E402
+from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer
+from helpers.runner.commands import (
     FinishedCommand,
     RunningCommand,
     command,
     descendants,
 )
-from helpers.runner.held_replay import HeldReplay, started_apart  # noqa: E402
-from helpers.scenario.copies import on_free_ports  # noqa: E402
-from shared.files import read_json  # noqa: E402
+from helpers.runner.held_replay import HeldReplay, started_apart
+from helpers.scenario.copies import on_free_ports
+from shared.files import read_json
 
 MODES = ("judge", "everything", "ctrl-c", "runner")
 PARALLEL = 2

@@ -14,16 +14,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.episode.live_judge import ALWAYS_YES  # noqa: E402
-from helpers.llm.scripted import ScriptedModel, parts_for  # noqa: E402
-from helpers.results import a_finished_run, a_result  # noqa: E402
-from helpers.trajectory.largest import LONG, TEXTS, sizes, write_largest  # noqa: E402
-from judge.config import MAX_STEPS  # noqa: E402
-from judge.judges.rescoring import judge_stored  # noqa: E402
-from judge.judges.webjudge import WebJudge  # noqa: E402
-from judge.report.build import make_report  # noqa: E402
-from judge.results.verify import verify_run  # noqa: E402
-from shared.files import MAX_FILE_BYTES  # noqa: E402
+from helpers.episode.live_judge import ALWAYS_YES
+from helpers.llm.scripted import ScriptedModel, parts_for
+from helpers.results import a_finished_run, a_result
+from helpers.trajectory.largest import LONG, TEXTS, sizes, write_largest
+from judge.config import MAX_STEPS
+from judge.judges.rescoring import judge_stored
+from judge.judges.webjudge import WebJudge
+from judge.report.build import make_report
+from judge.results.verify import verify_run
+from shared.files import MAX_FILE_BYTES
 
 REPLY_CHARS = 5_000
 

@@ -9,7 +9,6 @@ run, and says what is left. Ends with 1 when something grew or was left.
 import argparse
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -23,9 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.ports import free_ports  # noqa: E402
-from helpers.runner.commands import BIN, adopt_descendants, descendants, listening  # noqa: E402
-from shared.a2a.client import AssessmentClient  # noqa: E402
+from helpers.ports import free_ports
+from helpers.runner.commands import BIN, adopt_descendants, descendants, listening
+from shared.a2a.client import AssessmentClient
 
 SAMPLE_S = 5.0
 ROW_S = 30.0
@@ -254,7 +253,7 @@ def tasks_of(run: Path) -> list[str]:
 
 
 def left_in(temp: Path) -> int:
-    return len(os.listdir(temp))  # noqa: PTH208
+    return sum(1 for _ in temp.iterdir())
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.miniwob.scripts import participant  # noqa: E402
-from helpers.ports import free_ports  # noqa: E402
-from participants.base import serve  # noqa: E402
+from helpers.miniwob.scripts import participant
+from helpers.ports import free_ports
+from participants.base import serve
 
 WABE = Path(sys.executable).parent / "wabe"
 TASKS = """

@@ -18,8 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.runner.commands import command, ray_worker_of, run_command  # noqa: E402
-from helpers.scenario.copies import scenario_on_free_ports  # noqa: E402
+from helpers.runner.commands import command, ray_worker_of, run_command
+from helpers.scenario.copies import scenario_on_free_ports
 
 SLOTS = "2"
 

@@ -12,13 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from playwright.sync_api import sync_playwright  # noqa: E402
+from playwright.sync_api import sync_playwright
 
-from helpers.runs import SNAPSHOT, write_synthetic_run  # noqa: E402
-from judge.browser.chromium import find_browser  # noqa: E402
-from judge.report.build import make_report  # noqa: E402
-from judge.store import RunStore  # noqa: E402
-from shared.settings import Settings  # noqa: E402
+from helpers.runs import SNAPSHOT, write_synthetic_run
+from judge.browser.chromium import find_browser
+from judge.report.build import make_report
+from judge.store import RunStore
+from shared.settings import Settings
 
 TASKS, STEPS = 300, 15
 IMAGE_BYTES = 120_000

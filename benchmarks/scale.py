@@ -29,17 +29,17 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from capacity import Model, Run, best_load, error, fit  # noqa: E402
-from helpers.a2a.raw_agent import RawRequest, message, raw_agent  # noqa: E402
-from helpers.ports import free_port  # noqa: E402
-from helpers.runner.commands import descendants  # noqa: E402
-from judge.browser.chromium import BrowserSettings  # noqa: E402
-from judge.config import RunConfig  # noqa: E402
-from load import pss_mb  # noqa: E402
-from shared.models import Action  # noqa: E402
-from shared.protocol import render_reply  # noqa: E402
-from shared.settings import Settings  # noqa: E402
-from throughput import WALK, action, cpu_s, player, wait_until_listening  # noqa: E402
+from capacity import Model, Run, best_load, error, fit
+from helpers.a2a.raw_agent import RawRequest, message, raw_agent
+from helpers.ports import free_port
+from helpers.runner.commands import descendants
+from judge.browser.chromium import BrowserSettings
+from judge.config import RunConfig
+from load import pss_mb
+from shared.models import Action
+from shared.protocol import render_reply
+from shared.settings import Settings
+from throughput import WALK, action, cpu_s, player, wait_until_listening
 
 BOUND = 0.15
 SLOTS = (1, 2, 4, 8)

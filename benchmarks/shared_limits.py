@@ -23,17 +23,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from pydantic import SecretStr  # noqa: E402
+from pydantic import SecretStr
 
-from helpers.llm.redis_server import RedisServer, redis_server  # noqa: E402
-from model_server import model_server, read_stats  # noqa: E402
-from shared.errors import ModelBudgetSpent, ModelError  # noqa: E402
-from shared.llm.cache import CachedModel  # noqa: E402
-from shared.llm.limits import MeteredModel, RateLimits, Spending  # noqa: E402
-from shared.llm.model import ModelRequest  # noqa: E402
-from shared.llm.opening import open_model  # noqa: E402
-from shared.llm.redis import SharedBudget, SharedReplies, SharedState  # noqa: E402
-from shared.settings import Settings  # noqa: E402
+from helpers.llm.redis_server import RedisServer, redis_server
+from model_server import model_server, read_stats
+from shared.errors import ModelBudgetSpent, ModelError
+from shared.llm.cache import CachedModel
+from shared.llm.limits import MeteredModel, RateLimits, Spending
+from shared.llm.model import ModelRequest
+from shared.llm.opening import open_model
+from shared.llm.redis import SharedBudget, SharedReplies, SharedState
+from shared.settings import Settings
 
 CONCURRENCY = 16
 # On a busy machine, calls take longer than the model does: enough of them keep the limit used.

@@ -28,19 +28,19 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from playwright.sync_api import sync_playwright  # noqa: E402
+from playwright.sync_api import sync_playwright
 
-import judge.server.service  # noqa: E402
-from helpers.episode.still_page import StillPage  # noqa: E402
-from helpers.ports import free_ports  # noqa: E402
-from helpers.runner.commands import BIN  # noqa: E402
-from judge.browser.chromium import find_browser  # noqa: E402
-from judge.browser.session import Hop, ToolResult  # noqa: E402
-from judge.browser.settle import SettleMode  # noqa: E402
-from judge.commands.serve import serve as serve_judge  # noqa: E402
-from participants.base import Action, Observation, serve  # noqa: E402
-from shared.models import Page  # noqa: E402
-from shared.settings import Settings  # noqa: E402
+import judge.server.service
+from helpers.episode.still_page import StillPage
+from helpers.ports import free_ports
+from helpers.runner.commands import BIN
+from judge.browser.chromium import find_browser
+from judge.browser.session import Hop, ToolResult
+from judge.browser.settle import SettleMode
+from judge.commands.serve import serve as serve_judge
+from participants.base import Action, Observation, serve
+from shared.models import Page
+from shared.settings import Settings
 
 # Of a finished task the judge keeps the task itself and its packed entry in the submission.
 MAX_GROWTH_KB = 4.0

@@ -34,19 +34,19 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.a2a.raw_agent import RawRequest, message, raw_agent  # noqa: E402
-from helpers.ports import free_port  # noqa: E402
-from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings  # noqa: E402
-from judge.browser.pool import browser_pool  # noqa: E402
-from judge.browser.settle import MAX_SETTLE_S, SettleMode, begin_code, settle_code, settle_mode  # noqa: E402
-from judge.config import RunConfig  # noqa: E402
-from judge.episode.assessment import Assessment  # noqa: E402
-from judge.judges.factory import OFFLINE, open_judge  # noqa: E402
-from judge.store import RunStore  # noqa: E402
-from shared.a2a.client import ParticipantClient  # noqa: E402
-from shared.models import Action, Task  # noqa: E402
-from shared.protocol import render_reply  # noqa: E402
-from shared.settings import Settings  # noqa: E402
+from helpers.a2a.raw_agent import RawRequest, message, raw_agent
+from helpers.ports import free_port
+from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings
+from judge.browser.pool import browser_pool
+from judge.browser.settle import MAX_SETTLE_S, SettleMode, begin_code, settle_code, settle_mode
+from judge.config import RunConfig
+from judge.episode.assessment import Assessment
+from judge.judges.factory import OFFLINE, open_judge
+from judge.store import RunStore
+from shared.a2a.client import ParticipantClient
+from shared.models import Action, Task
+from shared.protocol import render_reply
+from shared.settings import Settings
 
 THROUGHPUT, START_CPU_S = 0.9, 0.2
 # Looks at a page in a task without actions: the first page, and the final look.

@@ -14,7 +14,6 @@ import contextlib
 import itertools
 import json
 import os
-import random
 import socket
 import subprocess
 import sys
@@ -25,6 +24,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+from helpers.ports import free_ports
 from judge.scenario.sources import toml_value
 from judge.scenario.toml import load_scenario
 from webarena_sites import ACCOUNT, SESSION
@@ -308,18 +311,6 @@ def read_rows(python: str) -> dict[str, Any]:
     done = subprocess.run([python, "-I", "-c", _ROWS], capture_output=True, text=True, check=True)
     rows: dict[str, Any] = json.loads(done.stdout)
     return rows
-
-
-def free_ports(count: int) -> list[int]:
-    """Below those that the system gives to outgoing connections: they are needed again for every round."""
-    found: list[int] = []
-    for port in random.sample(range(20_000, 32_000), 1000):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            found.append(port)
-        if len(found) == count:
-            break
-    return found
 
 
 def wabe(*arguments: object, folder: Path, expect: Sequence[int] = (0,)) -> str:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInf
 from judge.sites import is_site, origin_of
 from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, closest, shown
 from shared.models import Truth
+from shared.text import counted
 
 # How participants name what they act on: by an element's reference, by a point of the screenshot, or either.
 Actions = Literal["refs", "coordinates", "both"]
@@ -55,7 +56,7 @@ def _is_time_zone(value: str) -> str:
 def _is_secret(value: str) -> str:
     # Anything shorter would be found, and removed, all over the place. The value itself is not shown.
     if not MIN_SECRET_CHARS <= len(value) <= 1_000:
-        problem = f"{len(value)} characters, where a secret has {MIN_SECRET_CHARS} to 1000"
+        problem = f"{counted(len(value), 'character')}, where a secret has {MIN_SECRET_CHARS} to 1000"
         raise Invalid(problem, "write the whole secret")
     return value
 

@@ -56,8 +56,8 @@ def _is_address(value: str) -> str:
 def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema that can be applied in bounded time: no references, which can nest exponentially, and RE2 patterns."""
     # Late: participants share these records and install no validator.
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-    from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
 
     try:
         size = len(json.dumps(schema))

@@ -22,7 +22,7 @@ ROLES = frozenset(
     menuitem menuitemcheckbox menuitemradio meter navigation none note option paragraph presentation progressbar radio
     radiogroup region row rowgroup rowheader scrollbar search searchbox separator slider spinbutton status strong
     subscript superscript switch tab table tablist tabpanel term text textbox time timer toolbar tooltip tree treegrid
-    treeitem""".split()  # noqa: SIM905
+    treeitem""".split()
 )
 STATES = ("active", "checked", "disabled", "expanded", "invalid", "level", "pressed", "selected")
 # All parts in their order, each with the blanks behind it, and none required: what stops the match is the mistake.

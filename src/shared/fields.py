@@ -18,6 +18,8 @@ from pydantic import (
     model_validator,
 )
 
+from shared.text import counted
+
 _MAX_SHOWN = 60
 # Control characters and lone surrogates.
 _NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -66,7 +68,7 @@ def shown(value: object) -> str:
     elif isinstance(value, int) and value.bit_length() > 200:
         return "a number of more than 60 digits"
     elif isinstance(value, Mapping | list | tuple):
-        return f"a {'table' if isinstance(value, Mapping) else 'list'} of {len(value)} entries"
+        return f"a {'table' if isinstance(value, Mapping) else 'list'} of {counted(len(value), 'entry', 'entries')}"
     text = ascii(value)
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
 

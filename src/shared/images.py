@@ -27,7 +27,7 @@ def media_type(data: bytes) -> str | None:
 def image_size(data: bytes) -> tuple[int, int] | None:
     """Width and height in pixels of a JPEG, PNG or WebP, from its first bytes; `None` if they do not tell."""
     # Late, because it loads more than the reading of sizes needs.
-    import imagesize  # type: ignore[import-untyped]
+    import imagesize
 
     if media_type(data) is None:
         return None

@@ -29,7 +29,7 @@ _UNITS: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 _CODES = frozenset(
     """AED ARS AUD BGN BRL BTC CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR ISK JPY KRW MXN MYR NGN NOK
-    NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR""".split()  # noqa: SIM905
+    NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR""".split()
 )
 _UNIT = "|".join(re.escape(unit) for unit in sorted((*_UNITS, *_CODES), key=len, reverse=True))
 _BEFORE = re.compile(rf"(?:^|(?<![^\W\d_]))(?P<unit>{_UNIT})[{_GAP}]?$", re.IGNORECASE)

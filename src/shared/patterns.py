@@ -26,7 +26,7 @@ class Pattern:
         if len(source) > limit:
             raise Invalid(f"more than {limit} characters", "shorten it", column=limit + 1)
         # Late: participants share the records of checks and install no RE2.
-        import re2  # type: ignore[import-untyped]
+        import re2
 
         options = re2.Options()
         options.log_errors = False

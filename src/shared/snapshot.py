@@ -22,7 +22,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from shared.text import without_surrogates
+from shared.text import counted, without_surrogates
 
 REF = re.compile(r"(?:f[0-9]{1,9})?e[0-9]{1,9}")
 
@@ -270,7 +270,8 @@ def without_boxes(snapshot: str) -> str:
 
 def _note(lines: int, characters: int) -> str:
     # Every line of a snapshot begins with blanks and a dash, so no page can write this one.
-    return f"# {lines} more lines ({characters} characters) left out: use browser_find, or scroll to see them"
+    hidden = f"{counted(lines, 'more line')} ({counted(characters, 'character')})"
+    return f"# {hidden} left out: use browser_find, or scroll to see them"
 
 
 def _parse_node(body: str, position: int, parent: int | None, depth: int) -> Node | None:

@@ -57,9 +57,9 @@ def excerpt(text: str, limit: int = 60) -> str:
     return '"' + bounded_line(text, limit).replace('"', "'") + '"'
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 task`, `2 tasks`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 task`, `2 tasks`; `plural` where it is not the noun with an s."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def without_surrogates(text: str) -> str:

@@ -265,10 +265,15 @@ def test_a_bare_resume_means_the_newest_unfinished_run_of_this_scenario(
     for scenario, state in ((mine, "completed"), (others, "cancelled")):
         store = interrupted_run(scenario, out)
         store.write_run({**(store.read_run() or {}), "state": state})
-    shutil.copytree(OLD_RUN, out / "runs" / OLD_RUN.name)
+    old = RunStore(out, shutil.copytree(OLD_RUN, out / "runs" / OLD_RUN.name).name)
+    old.write_run({**(old.read_run() or {}), "scenario": (wanted.read_run() or {})["scenario"]})
+    merged = interrupted_run(mine, out)
+    RunStore(out, f"{merged.run_id}/shards/000-of-001").create()
     (out / "runs" / "99999999-000000-aaaa" / "logs").mkdir(parents=True)
     found = plan_again(mine, out).store
-    record_property("outcome", "neither the finished one, another scenario's, an older version's nor an empty folder")
+    record_property(
+        "outcome", "neither the finished one, another scenario's, an older version's, a merged one nor an empty folder"
+    )
     assert found is not None
     assert found.run_id == wanted.run_id
 

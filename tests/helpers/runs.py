@@ -146,7 +146,6 @@ def write_synthetic_run(
     image: bytes | None = None,
     role: str = "white_agent",
     cost_usd: float | None = 0.0125,
-    same_length: bool = True,
 ) -> RunStore:
     """A whole run: every outcome occurs when there are at least five tasks. The same seed gives the same run.
 
@@ -166,14 +165,13 @@ def write_synthetic_run(
             level=("easy", "medium", "hard")[number % 3],
             reference_length=rng.randint(2, 12) if number % 7 else None,
         )
-        length = steps if same_length else rng.randint(1, steps)
         outcome = known[number] if number < 4 else rng.choices(known, (50, 40, 4, 4))[0]
         results.append(
             write_task(
                 store,
                 task,
                 outcome,
-                steps=length,
+                steps=steps,
                 image=picture,
                 says=says,
                 cost_usd=cost_usd,

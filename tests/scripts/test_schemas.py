@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator, ValidationError
 
 from helpers.paths import ROOT, load_file
 from helpers.results import A_TRACE, a_finished_run, a_result

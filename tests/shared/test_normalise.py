@@ -11,7 +11,7 @@ from shared.normalise import NormaliseError, ValueType, is_same, normalise, only
 
 CENTS = st.integers(min_value=-(10**12), max_value=10**12)
 DAYS = st.dates(min_value=date(1000, 1, 1), max_value=date(9999, 12, 31))
-MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905
+MONTHS = "January February March April May June July August September October November December".split()
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ _TYPE = """async page => {
     const end = Date.now() + limit_ms;
     for (const [typed, key] of [...text].entries()) {
       if (Date.now() > end)
-        throw new Error(`Timeout ${limit_ms}ms exceeded: ${typed} characters were typed`);
+        throw new Error(`Timeout ${limit_ms}ms exceeded: typed ${typed} of ${[...text].length} characters`);
       await page.keyboard.type(key);
     }
   }

@@ -161,7 +161,7 @@ def _check_package(folder: Path, settings: Settings) -> None:
     refused = [name for name in found if not name.isdecimal() or int(name) not in accepted]
     for name in refused:
         typer.echo(f"{one_line(name)}: refused by webarena-verified create-submission-pkg")
-    typer.echo(f"{folder}: {len(found) - len(refused)} of {len(found)} submissions are valid")
+    typer.echo(f"{folder}: {len(found) - len(refused)} of {counted(len(found), 'submission')} valid")
     if refused:
         raise typer.Exit(EXIT_LOST)
 
@@ -172,6 +172,6 @@ def _report_problems(folder: Path, lengths: Mapping[str, int]) -> None:
         for problem in problems:
             typer.echo(f"{one_line(name)}: {one_line(str(problem))}")
     bad = sum(any(not problem.note for problem in problems) for problems in found.values())
-    typer.echo(f"{folder}: {len(found) - bad} of {len(found)} submissions are valid")
+    typer.echo(f"{folder}: {len(found) - bad} of {counted(len(found), 'submission')} valid")
     if bad:
         raise typer.Exit(EXIT_LOST)

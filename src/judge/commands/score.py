@@ -1,8 +1,11 @@
 """`wabe score`: stored trajectories judged again, by any method and model."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -22,12 +25,34 @@ from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interru
 from judge.scenario.webarena import read_addresses
 from judge.store import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
-from shared.fields import as_mapping
+from shared.fields import as_mapping, did_you_mean, shown
 from shared.llm.limits import Spending
 from shared.settings import Settings
 from shared.validation import validated
 
 DEFAULT_PARALLEL = 8
+# An error about a key of the configuration, from the judges or from `validated`.
+_ABOUT_A_KEY = re.compile(r"config(?:\.|: key ')(\w+)'?: (.*)", re.DOTALL)
+# The options that set the judge's configuration, by its keys.
+_OPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "judge_method": "--method",
+        "judge_model": "--model",
+        "prompts": "--prompts",
+        "score_threshold": "--threshold",
+        "max_images": "--max-images",
+        "judge_votes": "--votes",
+        "judge_sees_answer": "--sees-answer",
+        "judge_sees_thoughts": "--sees-thoughts",
+        "fidelity": "--fidelity",
+        "judge_max_concurrency": "--max-calls",
+        "judge_requests_per_minute": "--requests-per-minute",
+        "judge_tokens_per_minute": "--tokens-per-minute",
+        "max_judge_cost_usd": "--max-cost-usd",
+        "max_judge_tokens": "--max-tokens",
+        "judge_base_url": "--base-url",
+    }
+)
 
 
 class _Planned(NamedTuple):
@@ -87,8 +112,8 @@ def score(
         # Until the command ends, no assessment may write to it.
         context.with_resource(written.held("judge"))
     is_webarena = method == WEBARENA
-    if addresses is not None and not is_webarena:
-        raise ConfigError("--config is for --method webarena_verified only", remedy="remove it, or add the method")
+    is_compared = judges is not None or repeat > 1
+    _require_fitting(method, has_addresses=addresses is not None, is_compared=is_compared)
     sites = read_addresses(addresses) if is_webarena else None
     options = {
         "judge_method": None if is_webarena else method,
@@ -108,14 +133,16 @@ def score(
         "judge_base_url": base_url,
     }
     given = {name: value for name, value in options.items() if value is not None}
-    is_compared = judges is not None or repeat > 1
-    if is_webarena and is_compared:
-        raise ConfigError("--judges and --repeat are for judge models", remedy=f"leave out --method {WEBARENA}")
-    configs = {
-        name: _config(run, {**given, **changes}, names_judge=is_compared)
-        for name, changes in _named_judges(judges).items()
-    }
-    plan = [_Planned(WEBARENA, configs[""])] if is_webarena else _plan(configs, repeat, settings)
+    named = _named_judges(judges)
+    # What is not given comes from the run, if there is one.
+    origins = _OPTIONS if run is None else {key: _OPTIONS[key] for key in given}
+    if model is None and given.get("judge_model"):
+        origins = {**origins, "judge_model": "WABE_JUDGE_MODEL"}
+    if judges is not None:
+        origins = {**origins, "judge_method": "--judges", "judge_model": "--judges"}
+    with _named_as_given(origins):
+        configs = {name: _config(run, {**given, **changes}, names_judge=is_compared) for name, changes in named.items()}
+        plan = [_Planned(WEBARENA, configs[""])] if is_webarena else _plan(configs, repeat, settings)
     found = find_trajectories(folder)
     if tasks is not None:
         give_tasks(found, tasks)
@@ -145,6 +172,31 @@ def score(
         show(_reliability(plan, tallies))
         typer.echo(spent(spending))
     raise typer.Exit(code)
+
+
+def _require_fitting(method: str | None, *, has_addresses: bool, is_compared: bool) -> None:
+    """Raises `ConfigError` for an unknown method, and for options that do not go with it."""
+    if method not in (None, *METHODS, WEBARENA):
+        remedy = did_you_mean(method, (*METHODS, WEBARENA))
+        raise ConfigError(f"--method: {shown(method)} is not a known value", remedy=remedy)
+    if has_addresses and method != WEBARENA:
+        raise ConfigError("--config is for --method webarena_verified only", remedy="remove it, or add the method")
+    if is_compared and method == WEBARENA:
+        raise ConfigError("--judges and --repeat are for judge models", remedy=f"leave out --method {WEBARENA}")
+
+
+@contextmanager
+def _named_as_given(origins: Mapping[str, str]) -> Iterator[None]:
+    """Errors about the configuration name what the user wrote: `--model` instead of `config.judge_model`."""
+    try:
+        yield
+    except ConfigError as error:
+        message = error.message
+        if about := _ABOUT_A_KEY.fullmatch(message):
+            key, problem = about.groups()
+            message = f"{origins.get(key, f'config.{key}')}: {problem}"
+        remedy = re.sub(rf"\b({'|'.join(_OPTIONS)})\b", lambda found: _OPTIONS[found[0]], error.remedy)
+        raise ConfigError(message, remedy=remedy) from None
 
 
 def _update(run: RunStore, config: RunConfig, tally: Tally) -> bool:
@@ -262,4 +314,4 @@ def _config(run: RunStore | None, changes: dict[str, Any], *, names_judge: bool)
         changes = {**changes, "judge_checked_tasks": True, "truth": "judge"}
     # A run of another version may have settings that no longer exist.
     known = {name: value for name, value in before.items() if name in RunConfig.model_fields}
-    return validated(CONFIG, known | changes, "wabe score")
+    return validated(CONFIG, known | changes, "config")

@@ -105,10 +105,12 @@ class Tally:
         counts = ", ".join(f"{summary[name]} {name}" for name in _OUTCOMES)
         tokens = self._usage.input + self._usage.output
         sites = [
-            f"{name}: {row['total']} tasks, {row['success']} success, {row['failure']} failure, {row['error']} error\n"
+            f"{name}: {counted(row['total'], 'task')}, {row['success']} success, {row['failure']} failure, "
+            f"{row['error']} error\n"
             for name, row in summary.get("sites", {}).items()
         ]
-        line = f"{self.judge.id}: {summary['trajectories']} trajectories, {counts}; {rate}; {tokens} tokens"
+        total = counted(summary["trajectories"], "trajectory", "trajectories")
+        line = f"{self.judge.id}: {total}, {counts}; {rate}; {counted(tokens, 'token')}"
         updated = f"\nThe run's results.json now has the new verdicts of {counted(len(self.updated), 'task')}."
         return f"{''.join(sites)}{line}, {_cost(summary['cost_usd'])}{updated if self.updated else ''}"
 
@@ -117,7 +119,8 @@ def spent(spending: Spending) -> str:
     """What the judge models used, cut-off calls included."""
     usage = spending.usage
     estimated = f", {usage.estimated_calls} of them estimated" if usage.estimated_calls else ""
-    return f"{usage.calls} model calls{estimated}: {usage.input + usage.output} tokens, {_cost(spending.cost_usd)}"
+    tokens = counted(usage.input + usage.output, "token")
+    return f"{counted(usage.calls, 'model call')}{estimated}: {tokens}, {_cost(spending.cost_usd)}"
 
 
 def _cost(cost_usd: float | None) -> str:
@@ -132,7 +135,8 @@ def show(report: Reliability) -> None:
         console.print(_pairs_table(report.pairs))
     for name, judge in report.judges.items():
         for flip in judge.self_agreement.flips[:_MAX_FLIPS]:
-            line = f"{name}: {flip.trajectory}: {flip.successes} successes, {flip.failures} failures"
+            successes, failures = counted(flip.successes, "success", "successes"), counted(flip.failures, "failure")
+            line = f"{name}: {flip.trajectory}: {successes}, {failures}"
             console.print(Text(one_line(line, 500)), soft_wrap=True)
 
 

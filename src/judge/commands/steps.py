@@ -17,7 +17,7 @@ from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
 from judge.store import new_run_id, output_folder, resolve_run
 from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError
-from shared.text import one_line
+from shared.text import counted, one_line
 
 steps = plain_app(
     help="Step-level scoring: the next action on recorded pages, with the true history.", no_args_is_help=True
@@ -42,7 +42,7 @@ def make(
             typer.echo(f"left out {task_id}: {one_line(why)}")
     if not total:
         raise ConfigError(f"run {store.run_id}: no step to make a reference of", remedy="give a run with a success")
-    typer.echo(f"{folder / STEPS_FILE}: {total} steps")
+    typer.echo(f"{folder / STEPS_FILE}: {counted(total, 'step')}")
 
 
 @steps.command()
@@ -87,7 +87,9 @@ def score(
         for line in _lines(summary):
             typer.echo(line)
         if failed:
-            typer.echo(f"{len(failed)} steps without a reply scored 0, the first: {one_line(failed[0])}", err=True)
+            typer.echo(
+                f"{counted(len(failed), 'step')} without a reply scored 0, the first: {one_line(failed[0])}", err=True
+            )
         typer.echo(f"Report: {page}")
     raise typer.Exit(code)
 
@@ -104,4 +106,4 @@ def _lines(summary: dict[str, Any]) -> list[str]:
         f"{name.replace('_', ' ')}: {percent(summary[name])}"
         for name in ("task_success", "operation", "operation_and_value")
     ]
-    return [f"{summary['steps']} steps of {summary['tasks']} tasks", *averaged, *rest]
+    return [f"{counted(summary['steps'], 'step')} of {counted(summary['tasks'], 'task')}", *averaged, *rest]

@@ -30,6 +30,6 @@ def verify(
     for note in findings.notes:
         typer.echo(f"note: {note}")
     if findings.mismatches:
-        typer.echo(f"Run {store.run_id}: {len(findings.mismatches)} recomputed values do not match.")
+        typer.echo(f"Run {store.run_id}: {counted(len(findings.mismatches), 'mismatch', 'mismatches')}.")
         raise typer.Exit(EXIT_LOST)
     typer.echo(f"Run {store.run_id}: {counted(findings.tasks, 'task')}, checksums, counts and rates match.")

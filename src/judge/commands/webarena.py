@@ -17,6 +17,7 @@ from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.models import Task
 from shared.settings import Settings
+from shared.text import counted
 
 SOURCE = "webarena-verified"
 SETTINGS: Mapping[str, Any] = MappingProxyType({"max_steps": 30, "judge_model": "offline"})
@@ -39,7 +40,7 @@ async def webarena_tasks(
         # Everything that can be played; a user who names tasks wants to know which cannot.
         rows = [row for row in rows if set(row.sites) <= set(addresses.environments)]
         if left_out := len(found.tasks) - len(rows):
-            typer.echo(f"note: {left_out} tasks are left out: --config has no address of their sites", err=True)
+            typer.echo(f"note: {counted(left_out, 'task')} left out: --config has no address for every site", err=True)
     if not rows:
         raise ConfigError("no task is left", remedy="add the addresses of more sites to --config")
     states = f"{(output or Path(SOURCE)).stem}.states"

@@ -32,7 +32,7 @@ from shared.elements import Element, parse_element
 from shared.normalise import NormaliseError, is_same, normalise, only_value, parse_number, plain, shown, string
 from shared.patterns import Pattern
 from shared.snapshot import Node, Snapshot
-from shared.text import clip, excerpt, one_line, split_line
+from shared.text import clip, counted, excerpt, one_line, split_line
 
 _MAX_SHOWN = 5
 _COMMON_KEYS = ("at", "on", "within", "in_view", "count")
@@ -305,7 +305,7 @@ def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: b
 def _contained(text: str, wanted: Sequence[str], count: int | None) -> Found:
     if count is not None:
         number = text.count(plain(wanted[0]))
-        return Found(number == count, f"{number} times")
+        return Found(number == count, counted(number, "time"))
     at = 0
     for each in map(plain, wanted):
         place = text.find(each, at)
@@ -323,7 +323,7 @@ def _matched(text: str, pattern: Pattern, check: TextCheck) -> Found:
     matches = list(pattern.matches(text))
     is_counted = check.count is None or check.count == len(matches)
     if not check.reads_numbers:
-        return Found(is_counted, f"{len(matches)} matches")
+        return Found(is_counted, counted(len(matches), "match", "matches"))
     if not matches:
         # Nothing to compare: this fails inverted as well.
         return Found(False, f"no match in: {excerpt(text, 200)}", counts=False)
@@ -362,7 +362,7 @@ def _acted(check: ActionCheck, actions: Sequence[tuple[int, str]]) -> tuple[Foun
     close = difflib.get_close_matches(wanted, executed, n=3, cutoff=0.3) or executed[-3:]
     if not close:
         return Found(False, f"{missing}, since none was executed{where}"), None
-    return Found(False, f"{missing} among {len(actions)} actions{where}: {'; '.join(close)}"), None
+    return Found(False, f"{missing} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"), None
 
 
 def _line_key(line: str) -> str:
@@ -407,8 +407,8 @@ def _answered(check: AnswerCheck, answer: str | None) -> Found:
 
 def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:
     # Late: few tasks have a schema, and importing the validator takes longer than judging the others.
-    from jsonschema import Draft202012Validator, ValidationError, validators  # type: ignore[import-untyped]
-    from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+    from jsonschema import Draft202012Validator, ValidationError, validators
+    from jsonschema.exceptions import best_match
 
     def matches(_: Any, written: Any, text: Any, __: Any) -> Any:
         if isinstance(text, str) and Pattern(written).search(text) is None:

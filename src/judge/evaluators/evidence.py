@@ -24,7 +24,7 @@ _VIEW_SHARE = 0.5
 # Roles that take the focus and keys, but contain no typed text.
 _PRESSED = frozenset(
     """button checkbox radio switch link menuitem menuitemcheckbox menuitemradio option tab treeitem iframe listbox menu
-    menubar radiogroup tablist grid tree treegrid dialog alertdialog document main region""".split()  # noqa: SIM905
+    menubar radiogroup tablist grid tree treegrid dialog alertdialog document main region""".split()
 )
 
 

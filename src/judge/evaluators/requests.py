@@ -22,7 +22,7 @@ from shared.json_paths import parse_path, values_at
 from shared.models import Task
 from shared.normalise import plain
 from shared.patterns import glob
-from shared.text import clip
+from shared.text import clip, counted
 
 _ERROR_STATUS = 400
 _MAX_SHOWN = 3
@@ -65,7 +65,7 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
         last = found[hits[0]] if check.at == "any" and hits else found[-1]
     if traffic.dropped and (inverted or check.at == "end"):
         # Otherwise a participant could hide a request behind more than are recorded.
-        text = f"{traffic.dropped} later requests were not recorded; before them {last.text}"
+        text = f"{counted(traffic.dropped, 'later request')} went unrecorded; before, {last.text}"
         return Decision(False, Found(False, text), None)
     passed = last.passed != inverted
     step = candidates[hits[0]].step if passed and not inverted and hits else None

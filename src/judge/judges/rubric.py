@@ -21,7 +21,7 @@ from judge.trajectory.record import Trajectory
 from shared.concurrency import together
 from shared.errors import ModelMalformed
 from shared.models import Record, Task, Verdict, VerdictOutcome
-from shared.text import bounded_line
+from shared.text import bounded_line, counted
 
 FINAL_SHOTS = 3
 VOTE_TEMPERATURE = 1.0
@@ -207,7 +207,7 @@ class RubricJudge(ModelJudge):
         }
         return session.verdict(
             winner or "unscored",
-            shown.reason if winner else f"no majority in {len(votes)} votes: {dict(counts)}",
+            shown.reason if winner else f"no majority in {counted(len(votes), 'vote')}: {dict(counts)}",
             key_points=tuple(criterion.requirement for criterion in criteria),
             evidence={"rubric": rubric},
         )

@@ -14,6 +14,7 @@ from shared.errors import TrajectoryError
 from shared.files import read_json
 from shared.models import JudgeInfo, Verdict
 from shared.settings import Settings
+from shared.text import counted
 
 METHOD = "webarena_verified"
 ANSWER_EVALUATOR = "AgentResponseEvaluator"
@@ -73,7 +74,7 @@ class WebArenaJudge(Judge):
             return self._verdict("failure", made.refusal or "", None)
         if dropped and any(each.evaluator_name != ANSWER_EVALUATOR for each in made.result.evaluators_results):
             # Otherwise a participant could hide a request, or end unscored, by sending more than are recorded.
-            return self._verdict("failure", f"{dropped} later requests were not recorded", made.result)
+            return self._verdict("failure", f"{counted(dropped, 'later request')} went unrecorded", made.result)
         if made.result.status == "success" and made.refusal is None:
             return self._verdict("success", "all evaluators passed", made.result)
         return self._verdict("failure", made.refusal or _reason(made.result), made.result)

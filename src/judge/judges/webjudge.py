@@ -28,7 +28,7 @@ from judge.trajectory.record import Trajectory
 from shared.concurrency import together
 from shared.errors import ModelMalformed
 from shared.models import ImageScore, Record, Task, Verdict, VerdictOutcome
-from shared.text import bounded_line
+from shared.text import bounded_line, counted
 
 _KEY_POINTS_ORDER, _IMAGE_ORDER, _DECISION_ORDER = range(3)
 
@@ -216,8 +216,8 @@ def _reasons(shown: Sequence[Rated]) -> str:
 def _all_met(points: tuple[str, ...], statuses: list[Status | None]) -> tuple[VerdictOutcome, str]:
     missed = [point for point, status in zip(points, statuses, strict=True) if status == "failure"]
     if missed:
-        return "failure", f"{len(missed)} of {len(points)} key points are not met: {'; '.join(missed)}"
+        return "failure", f"{len(missed)} of {counted(len(points), 'key point')} not met: {'; '.join(missed)}"
     open_points = [point for point, status in zip(points, statuses, strict=True) if status is None]
     if open_points:
         return "unscored", f"the judge model's replies contained no status for: {'; '.join(open_points)}"
-    return "success", f"all {len(points)} key points are met"
+    return "success", f"all {len(points)} key points are met" if len(points) > 1 else "the key point is met"

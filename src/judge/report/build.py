@@ -18,6 +18,7 @@ from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
 from shared.images import require_pillow
 from shared.models import key_of
+from shared.text import counted
 
 MAX_RUNS = 12
 _GENERATOR = '<meta name="generator" content="wabe report">'
@@ -29,7 +30,7 @@ def make_report(stores: list[RunStore], output: Path | None = None, *, single_fi
     An earlier report there is replaced. Raises `ConfigError` if there is something else, or it cannot be written.
     """
     if len(stores) > MAX_RUNS:
-        raise ConfigError(f"{len(stores)} runs to compare", remedy=f"give 2 to {MAX_RUNS} runs")
+        raise ConfigError(f"{counted(len(stores), 'run')} to compare", remedy=f"give 2 to {MAX_RUNS} runs")
     beside = stores[0].derived / "report"
     if len(stores) > 1:
         names = "--".join(store.run_id.replace("/", "-") for store in stores)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from judge.report.data import OUTCOMES, TaskRow
 from judge.report.totals import Totals
+from shared.text import counted
 
 WIDTH = 460
 _MARKS = {
@@ -103,7 +104,7 @@ def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
         x, y = at(length, steps)
         place = f"translate({x + _MARK_SHIFTS[outcome]:.1f} {y:.1f}) scale({min(2.5, math.sqrt(count)):.2f})"
         mark = {"d": _MARKS[outcome], "class": f"mark o-{outcome}", "transform": place}
-        shapes.append(Shape("path", {**mark}, title=f"{count} {outcome}: {steps} steps, reference {length}"))
+        shapes.append(Shape("path", {**mark}, title=f"{count} {outcome}: {counted(steps, 'step')}, reference {length}"))
     known = [(row.steps, row.reference_length) for row in rows if row.reference_length and row.outcome == "success"]
     answer = "No successful task has a reference length"
     if known:
@@ -153,7 +154,7 @@ def scores_chart(totals: Totals) -> Chart | None:
     if not totals.scores:
         return None
     count, relevant = sum(totals.scores.values()), totals.scores["4"] + totals.scores["5"]
-    answer = f"{100 * relevant / count:.0f} % of {count} screenshots scored 4 or 5."
+    answer = f"{100 * relevant / count:.0f} % of {counted(count, 'screenshot')} scored 4 or 5."
     return _counts_chart("scores", "How relevant were the screenshots?", answer, "Score", totals.scores, count)
 
 
@@ -174,7 +175,7 @@ def categories_chart(rows: Sequence[TaskRow]) -> Chart | None:
     if not counts:
         return None
     known = sum(bool(row.categories) for row in failed)
-    answer = f"{known} of {len(failed)} failures are in a category; one can be in several."
+    answer = f"{known} of {counted(len(failed), 'failure')} in a category; one can be in several."
     listed = dict(counts.most_common())
     return _counts_chart("categories", "Why did attempts fail?", answer, "Category", listed, len(failed))
 

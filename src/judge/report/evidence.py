@@ -6,6 +6,7 @@ from typing import Any
 
 from shared.fields import as_mapping, as_mappings
 from shared.models import ImageScore, TokenUsage, Verdict
+from shared.text import counted
 
 _MAX_PIECES = 500
 _MAX_DEPTH = 8
@@ -109,7 +110,8 @@ def pieces_of(evidence: Mapping[str, Any]) -> tuple[EvidenceView, ...]:
     if plain:
         pieces.append(EvidenceView("Other facts", tuple(plain)))
     left = len(pieces) - _MAX_PIECES
-    return tuple(pieces) if left <= 0 else (*pieces[:_MAX_PIECES], EvidenceView(f"{left} more pieces left out", ()))
+    note = (EvidenceView(f"{counted(left, 'more piece')} left out", ()),) if left > 0 else ()
+    return (*pieces[:_MAX_PIECES], *note)
 
 
 def _judged_points(evidence: Mapping[str, Any]) -> Iterator[PointView]:

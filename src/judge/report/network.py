@@ -10,6 +10,7 @@ from judge.sites import origin_of
 from judge.trajectory.network import NETWORK_FILE, Entry, read_har
 from judge.trajectory.record import Attempt
 from shared.errors import TrajectoryError
+from shared.text import counted
 
 _MAX_SHOWN = 200
 
@@ -55,5 +56,5 @@ def network_view(folder: Path, attempt: Attempt) -> NetworkView:
     by_step: dict[int, list[Entry]] = {}
     for entry in har.entries:
         by_step.setdefault(entry.step or 0, []).append(entry)
-    note = f"at least {har.dropped} more requests were not recorded" if har.dropped else ""
+    note = f"at least {counted(har.dropped, 'more request')} went unrecorded" if har.dropped else ""
     return NetworkView(path, by_step, len(har.entries), note, home)

@@ -25,7 +25,7 @@ from judge.report.charts import charts_of, duration
 from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
 from judge.report.totals import Comparison, MatrixRow, Totals, differences
 from judge.results.categories import CATEGORIES
-from shared.text import show_hidden, without_surrogates
+from shared.text import counted, show_hidden, without_surrogates
 
 # What needs a look comes first.
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
@@ -187,7 +187,7 @@ def visible(text: object, limit: int = 100_000) -> str:
         return whole
     whole = without_surrogates(whole.replace("\r\n", "\n"))
     shown = show_hidden(whole[:limit])
-    return shown if len(whole) <= limit else f"{shown}… ({len(whole) - limit} more characters)"
+    return shown if len(whole) <= limit else f"{shown}… ({counted(len(whole) - limit, 'more character')})"
 
 
 def web_link(url: str) -> str | None:
@@ -261,6 +261,7 @@ def _environment() -> Environment:
         "web_link": web_link,
         "dur": duration,
         "num": lambda value: f"{value:,}".replace(",", "\u202f"),
+        "counted": lambda value, noun: counted(value, noun).replace(str(value), f"{value:,}".replace(",", "\u202f"), 1),
         "usd": usd,
         "pct": lambda value: f"{value:.1f}\u00a0%",
         "pvalue": lambda p: "below 0.0001" if p < 0.0001 else f"{p:.4f}".rstrip("0") if p < 0.01 else f"{p:.2f}",

@@ -8,6 +8,8 @@ import base64
 import zlib
 from collections.abc import Iterable
 
+from shared.text import counted
+
 MAX_CHARS = 400_000
 MAX_TOTAL_CHARS = 4_000_000
 _LEFT_OUT = "# This snapshot is left out: the page would be too large. It is in the run's folder."
@@ -27,7 +29,7 @@ def pack(snapshots: Iterable[str | None]) -> str:
             continue
         text = snapshot[:MAX_CHARS].replace("\0", "\ufffd")
         if len(snapshot) > MAX_CHARS:
-            text += f"\n# {len(snapshot) - MAX_CHARS} more characters are in the run's folder."
+            text += f"\n# The run's folder has {counted(len(snapshot) - MAX_CHARS, 'more character')}."
         if text not in places:
             total += len(text)
             text = text if total <= MAX_TOTAL_CHARS else _LEFT_OUT

@@ -26,6 +26,7 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.fields import shown
 from shared.files import read_errors, read_json, read_text
 from shared.models import Record, Verdict
+from shared.text import counted
 
 MAX_GROUP_VALUES = 200
 _NEVER_GROUPS = {"index", "id", "task_id", "trajectory_id", "episode_id"}
@@ -183,7 +184,7 @@ def _without_totals(pairs: Sequence[Pair], columns: Sequence[str]) -> tuple[Sequ
         rest = [name for name in columns if name != column]
         if totals and _signature(totals, rest) == _signature(others, rest):
             pairs = others
-            notes.append(f"{len(totals)} rows with {column} = {_TOTAL} repeat the other rows and are left out")
+            notes.append(f"left out: {counted(len(totals), 'row')} with {column} = {_TOTAL}, the sum of other rows")
     return pairs, notes
 
 
@@ -297,7 +298,8 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
         for cells in reader:
             if cells and len(cells) != len(header):
                 raise ConfigError(
-                    f"{path}: line {reader.line_num}: {len(cells)} cells, but {len(header)} columns",
+                    f"{path}: line {reader.line_num}: {counted(len(cells), 'cell')}, "
+                    f"but {counted(len(header), 'column')}",
                     remedy="quote cells that hold a comma",
                 )
             if cells:

@@ -18,7 +18,7 @@ from judge.trajectory.record import Attempt
 from shared.checks import Check, ElementCheck, PageCheck, RequestCheck, TextCheck, as_tuple, plain_checks
 from shared.models import Step, Verdict
 from shared.protocol import ENDING_TOOLS
-from shared.text import one_line
+from shared.text import counted, one_line
 
 Category = Literal[
     "loop", "wrong_filter", "gave_up_early", "over_budget", "off_site", "blocked", "rejected_actions"
@@ -30,7 +30,7 @@ _MIN_REJECTED = 3
 _MAX_FOUND_CHARS = 240
 _CONTROLS = frozenset(
     """checkbox combobox listbox menuitemcheckbox menuitemradio option radio searchbox slider spinbutton switch tab
-    textbox""".split()  # noqa: SIM905
+    textbox""".split()
 )
 # How a text check writes the numbers that it compared.
 _NUMBERS = re.compile(r"(?:only until step \d+; at the end )?[-\d., ]*\d, [-\d., ]+")
@@ -146,13 +146,13 @@ def _gave_up_early(attempt: Attempt, _: Verdict | None) -> str | None:
     if executed >= wanted:
         return None
     reference = f"; a human needed {wanted}" if attempt.task.reference_length else ""
-    return f"ended by the participant after {executed} executed action{'s' * (executed != 1)}{reference}"
+    return f"ended by the participant after {counted(executed, 'executed action')}{reference}"
 
 
 def _over_budget(attempt: Attempt, _: Verdict | None) -> str | None:
     """The attempt ended because its steps or its time were used up."""
     if attempt.stop_reason == "max_steps":
-        return f"all {attempt.max_steps} steps were used" if not attempt.self_recorded else "all steps were used"
+        return "all steps were used" + ("" if attempt.self_recorded else f": {attempt.max_steps}")
     return "the time was used up" if attempt.stop_reason == "task_timeout" else None
 
 
@@ -185,7 +185,7 @@ def _rejected_actions(attempt: Attempt, _: Verdict | None) -> str | None:
     if not is_many and attempt.stop_reason != "unreadable_replies":
         return None
     last = f"; the last: {rejected[-1].outcome.message}" if rejected and rejected[-1].outcome else ""
-    return f"{len(rejected)} of {len(attempt.steps)} replies were not executed{last}"
+    return f"{len(rejected)} of {counted(len(attempt.steps), 'reply', 'replies')} not executed{last}"
 
 
 def _is_rejected(step: Step) -> bool:

@@ -24,6 +24,7 @@ from judge.trajectory.formats.online_mind2web import Problem, check_document, su
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_file, read_json, reason_of, write_atomic, write_errors, write_json
 from shared.models import Record
+from shared.text import counted
 
 ONLINE_MIND2WEB: Final = "online-mind2web-v2"
 WEBARENA: Final = "webarena-verified"
@@ -117,7 +118,7 @@ def _webarena(store: TaskStore) -> tuple[str, dict[str, str]]:
         raise TrajectoryError(f"aborted: {trajectory.error or trajectory.stop_reason}")
     har, dropped = read_trace(trajectory)
     if dropped:
-        raise TrajectoryError(f"the network trace is incomplete: {dropped} requests were not recorded")
+        raise TrajectoryError(f"the network trace is incomplete: {counted(dropped, 'request')} went unrecorded")
     answer = (trajectory.final_answer or "").encode("utf-8", "replace").decode()
     return str(number), {"agent_response.json": answer, "network.har": _json_text(evaluator_trace(har))}
 

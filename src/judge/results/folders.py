@@ -22,6 +22,7 @@ from judge.trajectory.record import Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import write_json
 from shared.models import Verdict
+from shared.text import counted
 
 
 class FoundTask(TaskStore):
@@ -148,8 +149,9 @@ def give_tasks(folders: Sequence[Path], path: Path) -> None:
     folders = [folder for folder in folders if not (folder / "result.json").exists()]
     known = [(folder, tasks.get(folder.resolve().name) or tasks.get(task_id_of(folder))) for folder in folders]
     if not any(task for _, task in known):
+        wanted = counted(len(folders), "trajectory", "trajectories")
         raise ConfigError(
-            f"--tasks {path}: none of its {len(tasks)} tasks is one of the {len(folders)} trajectories without a text",
+            f"--tasks {path} has {counted(len(tasks), 'task')}, but none of {wanted} without a text",
             remedy="task ids must be the names of the trajectories' folders",
         )
     for folder, task in known:

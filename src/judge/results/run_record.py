@@ -207,13 +207,15 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
     """The run of this scenario file that was started or resumed last and is unfinished, or `None`.
 
     A scenario is recognised by its path, so that it may be edited, or by its bytes, so that it may be moved; a run of
-    the same bytes is preferred.
+    the same bytes is preferred. One that was merged from shards is none: only its shards can be resumed.
     """
     found: dict[tuple[bool, float, str], RunStore] = {}
     for store in runs_in(output_dir):
         # A run that a newer version recorded is not ours to resume.
         with contextlib.suppress(ConfigError):
             record = store.read_run() or {}
+            if record.get("schema_version") != RUN_SCHEMA or store.shards():
+                continue
             known = as_mapping(record.get("scenario"))
             is_same = known.get("sha256") == launch.scenario_sha256
             if (is_same or known.get("path") == launch.scenario_path) and not _is_finished(record):

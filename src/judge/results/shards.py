@@ -28,6 +28,7 @@ from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json
 from shared.models import TokenUsage
+from shared.text import counted
 
 # Of a request, what differs between the shards of a run.
 _OWN = ("tasks", "shard")
@@ -95,7 +96,7 @@ def _finished(stores: Sequence[RunStore]) -> list[_Shard]:
     ]
     if unfinished:
         raise ConfigError(
-            f"{len(unfinished)} of {len(stores)} shards are not finished: {', '.join(unfinished)}",
+            f"{len(unfinished)} of {counted(len(stores), 'shard')} unfinished: {', '.join(unfinished)}",
             remedy="wait for those that run, and start the others again: they resume",
         )
     return [_Shard(store, record, _provenance(store)) for store, record in zip(stores, records, strict=True)]

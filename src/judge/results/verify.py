@@ -39,7 +39,7 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import read_json
 from shared.models import Record, Verdict
-from shared.text import excerpt
+from shared.text import counted, excerpt
 
 _MAX_SHOWN = 80
 
@@ -263,7 +263,7 @@ def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_o
     listed = detail.get("tasks")
     by_id = {_key(entry): entry for entry in as_mappings(listed)}
     if isinstance(listed, list) and len(by_id) < len(listed):
-        yield f"results.json: tasks: {len(listed)} entries, {len(by_id)} of different ids"
+        yield f"results.json: tasks: {len(listed)} entries with {counted(len(by_id), 'different id')}"
     for entry in entries:
         name = entry_key(entry)
         found = by_id.pop(_key(entry), None)

@@ -32,6 +32,7 @@ from judge.store import RunStore, find_run
 from shared.a2a.serving import address_of, listen, serve_app
 from shared.errors import ConfigError, WabeError
 from shared.settings import Settings
+from shared.text import counted
 
 _OF_EACH_SHARD = (
     *("limit", "level", "task", "max_parallel"),
@@ -113,7 +114,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         store.folder.mkdir(parents=True, exist_ok=True)
         with store.held("runner"), progress:
             async with _live_page(hub, store.output_dir) as page, _sites(plan, settings, progress):
-                console.out(f"Run {store.run_id} in {shards} shards, live page {page}", highlight=False)
+                console.out(f"Run {store.run_id} in {counted(shards, 'shard')}, live page {page}", highlight=False)
                 whole = Whole(store.run_id, shards, len(plan.tasks), progress, hub.watch)
                 progress.phase("Starting Ray")
                 failed = await _play(_job(plan, settings, shards), whole, settings, store.logs / "ray.log")

@@ -113,7 +113,7 @@ async def _play(
 ) -> RunOutcome:
     """Start the members and follow the assessment. `crashes` receives a line for each child that ended by itself."""
     options = plan.options
-    where = f"Run {plan.store.run_id}, logs" if plan.store else "Logs"
+    where = f"{'Resuming run' if plan.resumes else 'Run'} {plan.store.run_id}, logs" if plan.store else "Logs"
     for line in (f"{where} in {logs}", *plan.notes):
         console.out(line, highlight=False)
     output_dir = plan.store.output_dir if plan.store else options.output_dir

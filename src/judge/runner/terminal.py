@@ -241,7 +241,7 @@ def _print_task(
 
     `width` is that of the column of ids.
     """
-    taken = f"{steps}/{max_steps} steps" if max_steps else counted(steps, "step")
+    taken = f"{steps}/{counted(max_steps, 'step')}" if max_steps else counted(steps, "step")
     cells = (
         Text(f"{outcome:<9}", style=OUTCOME_STYLES.get(outcome, "")),
         Text(f"{one_line(task_id, _MAX_ID_CHARS):<{width}}"),

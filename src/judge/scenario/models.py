@@ -127,7 +127,10 @@ class AgentEntry(_Process):
     def _name_means_role(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        role = data.get("role") or data.get("name")
+        role, name = data.get("role"), data.get("name")
+        if role and name and role != name:
+            raise Invalid(f"role is {shown(role)}, but name is {shown(name)}", "keep one of the two keys", key="role")
+        role = role or name
         return {key: value for key, value in data.items() if key != "name"} | ({"role": role} if role else {})
 
     def resolved_env(self, environ: Mapping[str, str], source: object) -> dict[str, str]:

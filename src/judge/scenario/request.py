@@ -23,6 +23,7 @@ from shared.errors import ConfigError
 from shared.fields import keys_of, remedy_for, shown
 from shared.files import parse_json, reason_of
 from shared.models import Task
+from shared.text import counted
 from shared.validation import mistake, validated
 
 # As large as a scenario file may be.
@@ -56,7 +57,7 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
             path, said, remedy = problem
             raise mistake(f"{_SOURCE}: task {task.task_id}", path, said, remedy)
     if len(warnings) > _MAX_WARNINGS:
-        warnings = [*warnings[:_MAX_WARNINGS], f"{_SOURCE}: {len(warnings) - _MAX_WARNINGS} more warnings"]
+        warnings = [*warnings[:_MAX_WARNINGS], f"{_SOURCE}: {counted(len(warnings) - _MAX_WARNINGS, 'more warning')}"]
     return AssessmentRequest(
         participants=body.participants, config=config, tasks=tasks, launch=body.launch, warnings=tuple(warnings)
     )

@@ -17,6 +17,7 @@ from judge.trajectory.record import NetworkTrace
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import MAX_FILE_BYTES, read_errors, read_json, write_atomic
+from shared.text import counted
 
 NETWORK_FILE = "network.har"
 MAX_ENTRIES = 20_000
@@ -123,7 +124,7 @@ def _har_bytes(entries: Sequence[Mapping[str, Any]], dropped: int, versions: Map
         "entries": entries,
     }
     if dropped:
-        log |= {"comment": f"at least {dropped} more requests were left out", "_dropped": dropped}
+        log |= {"comment": f"at least {counted(dropped, 'more request')} left out", "_dropped": dropped}
     return json.dumps({"log": log}, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
 
 

@@ -1,11 +1,12 @@
 """Anthropic's computer-use tool, `computer_toolset_20260801`: Claude Opus 4.8, Sonnet 5 and later models.
 
 Wire format: https://platform.claude.com/docs/en/agents-and-tools/tool-use/computer-use-tool. Coordinates are pixels of
-the screenshot. The whole conversation is sent each time, unchanged: the thoughts in it are valid for what stood before
-them only, so that not even an old screenshot may be left out. The provider's cache makes that cheap.
+the screenshot. The whole conversation is sent each time, unchanged, which the provider's cache makes cheap. Thoughts
+are signed for what stands before them: where an old screenshot is left out, the later thoughts have to go as well. So
+many are left out at once, and rarely.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ _NOTCH_PX = 100
 # The judge has no tool for these, or shows as much in every screenshot (zoom).
 _WITHHELD = ("cursor_position", "hold_key", "left_mouse_down", "left_mouse_up", "zoom")
 _TOOLS = ({"type": "computer_toolset_20260801", "configs": {name: {"enabled": False} for name in _WITHHELD}},)
+_MAX_SCREENSHOTS = 20
+_KEPT_SCREENSHOTS = 10
 _Point = tuple[int, int]
 
 
@@ -56,9 +59,12 @@ class AnthropicConversation:
         self._task = task
         self._messages: list[dict[str, Any]] = []
         self._calls: list[Block] = []
+        self._screenshots = 0
 
     async def ask(self, view: computer.View) -> computer.Turn:
         """See `shared.llm.computer.Conversation`."""
+        if self._screenshots == _MAX_SCREENSHOTS:
+            self._shorten()
         messages = [*self._messages, {"role": "user", "content": self._content(view)}]
         body = {
             "system": self._system,
@@ -74,6 +80,7 @@ class AnthropicConversation:
         if calls or answer.text:
             self._messages = [*messages, {"role": "assistant", "content": answer.as_sent}]
             self._calls = calls
+            self._screenshots += 1
         thoughts = "\n".join(block.thinking for block in answer.content if block.thinking)
         return computer.read_turn(
             [(call.name, call.input) for call in calls],
@@ -82,6 +89,15 @@ class AnthropicConversation:
             # Without a call, the text is the answer to the task, and a thought is none.
             text=answer.text or (thoughts if calls else ""),
         )
+
+    def _shorten(self) -> None:
+        """Leave the older screenshots out, and all thoughts."""
+        # A screenshot in each message, with an answer behind it.
+        newest = len(self._messages) - 2 * _KEPT_SCREENSHOTS
+        for place, message in enumerate(self._messages):
+            content = message["content"] if place >= newest else _without_screenshot(message["content"])
+            self._messages[place] = {**message, "content": _without_thoughts(content)}
+        self._screenshots = _KEPT_SCREENSHOTS
 
     def _content(self, view: computer.View) -> list[dict[str, Any]]:
         picture = image_block(view.screenshot, view.media_type)
@@ -99,6 +115,21 @@ class AnthropicConversation:
         content += [text_block(view.note)] if view.note else []
         content += [] if self._calls else [picture]
         return content
+
+
+def _without_thoughts(content: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [block for block in content if block["type"] not in ("thinking", "redacted_thinking")]
+
+
+def _without_screenshot(content: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    left_out = text_block("(an older screenshot, left out)")
+    for block in content:
+        if block["type"] == "image":
+            yield left_out
+        elif block["type"] == "tool_result" and "content" in block:
+            yield {**block, "content": [left_out]}
+        else:
+            yield block
 
 
 def _click(button: computer.Button = "left", count: int = 1) -> "_Make":

@@ -35,7 +35,8 @@ class CachedModel:
         self, model: Model, *, namespace: str, folder: Path | None, shared: "SharedReplies | None" = None
     ) -> None:
         self.name = model.name
-        self._id = uuid.uuid4().hex
+        # Of those that count a reply together: the callers of this object, or of all shards of a run.
+        self._id = f"{shared.id if shared else uuid.uuid4().hex} "
         self._model = model
         self._namespace = namespace
         self._folder = folder
@@ -46,8 +47,8 @@ class CachedModel:
     async def complete(self, request: ModelRequest, payer: str | None = None) -> Completion:
         """The kept reply, the reply under way, or a new one.
 
-        Its usage and cost count for the first `payer` only, also when that one asks again; for others it is free. A
-        reply that is kept from before counts in full, so that judging the same again reports the same cost.
+        Its usage and cost count for the first `payer` of all shards only, also when that one asks again; for others it
+        is free. A reply that is kept from before counts in full, so that judging the same again reports the same cost.
         """
         key = request_key(self.name, self._namespace, request)
         if (reply := self._read(key)) is None:
@@ -57,14 +58,14 @@ class CachedModel:
             reply = await asyncio.shield(self._calls[key])
             # Another caller that waited for it may count it already.
             reply = self._read(key) or reply
-        counted_by = f"{self._id} {payer}"
-        if payer is None or reply.payer == counted_by:
+        if payer is None:
             return reply
-        if (reply.payer or "").startswith(self._id):
-            return reply.model_copy(update={"usage": TokenUsage(), "cost_usd": 0.0})
-        reply = reply.model_copy(update={"payer": counted_by})
-        self._keep(key, reply)
-        return reply
+        counted_by = f"{self._id}{payer}"
+        if not (reply.payer or "").startswith(self._id):
+            first = counted_by if self._shared is None else await self._shared.payer(key, counted_by)
+            reply = reply.model_copy(update={"payer": first})
+            self._keep(key, reply)
+        return reply if reply.payer == counted_by else reply.model_copy(update={"usage": TokenUsage(), "cost_usd": 0.0})
 
     async def discard(self, request: ModelRequest) -> None:
         """Forget the reply to `request`: it was unusable, and asking again may give a better one."""

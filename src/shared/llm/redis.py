@@ -315,6 +315,7 @@ class SharedReplies:
 
     def __init__(self, state: SharedState) -> None:
         self._state = state
+        self.id = state.key("replies")
 
     async def once(self, name: str, ask: Callable[[], Awaitable[Completion]]) -> Completion:
         """The kept reply to the request `name`, that of the shard that asks now, or that of `ask`.
@@ -345,11 +346,26 @@ class SharedReplies:
                 async with self._state.asked():
                     await asyncio.shield(lock.release())
 
+    async def payer(self, name: str, wanted: str) -> str:
+        """Who counts the reply to a request in all shards: the first that wanted to."""
+        key = self._payer(name)
+        try:
+            async with self._state.asked():
+                await self._state.client.set(key, wanted, px=_KEPT_MS, nx=True)
+                return str(await self._state.client.get(key) or wanted)
+        except SharedStateFault as error:
+            # Counted twice rather than not at all.
+            log.warning("%s", error.message)
+            return wanted
+
     async def discard(self, name: str) -> None:
         """Forget the reply to a request."""
         with contextlib.suppress(SharedStateFault):
             async with self._state.asked():
-                await self._state.client.delete(self._reply(name))
+                await self._state.client.delete(self._reply(name), self._payer(name))
+
+    def _payer(self, name: str) -> str:
+        return self._state.key(f"payer:{name}")
 
     def _reply(self, name: str) -> str:
         return self._state.key(f"reply:{name}")

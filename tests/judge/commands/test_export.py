@@ -46,7 +46,7 @@ def test_what_is_written_and_what_is_left_out_is_reported(app: typer.Typer, runs
     result = CliRunner().invoke(app, ["export", "run-1", "--output-dir", str(runs)])
     assert "left out t2" in result.output
     assert "1 of 2 tasks written" in result.output
-    assert "1 of 1 submissions are valid" in result.output
+    assert "1 of 1 submission valid" in result.output
     assert result.exit_code == 1
     assert (runs / "runs/run-1/export/online-mind2web-v2/t1/trajectory/0000.jpg").read_bytes() == b"jpeg"
 
@@ -68,7 +68,7 @@ def test_a_valid_folder_passes(app: typer.Typer, runs: Path, tmp_path: Path) -> 
     target = tmp_path / "submission"
     CliRunner().invoke(app, ["export", "latest", "--output-dir", str(runs), "--output", str(target)])
     result = CliRunner().invoke(app, ["export", "--validate", str(target)])
-    assert (result.exit_code, result.output.splitlines()[-1]) == (0, f"{target}: 1 of 1 submissions are valid")
+    assert (result.exit_code, result.output.splitlines()[-1]) == (0, f"{target}: 1 of 1 submission valid")
 
 
 def test_a_broken_rule_fails_the_check_and_is_named(app: typer.Typer, runs: Path, tmp_path: Path) -> None:

@@ -119,10 +119,13 @@ def test_a_spent_budget_leaves_the_rest_unscored(run: RunStore, server: ModelSer
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["run-1", "--method", "tarot"], "judge_method"),
-        (["run-1", "--threshold", "9"], "score_threshold"),
-        (["run-1", "--model", "gpt-4o"], "judge_model"),
-        (["run-1", "--model", "openai:x"], "OPENAI_API_KEY"),
+        (["run-1", "--method", "tarot"], "--method: 'tarot' is not a known value (known: webjudge, "),
+        (["run-1", "--method", "webarena"], "(did you mean 'webarena_verified'?)"),
+        (["run-1", "--method", "rubric"], "--method: 'rubric' needs a judge model, not 'offline' (leave --method out"),
+        (["run-1", "--threshold", "9"], "--threshold: 9: "),
+        (["run-1", "--model", "gpt-4o"], "--model: unknown judge model"),
+        (["run-1", "--model", "openai:x"], "--model: openai:x needs a key (set OPENAI_API_KEY"),
+        (["run-1", "--judges", "openai:x"], "--judges: openai:x needs a key (set OPENAI_API_KEY"),
         (["run-1", "--model", "openai:x", "--base-url", "http://127.0.0.1:1", "--prompts", "absent"], "prompts"),
         (["run-9"], "run-9"),
     ],

@@ -68,9 +68,9 @@ def test_what_pages_request_is_escaped(tmp_path: Path) -> None:
 def test_many_requests_of_a_step_are_counted(tmp_path: Path) -> None:
     _, page = report(tmp_path, *[(1, RecordedRequest())] * 250, dropped=9)
     assert len(rows(page)) == 200
-    assert "50 more are in network.har" in page
+    assert "network.har has 50 more." in page
     assert "250 requests after this action" in page
-    assert "at least 9 more requests were not recorded" in page
+    assert "at least 9 more requests went unrecorded" in page
 
 
 @pytest.mark.parametrize("damage", ["missing", "not HAR", "link"])

@@ -34,6 +34,6 @@ def test_a_cut_and_a_left_out_snapshot_say_so() -> None:
     long = [f"{number}{'x' * MAX_CHARS}" for number in range(MAX_TOTAL_CHARS // MAX_CHARS + 1)]
     first, *_, last = unpacked(pack(long))
     assert first is not None
-    assert first.endswith("\n# 1 more characters are in the run's folder.")
+    assert first.endswith("\n# The run's folder has 1 more character.")
     assert last is not None
     assert last.startswith("# This snapshot is left out")

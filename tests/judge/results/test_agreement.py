@@ -110,7 +110,7 @@ def test_rows_of_totals_that_repeat_the_others_are_left_out() -> None:
     found = agreement([*again, *once])
     assert found.overall == rates(once)
     assert list(found.groups["agent"]) == ["a", "b"]
-    assert found.notes == ("10 rows with agent = all repeat the other rows and are left out",)
+    assert found.notes == ("left out: 10 rows with agent = all, the sum of other rows",)
 
 
 def test_rows_under_all_that_are_not_a_repetition_stay() -> None:

@@ -66,7 +66,7 @@ def test_what_cannot_be_compared_is_kept_as_excluded(tmp_path: Path, row: str, w
         ("human,verdict\n1,1\n", "no column 'judge'; the columns are 'human', 'verdict'"),
         ("human,judge,human\n1,1,1\n", "two columns 'human'"),
         ("human,judge\n", "no rows"),
-        ("human,judge\n1,1\n1\n", "line 3: 1 cells, but 2 columns"),
+        ("human,judge\n1,1\n1\n", "line 3: 1 cell, but 2 columns"),
         ("human,judge\n1,1\nyes,1\n", "line 3: human is 'yes' (write 1, 0 or 'not executable')"),
         ("human,judge\n1,2\n", "line 2: judge is '2'"),
         ('human,judge\n1,"1\n', "line 2: not CSV"),

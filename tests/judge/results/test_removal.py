@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -69,10 +70,10 @@ def test_without_the_newest_run_the_link_leads_to_the_next(output: Path) -> None
 
 @pytest.mark.parametrize("by", ["judge", "runner"])
 @pytest.mark.parametrize("part", ["r1", "r1/shards/000-of-002"])
-def test_a_run_in_progress_is_never_deleted(output: Path, part: str, by: str) -> None:
+def test_a_run_in_progress_is_never_deleted(output: Path, part: str, by: Literal["judge", "runner"]) -> None:
     store = removable(output, "r1")
     RunStore(output, part).create()
-    with RunStore(output, part).held(by):  # type: ignore[arg-type]
+    with RunStore(output, part).held(by):
         with pytest.raises(ConfigError, match="r1 is in progress"):
             removable(output, "r1")
         # One that began after it was looked at.

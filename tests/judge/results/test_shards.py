@@ -166,7 +166,7 @@ def test_missing_shards_are_named(tmp_path: Path) -> None:
 def test_all_shards_that_are_not_finished_are_named(run: RunStore) -> None:
     first, _, last = run.shards()
     end_run(first, "cancelled")
-    said = r"2 of 3 shards are not finished: 000-of-003 \(cancelled\), 002-of-003 \(running\) \(wait for those that run"
+    said = r"2 of 3 shards unfinished: 000-of-003 \(cancelled\), 002-of-003 \(running\) \(wait for those that run"
     with last.held("judge"), pytest.raises(ConfigError, match=said):
         merge_shards(run)
 

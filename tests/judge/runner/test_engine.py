@@ -130,12 +130,17 @@ def whole() -> tuple[Whole, list[Event], dict[str, list[Event]]]:
     return Whole("r", 2, 4, shown.append, watch), shown, watched
 
 
-def feed(of: Whole, shard: int, *events: Event) -> None:
-    console = Console(file=io.StringIO(), quiet=True)
-    progress = Progress(console, "json")
+def lines_of(*events: Event) -> list[str]:
+    """What a shard prints about them."""
+    said = io.StringIO()
+    progress = Progress(Console(file=said, quiet=True), "json")
     for event in events:
         progress(event)
-    for line in console.file.getvalue().splitlines():  # type: ignore[attr-defined]
+    return said.getvalue().splitlines()
+
+
+def feed(of: Whole, shard: int, *events: Event) -> None:
+    for line in lines_of(*events):
         of.line(shard, line)
 
 
@@ -204,9 +209,7 @@ def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
 
 @given(st.one_of(*map(events_of, get_args(Event))))
 def test_every_event_survives_the_way_through_a_shards_output(event: Event) -> None:
-    console = Console(file=io.StringIO(), quiet=True)
-    Progress(console, "json")(event)
-    (line,) = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    (line,) = lines_of(event)
     assert event_of(line) == event
 
 

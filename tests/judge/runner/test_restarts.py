@@ -1,6 +1,8 @@
 """A scenario's sites are started again when the judge asks for it, and nobody else can ask for more."""
 
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import httpx
@@ -9,7 +11,7 @@ import pytest
 from helpers.ports import free_port
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, reset_site
-from judge.runner.launch import launched, site_member
+from judge.runner.launch import Child, launched, site_member
 from judge.runner.restarts import restarts_of
 from judge.scenario.models import SiteEntry
 from judge.sites import NetworkPolicy
@@ -38,7 +40,7 @@ def a_site(folder: Path, **keys: object) -> SiteEntry:
     return SiteEntry.model_validate({"name": "shop", "endpoint": f"http://127.0.0.1:{port}", "cmd": command, **keys})
 
 
-def starting(site: SiteEntry, folder: Path):  # type: ignore[no-untyped-def]
+def starting(site: SiteEntry, folder: Path) -> AbstractAsyncContextManager[Sequence[Child]]:
     return launched([site_member(site)], scenario_dir=folder, environ={}, logs=folder / "logs")
 
 

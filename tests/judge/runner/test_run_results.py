@@ -28,9 +28,10 @@ def concluded(folder: Path, store: RunStore | None = None, **options: Any) -> tu
     outcome = RunOutcome(results=tuple(results), state="completed", run_id="r1")
     given = RunOptions(scenario=write_scenario(folder / "shop" / "scenario.toml"), **options)
     plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=store)
-    console = Console(file=io.StringIO(), width=200, quiet=given.display in ("json", "none"))
+    said = io.StringIO()
+    console = Console(file=said, width=200, quiet=given.display in ("json", "none"))
     code = conclude(outcome, plan, console, Progress(console, given.display))
-    return code, console.file.getvalue()  # type: ignore[attr-defined]
+    return code, said.getvalue()
 
 
 @pytest.mark.parametrize(("limit", "code"), [(None, 0), (50.0, 0), (50.1, 1), (100.0, 1), (0.0, 0)])

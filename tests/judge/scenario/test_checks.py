@@ -32,7 +32,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"kind": "probe", "expression": "x", "expected": 1, "max": 2}], "needs either expected, or min or max"),
     (
         [{"kind": "probe", "expression": "x", "expected": [1]}],
-        "key 'expected': a list of 1 entries is neither a text, a number",
+        "key 'expected': a list of 1 entry is neither a text, a number",
     ),
     ([{"kind": "probe", "expression": "x", "min": 3, "max": 2}], "key 'min': min 3 is larger than max 2"),
     ([{"kind": "probe", "expression": "x", "max": 2, "keep": "last"}], "key 'keep': 'last'"),

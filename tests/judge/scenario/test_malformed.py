@@ -22,7 +22,7 @@ MALFORMED = {
     ),
     "participants in one bracket": (
         '[green_agent]\n[participants]\nrole="p"\n' + TASK,
-        "a table of 1 entries is not a list (write a list, or in TOML [[participants]]",
+        "a table of 1 entry is not a list (write a list, or in TOML [[participants]]",
     ),
     "participant without role": (
         "[green_agent]\n[[participants]]\n" + TASK,
@@ -55,6 +55,10 @@ MALFORMED = {
         "'p' and 'green_agent' share 'http://localhost:9/' (give each agent",
     ),
     "site without name": (AGENTS + '[[sites]]\nendpoint = "http://h:1"\n' + TASK, "[[sites]] #1, key 'name': missing"),
+    "two names for a participant": (
+        AGENTS.replace('role = "p"', 'role = "p"\nname = "q"') + TASK,
+        "[[participants]] #1, key 'role': role is 'p', but name is 'q' (keep one of the two keys)",
+    ),
     "site without endpoint": (AGENTS + '[[sites]]\nname = "s"\n' + TASK, "[[sites]] #1, key 'endpoint': missing"),
     "site named like an agent": (
         AGENTS + '[[sites]]\nname = "p"\nendpoint = "http://h:1"\n' + TASK,

@@ -115,7 +115,7 @@ def test_a_space_in_a_host_is_still_a_mistake() -> None:
         ("hello", "line 1, column 1: not JSON: Expecting value: 'hello'"),
         ("[]", "a list of 0 entries is not a table"),
         ("{}", "'participants': missing (add participants = {\"white_agent\": "),
-        ('{"participants": ["x"]}', "key 'participants': a list of 1 entries is not a table"),
+        ('{"participants": ["x"]}', "key 'participants': a list of 1 entry is not a table"),
         ('{"participants": {"p": 3}}', "3 is not a text"),
         ('{"participants": {"p": "ftp://x"}}', "does not begin with http"),
         (
@@ -125,7 +125,7 @@ def test_a_space_in_a_host_is_still_a_mistake() -> None:
         ('{"participants": {"p": "http://h:1"}, "config": {"task_timeout_s": 1e999}}', '"1e999", which is too large'),
         ("[" * 200_000, "nested too deeply"),
         (request(), "no tasks"),
-        (request([1]), "key 'config': a list of 1 entries is not a table"),
+        (request([1]), "key 'config': a list of 1 entry is not a table"),
         (request({"tasks": []}), "config, key 'tasks': empty"),
         (request({"tasks": {}}), "key 'tasks': a table of 0 entries is not a list"),
         (request({"tasks": [A_TASK] * (MAX_TASKS + 1)}), f"{MAX_TASKS + 1} entries, more than {MAX_TASKS}"),

@@ -1,6 +1,7 @@
 """The providers' computer-use tools over the wire: what is asked, and what the answers mean."""
 
 import base64
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -427,6 +428,22 @@ async def test_anthropic_is_sent_the_conversation_unchanged_with_a_result_for_ea
     assert without == {"type": "tool_result", "tool_use_id": "t1", "toolset_name": "computer"}
     assert base64.b64decode(pictured["content"][0]["source"]["data"]) == b"two"
     assert note == {"type": "text", "text": "It failed."}
+
+
+async def test_anthropics_older_screenshots_are_left_out_many_at_once_and_with_all_thoughts() -> None:
+    said = anthropic_answer(anthropic_thought("First a click."), anthropic_call("wait"))
+    async with talking("anthropic", said) as (conversation, asked):
+        for _ in range(22):
+            await conversation.ask(VIEW)
+    bodies = [json.dumps(request.body["messages"]) for request in asked]
+    assert [body.count('"type": "image"') for body in bodies] == [*range(1, 21), 11, 12]
+    # Signed for what stood before them, the thoughts of before are no longer valid.
+    assert [body.count('"type": "thinking"') for body in bodies] == [*range(20), 0, 1]
+    assert asked[21].body["messages"][:41] == asked[20].body["messages"]
+    task, picture = asked[20].body["messages"][0]["content"]
+    assert (task["text"], picture["type"]) == ("Task: Buy", "text")
+    (result,) = asked[20].body["messages"][2]["content"]
+    assert (result["tool_use_id"], result["content"]) == ("t1", [picture])
 
 
 async def test_anthropic_is_offered_only_what_the_judge_can_do() -> None:

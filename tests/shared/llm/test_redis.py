@@ -278,6 +278,23 @@ async def test_a_reply_is_paid_for_by_one_shard_and_used_by_all(shards: Shards) 
     assert second.requests == []
 
 
+async def test_a_reply_counts_once_in_all_shards_also_when_a_shard_is_started_again(shards: Shards) -> None:
+    model = ScriptedModel(lambda _: "one")
+    caches = [shards.cached(model) for _ in range(3)]
+    # Whoever asks ahead does not count anything.
+    await caches[0].complete(ASK)
+    counted = [await cache.complete(ASK, payer) for cache, payer in zip(caches, ("b", "a", "b"), strict=True)]
+    assert [(reply.usage.calls, reply.cost_usd) for reply in counted] == [(1, 0.01), (0, 0.0), (1, 0.01)]
+
+
+async def test_a_new_reply_in_place_of_an_unusable_one_is_counted(shards: Shards) -> None:
+    model = ScriptedModel(lambda _: "x")
+    first, second = shards.cached(model), shards.cached(model)
+    await first.complete(ASK, "a")
+    await first.discard(ASK)
+    assert (await second.complete(ASK, "b")).usage.calls == 1
+
+
 async def test_a_request_under_way_in_another_shard_is_waited_for(shards: Shards) -> None:
     first, second = ScriptedModel(lambda _: "one"), ScriptedModel(lambda _: "two")
     first.gate = asyncio.Event()

@@ -21,7 +21,7 @@ from judge.results.steps.reference import Operation, Page, Reference, image_besi
 from judge.trajectory.foreign import MAX_IMAGE_BYTES, usable_id
 from shared.elements import ROLES
 from shared.errors import ConfigError
-from shared.fields import first_mistake
+from shared.fields import as_mapping, first_mistake
 from shared.files import parse_json
 from shared.imports import optional_package
 from shared.text import one_line
@@ -30,7 +30,7 @@ _BATCH = 20
 _MAX_HTML_CHARS = 8_000_000
 _MAX_DEPTH = 200
 _MAX_NAME_CHARS = 200
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _ROLES: Mapping[str, str] = MappingProxyType(
     {
         "a": "link",
@@ -174,9 +174,9 @@ def _ref(node_id: object) -> str | None:
 
 def _box(attributes: object) -> str | None:
     """A candidate's `bounding_box_rect` as a snapshot writes boxes."""
-    known = _parsed(attributes)
+    known = as_mapping(_parsed(attributes))
     try:
-        numbers = [float(part) for part in str(known["bounding_box_rect"]).split(",")]  # type: ignore[index]
+        numbers = [float(part) for part in str(known["bounding_box_rect"]).split(",")]
         return ",".join(f"{number:.0f}" for number in numbers) if len(numbers) == 4 else None
     except (KeyError, TypeError, ValueError, OverflowError):
         return None

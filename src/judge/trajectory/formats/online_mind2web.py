@@ -26,7 +26,7 @@ from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.models import Record, Step
 from shared.protocol import ENDING_TOOLS
-from shared.text import split_line, without_surrogates
+from shared.text import counted, split_line, without_surrogates
 
 _COMPLETE = "TASK_COMPLETE -> ANSWER:"
 _NO_ANSWER = "(none given)"
@@ -326,7 +326,7 @@ def _check_whole(steps: list[_Action], files: Collection[str]) -> Iterator[Probl
     if len(set(names)) != len(names):
         yield Problem(rule="4", text="two steps name the same screenshot", note=True)
     if extra := set(files) - set(names):
-        yield Problem(rule="4", text=f"trajectory/ holds {len(extra)} files that no step names", note=True)
+        yield Problem(rule="4", text=f"trajectory/ holds {counted(len(extra), 'file')} that no step names", note=True)
     acted = [step for step in steps[:-1] if step.verb or step.is_grammar_b]
     if len({step.is_grammar_b for step in acted}) > 1:
         yield Problem(rule="grammar", text="both grammars of actions are used: choose one")

@@ -117,7 +117,7 @@ def test_a_file_of_tasks_supplies_the_texts(tmp_path: Path, text: str) -> None:
 def test_a_file_of_other_tasks_is_a_clear_error(tmp_path: Path) -> None:
     folder = write_webeval(tmp_path / "Shop--0", task_file=False)
     (tmp_path / "tasks.json").write_text('[{"id": "Shop--1", "ques": "y"}]')
-    with pytest.raises(ConfigError, match="none of its 1 tasks is one of the 1 trajectories"):
+    with pytest.raises(ConfigError, match="has 1 task, but none of 1 trajectory without a text"):
         give_tasks([folder], tmp_path / "tasks.json")
 
 
