@@ -84,7 +84,8 @@ def validate(
         for warning in (*warnings, *passing):
             typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
-            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}")
+            tried = ", and no task passes when nothing is done" if try_ else ""
+            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}{tried}")
         for line in statistics(scenario.tasks) if verbose else ():
             typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:

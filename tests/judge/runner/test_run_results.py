@@ -16,6 +16,8 @@ from judge.runner.plan import Plan, RunOptions
 from judge.runner.run import conclude
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
+from judge.store import RunStore
+from shared.checks import NO_CHECKS
 from shared.errors import WabeError
 
 JUDGE = Member(name="green_agent", endpoint="http://127.0.0.1:9009", cmd=None, is_agent=True)
@@ -57,6 +59,22 @@ def test_the_junit_file_names_the_scenario(tmp_path: Path) -> None:
     assert 'testsuite name="shop/scenario.toml white_agent" tests="2" failures="1"' in (
         (tmp_path / "junit.xml").read_text()
     )
+
+
+@pytest.mark.parametrize(("reason", "may_help"), [(NO_CHECKS, False), ("the judge model gave no verdict", True)])
+def test_resuming_is_advised_only_where_a_lost_task_may_get_a_verdict(
+    tmp_path: Path, reason: str, may_help: bool
+) -> None:
+    store = RunStore(tmp_path, "r1")
+    store.create()
+    store.write_run({"run_id": "r1"})
+    results = a_submission(a_result("rugs", verdict=a_verdict("unscored", reason=reason)))["results"]
+    given = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"))
+    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=store)
+    console = Console(file=io.StringIO(), width=200)
+    outcome = RunOutcome(results=tuple(results), state="completed")
+    assert conclude(outcome, plan, console, Progress(console, "plain")) == 1
+    assert ("resume with" in console.file.getvalue()) == may_help  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("detail", [{}, {"tasks": [1]}, {"tasks": [{"success": True}]}, {"tasks": [], "judge": "x"}])
