@@ -69,7 +69,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 @runs.callback(invoke_without_command=True)
 def list_runs(context: typer.Context, output_dir: OutputDir = None, as_json: AsJson = False) -> None:
-    """List local runs, newest first: id, scenario, participant, state, success rate; or delete some of them."""
+    """List local runs, newest first, or delete some of them. Shows id, scenario, participant, state, success rate."""
     if context.invoked_subcommand is not None:
         # `wabe runs --output-dir DIR rm ID` must not delete anything elsewhere.
         context.obj = output_dir
@@ -180,7 +180,7 @@ def _cells(run: _Run) -> tuple[str, ...]:
 
 def _listed(store: RunStore) -> _Run:
     if not store.has_begun:
-        return _Run(store.run_id, state=f"{len(store.shards())} shards, not merged")
+        return _Run(store.run_id, state=f"{counted(len(store.shards()), 'shard')}, not merged")
     try:
         run = store.read_run() or {}
         record = _Record.model_validate(run)
