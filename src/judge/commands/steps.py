@@ -32,7 +32,7 @@ def make(
     ] = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Make recorded steps from a run's successful attempts. Writes `steps.jsonl` with its images, of the first epoch."""
+    """Make recorded steps from a run's successful attempts. Writes `steps.jsonl`, with images, of the first epoch."""
     store = resolve_run(run, output_folder(output_dir))
     folder = output or store.folder / "steps"
     total = 0
