@@ -22,7 +22,7 @@ from playwright.async_api import Browser, ViewportSize, async_playwright
 from starlette.applications import Starlette
 
 from judge.browser.chromium import find_browser
-from judge.events import JudgeSink, RunStarted, StepBegun, StepDone, TaskDone, TaskStarted
+from judge.events import RunStarted, Sink, StepBegun, StepDone, TaskDone, TaskStarted
 from judge.report.build import make_report
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
@@ -51,8 +51,9 @@ async def _take(browser: Browser, address: str, name: str, ready: str, output: P
                 await page.wait_for_function(_LOADED)
                 image = Image.open(io.BytesIO(await page.screenshot()))
             # Maximum coverage keeps the colours that few pixels have, such as those of outcomes.
+            # K-means then keeps the large areas free of bands.
             method, dither = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
-            small = image.convert("RGB").quantize(_COLOURS, method=method, dither=dither)
+            small = image.convert("RGB").quantize(_COLOURS, method=method, kmeans=1, dither=dither)
             path = output / f"{name}-{width}-{scheme}.png"
             small.save(path, optimize=True)
             print(f"{path}  {path.stat().st_size // 1000} kB")
@@ -81,7 +82,7 @@ async def _half_way(store: RunStore, task_ids: list[str], folder: Path) -> Async
         await asyncio.wait([serving])
 
 
-def _play(store: RunStore, task_id: str, sink: JudgeSink, *, is_done: bool) -> None:
+def _play(store: RunStore, task_id: str, sink: Sink, *, is_done: bool) -> None:
     """Send the events of a recorded attempt: all of them, or those up to the last but one of its pages."""
     folder = store.task(task_id).folder
     attempt = read_attempt(folder)

@@ -368,6 +368,9 @@ def find_run(argument: str, output_dir: Path) -> RunStore:
         store = RunStore(output_dir, argument)
     elif path.is_dir() and (found := run_of(path)) is not None:
         store = found
+    elif (path / "run.json").is_file():
+        home = output_dir / "runs" / path.resolve().name
+        raise ConfigError(f"{argument} is not in a folder named runs, as every run is", remedy=f"move it to {home}")
     else:
         raise ConfigError(f"no run {argument!r} under {output_dir / 'runs'}", remedy="give a run id or a run's folder")
     return store

@@ -86,7 +86,7 @@ def as_mappings(value: object) -> list[Mapping[str, Any]]:
 def first_mistake(error: ValidationError) -> str:
     """The first mistake that pydantic found, with its key."""
     detail = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+    return ": ".join(filter(None, (".".join(map(str, detail["loc"])), detail["msg"])))
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

@@ -110,6 +110,8 @@ def _problem(detail: ErrorDetails, examples: Mapping[str, str]) -> Problem:
         choices = re.findall(r"'([^']+)'", context["expected"])
         return Problem(path, f"{shown(value)} is not a known value", did_you_mean(value, choices))
     text, remedy = _WORDS.get(detail["type"], ("{value}: {message}", "correct it or remove the key"))
+    if (text, remedy) == _NOT_A_LIST and isinstance(value, str):
+        remedy = 'write a list: ["…"]'
     key = str(path[-1]) if path else "it"
     words = {"key": key, "value": shown(value), "message": detail["msg"][:200], "example": examples.get(key, "…")}
     return Problem(path, text.format_map(words), remedy.format_map(words))

@@ -154,6 +154,14 @@ def test_a_missing_run_is_a_config_error(tmp_path: Path) -> None:
         resolve_run("nope", tmp_path)
 
 
+def test_a_run_that_was_copied_elsewhere_is_refused_with_the_place_where_it_belongs(tmp_path: Path) -> None:
+    copied = tmp_path / "downloads" / "20260101-1"
+    copied.mkdir(parents=True)
+    (copied / "run.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"not in a folder named runs.* \(move it to out/runs/20260101-1\)"):
+        resolve_run(str(copied), Path("out"))
+
+
 def test_two_run_ids_of_one_second_differ() -> None:
     assert len({new_run_id() for _ in range(50)}) == 50
 

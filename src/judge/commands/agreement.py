@@ -62,7 +62,7 @@ def agreement(
     output_dir: OutputDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare verdicts with human labels or ground truth: rates with 95 % intervals, over all and by group."""
+    """Compare verdicts with human labels or ground truth. Shows rates with 95 % intervals, over all and by group."""
     if truth is not None and (file is None or verdicts is not None or labels is not None):
         raise ConfigError("--truth needs a run and nothing else", remedy=f"wabe agreement RUN --truth {truth}")
     if file is not None and truth is not None:

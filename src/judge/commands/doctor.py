@@ -61,7 +61,7 @@ def doctor(
     wait: Annotated[float, typer.Option(help="With --agent: retry for this many seconds.", min=0)] = 0.0,
     output_dir: OutputDir = None,
 ) -> None:
-    """Report what is missing to run (browser, keys, ports, disk) and how to get it."""
+    """Report what is missing to run, and how to get it. Looks at the browser, keys, ports and the disk."""
     settings = Settings.from_environ()
     if agent is not None:
         findings = [asyncio.run(check_agent(agent, wait))]

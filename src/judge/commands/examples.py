@@ -27,7 +27,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "report": (
             "wabe report latest --open",
             "wabe report latest --single-file --output report.html",
-            "wabe report 20260101-120000-ab 20260102-120000-cd --output comparison",
+            "wabe report 20260101-120000-1a2b3c4d 20260102-120000-5e6f7a8b --output comparison",
         ),
         "export": (
             "wabe export latest",
@@ -37,7 +37,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "runs": (
             "wabe runs",
             "wabe runs --json",
-            "wabe runs rm 20260101-120000-ab",
+            "wabe runs rm 20260101-120000-1a2b3c4d",
             "wabe runs prune --keep 20 --yes",
         ),
         "merge": ("wabe merge shard-*.json --output results.json",),
@@ -50,7 +50,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe tasks sample --from my.toml --count 5 --seed 1",
             "wabe tasks import miniwob --tasks click-test,click-link --output miniwob.toml",
         ),
-        "verify": ("wabe verify", "wabe verify 20260101-120000-ab"),
+        "verify": ("wabe verify", "wabe verify 20260101-120000-1a2b3c4d"),
         "doctor": ("wabe doctor", "wabe doctor my.toml", "wabe doctor --agent http://127.0.0.1:9019 --wait 30"),
     }
 )

@@ -55,7 +55,7 @@ def export(
     tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Write a run as a folder of another benchmark or as a table of its attempts, or check a submission folder."""
+    """Write a run in another benchmark's layout, or as a table. With --validate, check a submission folder instead."""
     if (run is None) == (validate is None):
         raise ConfigError("give either a RUN to export or --validate DIR", remedy="such as: wabe export latest")
     if format_ in _TABLES and (validate or dataset or epoch > 1):

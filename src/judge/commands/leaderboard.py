@@ -29,7 +29,7 @@ def leaderboard(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show leaderboard rows from submission files, using the SQL of a leaderboard page."""
+    """Show leaderboard rows from submission files. The SQL is that of a leaderboard page."""
     columns, rows = leaderboard_rows(files, query)
     if as_json:
         objects = [dict(zip(columns, row, strict=True)) for row in rows]

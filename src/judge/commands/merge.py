@@ -32,8 +32,8 @@ def merge(
     ] = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Merge shards of one assessment: submission files into one, all counts recomputed from the tasks; or the shards of
-    a run into a run like any other."""
+    """Merge the shards of one assessment. Submission files become one, all counts recomputed from the tasks; the shards
+    of a run become a run like any other."""
     paths = [Path(name) for name in files]
     kept = output
     if len(files) == 1 and not paths[0].is_file() and paths[0].suffix != ".json":

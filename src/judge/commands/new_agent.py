@@ -18,7 +18,7 @@ FILES = ("agent.py", "scenario.toml", "Dockerfile", "README.md")
 def new_agent(
     folder: Annotated[Path, typer.Argument(help="The folder to make; the agent is named after it.", metavar="DIR")],
 ) -> None:
-    """Write a folder with an agent, a scenario that it plays, a Dockerfile and a README."""
+    """Write a folder with an agent that runs as it is. It has a scenario that it plays, a Dockerfile and a README."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} exists already", remedy="choose another folder")
     # The name is also that of an image.

@@ -25,7 +25,7 @@ def import_prompts(
     file: Annotated[Path, typer.Argument(help="webjudge_online_mind2web.py or webjudge_general_eval.py.")],
     output: Annotated[Path, typer.Option(help="The folder of the new prompt set.", metavar="DIR")],
 ) -> None:
-    """Make a prompt set from your own copy of Online-Mind2Web's evaluator. The file is read, never executed."""
+    """Make a prompt set from your copy of Online-Mind2Web's evaluator. The file is read, never executed."""
     published = read_source(file)
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ConfigError(f"{output} exists already", remedy="choose another --output")

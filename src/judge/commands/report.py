@@ -22,7 +22,7 @@ def report(
     output_dir: OutputDir = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
-    """Make the HTML report of a run, or of several side by side: one self-contained folder, or a single file."""
+    """Make the HTML report of a run, or of several side by side. It is one self-contained folder, or a single file."""
     folder = output_folder(output_dir)
     stores = [resolve_store(run, folder, tasks) for run in runs]
     if len({store.folder.resolve() for store in stores}) < len(stores):

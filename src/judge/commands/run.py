@@ -75,7 +75,7 @@ def run(
         Literal["local", "ray"], typer.Option(help="ray: play all of --shards N on Ray, and merge them.")
     ] = "local",
 ) -> None:
-    """Run an assessment: start the agents of a scenario, drive them, judge, write results, stop everything."""
+    """Run an assessment. Starts the agents of a scenario, drives them, judges, writes results, stops everything."""
     from rich.console import Console
 
     console = Console(quiet=display in ("json", "none"))

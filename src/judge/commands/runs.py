@@ -69,7 +69,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 @runs.callback(invoke_without_command=True)
 def list_runs(context: typer.Context, output_dir: OutputDir = None, as_json: AsJson = False) -> None:
-    """List local runs, newest first: id, scenario, participant, state, success rate; or delete some of them."""
+    """List local runs, newest first, or delete some of them. Shows id, scenario, participant, state, success rate."""
     if context.invoked_subcommand is not None:
         # `wabe runs --output-dir DIR rm ID` must not delete anything elsewhere.
         context.obj = output_dir

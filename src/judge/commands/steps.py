@@ -20,7 +20,7 @@ from shared.errors import ConfigError
 from shared.text import counted, one_line
 
 steps = plain_app(
-    help="Step-level scoring: the next action on recorded pages, with the true history.", no_args_is_help=True
+    help="Step-level scoring. Asks for the next action on recorded pages, with the true history.", no_args_is_help=True
 )
 
 
@@ -32,7 +32,7 @@ def make(
     ] = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Turn the successful attempts of a run, in its first epoch, into recorded steps: `steps.jsonl` with its images."""
+    """Make recorded steps from a run's successful attempts. Writes `steps.jsonl`, with images, of the first epoch."""
     store = resolve_run(run, output_folder(output_dir))
     folder = output or store.folder / "steps"
     total = 0
@@ -58,7 +58,7 @@ def score(
     as_json: AsJson = False,
     output_dir: OutputDir = None,
 ) -> None:
-    """Ask a participant for the next action on every recorded page, and score its choices."""
+    """Score a participant's next actions. Asks for one on every recorded page."""
     pages = islice(read_rows(file) if is_mind2web(file) else read_references(file), limit)
     runs = output_folder(output_dir)
     scores: list[StepScore] = []

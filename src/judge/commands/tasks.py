@@ -64,7 +64,7 @@ def validate(
     try_: Annotated[bool, typer.Option("--try", help="Report checks that pass when nothing is done.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show statistics.")] = False,
 ) -> None:
-    """Validate scenario files: mistakes, repeated tasks, unreachable hosts, checks that prove nothing.
+    """Validate scenario files. Reports mistakes, repeated tasks, unreachable hosts, checks that prove nothing.
 
     Exit code 2 if something is wrong.
     """
@@ -84,7 +84,8 @@ def validate(
         for warning in (*warnings, *passing):
             typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
-            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}")
+            tried = ", and no task passes when nothing is done" if try_ else ""
+            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}{tried}")
         for line in statistics(scenario.tasks) if verbose else ():
             typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:
@@ -119,7 +120,7 @@ def import_tasks(
     participant: Annotated[str, typer.Option(help="The bundled participant to write into the scenario.")] = "gemini",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
 ) -> None:
-    """Create a scenario from the Online-Mind2Web dataset, MiniWoB++ or WebArena-Verified."""
+    """Create a scenario from a benchmark. Knows Online-Mind2Web, MiniWoB++ and WebArena-Verified."""
     first, *more = source or [""]
     # Names may also follow one another, as in `--tasks click-test click-link`.
     chosen = [*(names or ()), *more]

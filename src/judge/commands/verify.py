@@ -17,7 +17,7 @@ def verify(
     tasks: TasksFile = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Recompute a run's checksums, digests, counts and rates from its files, and report what does not match.
+    """Report what does not match in a run. Recomputes checksums, digests, counts and rates from its files.
 
     Digests are recomputed from the screenshots, snapshots and steps, and each verdict is compared with the
     trajectory that it names. They carry no key: they reveal corruption and mixed-up files, but not changes by someone

@@ -66,7 +66,7 @@ def login(
         Path, typer.Option("--output", "-o", help="The scenario's folder of storage states.", metavar="DIR")
     ],
 ) -> None:
-    """Log in to WebArena-Verified's sites and save the browser's storage states for the tasks that need them."""
+    """Log in to WebArena-Verified's sites. Saves the browser's storage states for the tasks that need them."""
     asyncio.run(_log_in(read_addresses(addresses), output))
 
 

@@ -109,7 +109,10 @@ def _folder(store: FolderStore) -> Findings:
 
 
 def _differs(what: str, stored: object, made: object) -> Iterator[str]:
-    if stored != made:
+    if isinstance(stored, Mapping) and isinstance(made, Mapping) and stored.keys() == made.keys():
+        for key in stored:
+            yield from _differs(f"{what}.{key}", stored[key], made[key])
+    elif stored != made:
         yield f"{what}: {_shown(stored)} is stored, expected {_shown(made)}"
 
 

@@ -17,7 +17,7 @@ from judge.report.build import make_report, open_page
 from judge.results.run_record import (
     withdraw_unplayed,
 )
-from judge.results.submission import counts_of
+from judge.results.submission import counts_of, entry_outcome
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.junit import write_junit
@@ -28,6 +28,7 @@ from judge.runner.restarts import restarts_of
 from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
 from judge.store import RunStore
+from shared.checks import NO_CHECKS
 from shared.errors import ConfigError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
 from shared.llm.redis import check_server
@@ -198,7 +199,7 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         console.out(f"{kept}. The judge at {plan.members[-1].endpoint} keeps the run{run_id}.", highlight=False)
     else:
         page = _report(store, options, console)
-        if code == EXIT_LOST and store.read_run():
+        if code == EXIT_LOST and _is_worth_resuming(submission) and store.read_run():
             console.out(f"To retry lost tasks, resume with: {resume_command(options, store)}", highlight=False)
     for rate in _rates_under(options.fail_under, submission):
         code = EXIT_LOST
@@ -209,6 +210,13 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         known = {"run_id": store.run_id if store else outcome.run_id, "report": page and str(page)}
         print_json(console, "results", exit_code=code, **known, **counts)
     return code
+
+
+def _is_worth_resuming(submission: dict[str, Any]) -> bool:
+    """Whether a lost task may get a verdict: one without checks and without a judge model never does."""
+    tasks = [task for result in submission["results"] for task in result["detail"]["tasks"]]
+    lost = {task.get("reason") for task in tasks if entry_outcome(task) in ("unscored", "aborted")}
+    return lost != {NO_CHECKS}
 
 
 def _write_results(submission: dict[str, Any], plan: Plan) -> str:

@@ -18,6 +18,7 @@ from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.store import RunStore
 from judge.trajectory.files import load_trajectory
+from shared.checks import expressions_of
 from shared.models import Action
 from shared.protocol import FINISH, render_reply
 from shared.settings import Settings
@@ -66,7 +67,14 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
             if result.outcome == "aborted":
                 problems.append(f"task {task.task_id} cannot be tried: {result.entry['error']}")
                 continue
-            assertions = evaluate(load_trajectory(store.task(task.task_id).folder), config.allowed_sites)
+            trajectory = load_trajectory(store.task(task.task_id).folder)
+            for expression, read in zip(expressions_of(task.checks), trajectory.steps[0].probes, strict=False):
+                # Other errors may go away once the page is used; this one stays.
+                if read.error and read.error.startswith("SyntaxError"):
+                    problems.append(
+                        f"task {task.task_id}: the expression {expression!r} is not JavaScript: {read.error}"
+                    )
+            assertions = evaluate(trajectory, config.allowed_sites)
             passed = [each for each in assertions if each.passed]
             if len(passed) == len(assertions):
                 problems.append(f"task {task.task_id}: all its checks already pass when nothing is done")

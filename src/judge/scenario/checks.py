@@ -80,6 +80,8 @@ def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> It
         yield "whoever opens the address could pass it: add method"
     if isinstance(check, ActionCheck) and check.pattern is not None and not check.pattern.lstrip("^").startswith("<"):
         yield "typed text could match the pattern: begin it with ^<"
+    if isinstance(check, ActionCheck) and (unlike := [line for line in as_tuple(check.line) if " -> " not in line]):
+        yield f"no action is recorded like {unlike[0]!r}: write it like <Save button> -> CLICK"
     if isinstance(check, ActionCheck | AnswerCheck) and "at" in check.model_fields_set:
         yield f"'at' has no meaning for {check.kind}: remove it"
     if isinstance(check, AnswerCheck) and check.on is not None:

@@ -24,6 +24,7 @@ from shared.models import Level, Task
 from shared.validation import mistake, validated
 
 DATASET = "osunlp/Online-Mind2Web"
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LEVELS: tuple[Level | None, ...] = (*get_args(Level), None)
 _LISTS = ("data", "rows", "tasks", "test")
 _EXPECTED = "give the dataset's JSON: a list of {task_id, confirmed_task, website, level, reference_length}"
@@ -193,7 +194,10 @@ def _task_toml(task: Task) -> str:
         fields["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in referring]
     for key, value in fields.items():
         if key == "checks":
-            lines += ["checks = [", *(f"  {toml_value(check)}," for check in value), "]"]
+            ordered = (
+                sorted(check.items(), key=lambda item: (item[0] != "kind", item[0] == "description")) for check in value
+            )
+            lines += ["checks = [", *(f"  {toml_value(dict(check))}," for check in ordered), "]"]
         else:
             lines.append(f"{key} = {toml_value(value)}")
     return "\n".join(lines) + "\n"
@@ -208,11 +212,15 @@ def toml_value(value: Any) -> str:
             # JSON's escapes are TOML's, but for DEL, which JSON leaves bare.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case Mapping():
-            pairs = (f"{toml_value(key)} = {toml_value(item)}" for key, item in value.items() if item is not None)
+            pairs = (f"{_toml_key(key)} = {toml_value(item)}" for key, item in value.items() if item is not None)
             return f"{{ {', '.join(pairs)} }}"
         case list() | tuple():
             return f"[{', '.join(map(toml_value, value))}]"
     return str(value)
+
+
+def _toml_key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else str(toml_value(key))
 
 
 def statistics(tasks: Sequence[Task]) -> list[str]:

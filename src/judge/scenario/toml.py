@@ -41,7 +41,7 @@ def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> by
 
 def parse_scenario(content: bytes, path: Path) -> Scenario:
     """Check the bytes of a scenario file; `path` names it in errors. Raises nothing but `ConfigError`."""
-    with read_errors(path, "write TOML with plain numbers and texts, as UTF-8"):
+    with read_errors(path, "write TOML as UTF-8: each key once, texts in quotes"):
         tables = parse_toml(decode(content))
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")

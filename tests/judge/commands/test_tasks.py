@@ -162,6 +162,7 @@ def test_checks_that_pass_when_nothing_is_done_and_tasks_that_cannot_be_tried_ar
     welcome = {"kind": "element", "element": 'heading "Welcome"'}
     done = {"kind": "page", "url": "/done"}
     answer = {"kind": "answer", "contains": "cart", "not": True}
+    slip = {"kind": "probe", "expression": "document.(", "expected": 1}
     path = Path(
         scenario_file(
             tmp_path,
@@ -169,6 +170,7 @@ def test_checks_that_pass_when_nothing_is_done_and_tasks_that_cannot_be_tried_ar
             checked("half", website, welcome, done, answer),
             a_task(),
             checked("gone", nowhere, done),
+            checked("slip", website, slip),
         )
     )
     cmd = f"python -m http.server {port} --bind 127.0.0.1 --directory {{scenario_dir}}"
@@ -176,9 +178,10 @@ def test_checks_that_pass_when_nothing_is_done_and_tasks_that_cannot_be_tried_ar
         f'[[sites]]\nname = "shop"\nendpoint = "{website}"\ncmd = "{cmd}"\n'
         + path.read_text().replace("[config]\n", "[config]\nmax_task_retries = 0\n")
     )
-    vain, gone, *notes = run(app, "validate", "--try", str(path), code=2).splitlines()
+    vain, gone, slipped, *notes = run(app, "validate", "--try", str(path), code=2).splitlines()
     assert vain == f"{path}: task vain: all its checks already pass when nothing is done"
     assert gone.startswith(f"{path}: task gone cannot be tried: ")
+    assert slipped.startswith(f"{path}: task slip: the expression 'document.(' is not JavaScript: SyntaxError: ")
     assert notes == [
         f'{path}: note: task vain, check 1 already passes: element heading "Welcome"',
         f'{path}: note: task half, check 1 already passes: element heading "Welcome"',

@@ -290,3 +290,13 @@ async def test_no_page_is_wider_than_the_window(watched: WatchedPage, report: Pa
         for width in (390, 1280, 1920):
             await watched.page.set_viewport_size({"width": width, "height": 800})
             assert await watched.page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+
+
+async def test_the_summary_stays_inside_its_card(watched: WatchedPage, report: Path) -> None:
+    below_parent = """() => [...document.querySelectorAll(".hero *")].filter((element) =>
+        element.getBoundingClientRect().bottom > element.parentElement.getBoundingClientRect().bottom + 3
+    ).map((element) => element.outerHTML.slice(0, 80))"""
+    await watched.page.goto((report / "index.html").as_uri())
+    for width in (390, 1280):
+        await watched.page.set_viewport_size({"width": width, "height": 800})
+        assert await watched.page.evaluate(below_parent) == []

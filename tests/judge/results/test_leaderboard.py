@@ -192,6 +192,16 @@ def test_rates_by_truth_tell_verdicts_of_checks_from_those_of_a_model(tmp_path: 
     assert (overall["id-1"], overall["w1"]) == ("checks, offline, webarena_verified", None)
 
 
+@pytest.mark.parametrize("query", ["by_level", "by_truth"])
+def test_runs_of_agents_without_an_id_are_not_mixed(tmp_path: Path, query: str) -> None:
+    files = {}
+    for name, identity in (("a", {"name": "mine"}), ("b", {"card_name": "other", "card_version": "1.0"}), ("c", {})):
+        files[name] = a_submission(a_result(level="easy"))
+        files[name]["participants"] = {"white_agent": ""}
+        files[name]["results"][0]["detail"]["provenance"] = {"identity": identity}
+    assert sorted(row[0] for row in rows(write(tmp_path, files), query)[1]) == ["", "mine", "other 1.0"]
+
+
 def test_the_platforms_own_joining_of_shards_is_read(tmp_path: Path) -> None:
     shards = [a_submission(a_result(f"t{n}", level="easy")) for n in range(2)]
     joined = {

@@ -61,6 +61,11 @@ CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "rate of all": ("results.json", lambda v: detail(v).pop("success_rate_of_all"), "success_rate_of_all"),
     "interval": ("results.json", lambda v: detail(v).update(confidence_interval_95=[1, 2]), "confidence_interval_95"),
     "level": ("results.json", lambda v: detail(v)["by_level"].clear(), "by_level"),
+    "rate of a level": (
+        "results.json",
+        lambda v: next(iter(detail(v)["by_level"].values())).update(success_rate=1.5),
+        ".success_rate: 1.5 is stored",
+    ),
     "cost": ("results.json", lambda v: detail(v).update(cost_usd=0), "cost_usd"),
     "entry": ("results.json", lambda v: detail(v)["tasks"][1].update(success=True), "t2: success"),
     "added": ("results.json", lambda v: detail(v)["tasks"][0].update(bonus=1), "t1: bonus"),

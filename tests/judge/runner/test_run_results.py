@@ -17,6 +17,7 @@ from judge.runner.run import conclude
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
 from judge.store import RunStore
+from shared.checks import NO_CHECKS
 from shared.errors import WabeError
 
 JUDGE = Member(name="green_agent", endpoint="http://127.0.0.1:9009", cmd=None, is_agent=True)
@@ -79,6 +80,23 @@ def test_results_that_cannot_be_written_are_shown_and_end_the_run_with_1(tmp_pat
     assert "success rate 50.0 %" in text
     assert f"Results are not written: {store.folder / 'results.json'}: Is a directory" in text
     assert "Results: " not in text
+
+
+@pytest.mark.parametrize(("reason", "may_help"), [(NO_CHECKS, False), ("the judge model gave no verdict", True)])
+def test_resuming_is_advised_only_where_a_lost_task_may_get_a_verdict(
+    tmp_path: Path, reason: str, may_help: bool
+) -> None:
+    store = RunStore(tmp_path, "r1")
+    store.create()
+    store.write_run({"run_id": "r1"})
+    results = a_submission(a_result("rugs", verdict=a_verdict("unscored", reason=reason)))["results"]
+    given = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"))
+    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=store)
+    said = io.StringIO()
+    outcome = RunOutcome(results=tuple(results), state="completed")
+    console = Console(file=said, width=200)
+    assert conclude(outcome, plan, console, Progress(console, "plain")) == 1
+    assert ("resume with" in said.getvalue()) == may_help
 
 
 @pytest.mark.parametrize("detail", [{}, {"tasks": [1]}, {"tasks": [{"success": True}]}, {"tasks": [], "judge": "x"}])

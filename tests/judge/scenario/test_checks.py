@@ -109,6 +109,7 @@ ODD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "element", "element": "heading /placed/"}, "repeats typed text"),
     ({"kind": "page", "title": "Order placed"}, "repeats typed text in its title"),
     ({"kind": "action", "pattern": "Buy.*CLICK"}, "typed text could match"),
+    ({"kind": "action", "line": "<Buy button> CLICK"}, "write it like <Save button> -> CLICK"),
     ({"kind": "page", "url": "http://pay.test/done"}, "allowed_sites"),
     ({"kind": "answer", "contains": "x", "at": "any"}, "no meaning"),
     ({"kind": "request", "url": "/api/cart"}, "whoever opens the address could pass it"),

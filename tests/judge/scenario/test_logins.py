@@ -218,4 +218,4 @@ def test_no_dump_holds_a_login_and_no_secret_is_written_as_toml(tmp_path: Path) 
     shown = f"{read!r} {read} {read.model_dump()} {read.model_dump_json()} {tasks_toml([read])}"
     for secret in read.secrets:
         assert secret not in shown
-    assert '"password" = "${PASSWORD}"' in tasks_toml([declared])
+    assert 'password = "${PASSWORD}"' in tasks_toml([declared])

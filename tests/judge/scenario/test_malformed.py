@@ -150,7 +150,7 @@ MALFORMED = {
         AGENTS + TASK + "reference_length = 0\n",
         "'reference_length': 0: Input should be greater than or equal to 1",
     ),
-    "key points no list": (AGENTS + TASK + 'key_points = "one"\n', "'one' is not a list"),
+    "key points no list": (AGENTS + TASK + 'key_points = "one"\n', "'one' is not a list (write a list: [\"…\"])"),
     "key point empty": (AGENTS + TASK + 'key_points = [""]\n', "[[tasks]] #1, key_points #1: empty"),
     "unknown task key": (AGENTS + TASK + 'lvl = "easy"\n', "[[tasks]] #1, key 'lvl': unknown key"),
 }

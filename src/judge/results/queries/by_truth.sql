@@ -14,8 +14,14 @@ tasks AS (
   SELECT number, ids, result, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries
 ),
 told AS (
+  -- Runs of agents without an id are told apart by who played, since rates of different agents must not be mixed.
   SELECT number, COALESCE(
-           ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
+           NULLIF(COALESCE(
+             ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
+           ), ''),
+           result ->> '/detail/provenance/identity/name',
+           NULLIF(concat_ws(' ', result ->> '/detail/provenance/identity/card_name',
+                                 result ->> '/detail/provenance/identity/card_version'), ''), ''
          ) AS id,
          CAST(result ->> '/detail/success_rate' AS DOUBLE) AS rate,
          COALESCE(task ->> 'decided_by', 'unknown') AS truth, task ->> 'verdict' AS verdict,
