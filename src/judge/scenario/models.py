@@ -64,7 +64,7 @@ def _is_env(value: object) -> object:
         raise Invalid(f"not a table of at most {_MAX_VARIABLES} texts", 'write env = { NAME = "value" }')
     for name, text in value.items():
         if not isinstance(text, str) or "\0" in text or not name or "=" in name or "\0" in name:
-            raise Invalid(f"the variable {shown(name)} is not a text", f'write {name[:40]!a} = "value"')
+            raise Invalid(f"the variable {shown(name)} is not a string", f'write {name[:40]!a} = "value"')
     return value
 
 
