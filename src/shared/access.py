@@ -101,7 +101,7 @@ def _without_values(adapter: TypeAdapter[T], value: object, remedy: str) -> T:
         detail = error.errors(include_url=False)[0]
         cause = (detail.get("ctx") or {}).get("error")
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]).lstrip(".")
-        what = {"missing": "missing", "string_type": "not a text"}.get(detail["type"], "not usable")
+        what = {"missing": "missing", "string_type": "not a string"}.get(detail["type"], "not usable")
         if isinstance(cause, Invalid) and _SHOWS_NO_VALUE.fullmatch(cause.problem):
             what = f"{cause.problem}{f' {shown(cause.key)}' if cause.key else ''}"
         raise Invalid(f"{path}: {what}" if path else what, remedy) from None

@@ -54,7 +54,7 @@ def _is_address(value: str) -> str:
 
 
 def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Accept only a schema that can be applied in bounded time: RE2 patterns, and no references (exponential nesting)."""
+    """Accept only a schema that applies in bounded time: RE2 patterns, and no references (exponential nesting)."""
     # Imported here because participants import this module without having jsonschema installed.
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
     from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]

@@ -289,7 +289,7 @@ def _json_in(text: str) -> Any:
 
 
 def _tables_and_lists(text: str) -> Iterator[Any]:
-    """The outermost ones. Raises `NormaliseError` for too many brackets, each of which can cost a pass over the text."""
+    """The outermost ones. Raises `NormaliseError` for too many brackets: each may need a pass over the text."""
     at = 0
     for _ in range(_MAX_JSON_STARTS):
         start = _JSON_START.search(text, at)

@@ -169,7 +169,7 @@ class _TaskStore(TaskStore):
             await self._store.engine.dispose()
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        # Trimmed in place because the SDK keeps this record, appends every status message and saves it in full each time.
+        # Trimmed in place, because the SDK keeps this record, appends every status message and always saves all of it.
         del task.history[1 : max(1, len(task.history) - _MAX_HISTORY + 1)]
         for message in task.history:
             texts = [part for part in message.parts if not part.HasField("raw")]
