@@ -81,7 +81,7 @@ class Published(Record):
         texts |= {name: getattr(self, name).user for name in ("key_points", "image", "outcome")}
         for name, text in texts.items():
             used = fields_of(text)
-            # A field may access attributes of its value (`{task.x}`), so the comparison uses complete fields, not just names.
+            # A field may access attributes of its value (`{task.x}`), so complete fields are compared, not names.
             if used != FIELDS[name]:
                 raise Invalid(f"{name} shows {sorted(used)}, not {sorted(FIELDS[name])}", "import the source again")
         return self
@@ -89,7 +89,7 @@ class Published(Record):
     def request(
         self, name: str, values: Mapping[str, Any], images: Sequence[Path], inputs: Sequence[Path], reminder: str
     ) -> ModelRequest:
-        """The request of a stage, with its fields taken from `values`. Raises `TrajectoryError` for an unreadable image."""
+        """The request of a stage, filled in from `values`. Raises `TrajectoryError` for an unreadable image."""
         stage: Stage = getattr(self, name)
         template = self.outcome_without_images if name == "outcome" and not images else stage.user
         text = template.format(**{key: without_surrogates(values[key]) for key in FIELDS[name]})

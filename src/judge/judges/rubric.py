@@ -45,7 +45,7 @@ Remark = Annotated[str, BeforeValidator(lambda value: "" if value is None else v
 
 
 class Criterion(Record):
-    """One requirement of the task. A `process` criterion is about the steps taken, an `outcome` criterion the result."""
+    """One requirement of the task. A `process` criterion is about the steps, an `outcome` criterion the result."""
 
     id: str
     requirement: str

@@ -78,6 +78,7 @@ class SiteAddress(Foreign):
 
 class SiteAddresses(Foreign):
     """The address file."""
+
     environments: dict[Annotated[str, BeforeValidator(_site_of)], SiteAddress] = Field(min_length=1)
 
     def without_credentials(self) -> dict[str, Any]:
