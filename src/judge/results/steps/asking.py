@@ -1,7 +1,7 @@
 """Asks a participant for the next action on each recorded page, over A2A and in the judge's own protocol.
 
-Every step is a conversation of its own (teacher forcing): the participant sees the task, the true actions so far and
-the page, and nothing of its own earlier choices. It sees neither boxes nor any action from this step on.
+Every step is a separate conversation (teacher forcing): the participant sees the task, the true actions so far and the
+page, but not its own earlier choices. It sees neither boxes nor the actions from this step on.
 """
 
 import asyncio
@@ -51,13 +51,13 @@ async def ask_all(
 ) -> None:
     """Ask about every page, at most `max_parallel` at once, and call `done` for each with its screenshot.
 
-    A participant that fails at a step scores 0 there. Raises what reading the pages raises.
+    A participant that fails at a step scores 0 there. Errors from reading the pages are re-raised.
     """
     todo = iter(pages)
     chars = RunConfig().max_snapshot_chars
 
     async def work() -> None:
-        # Workers share one iterator, so that memory holds only the pages that are being asked about.
+        # Workers share one iterator, so that only the pages in progress are in memory.
         for reference, image in todo:
             reply, choice = await _ask(participant, reference, image, chars)
             answered = Answered(reference=reference, reply=reply, choice=choice, score=score_step(reference, choice))
@@ -68,7 +68,7 @@ async def ask_all(
             for _ in range(max_parallel):
                 group.create_task(work())
     except ExceptionGroup as errors:
-        # The first worker's error: the others were cancelled because of it.
+        # The first worker's error, because of which the others were cancelled.
         raise errors.exceptions[0] from None
 
 
@@ -86,7 +86,7 @@ async def _ask(participant: Participant, reference: Reference, image: bytes | No
 
 
 def observation_of(reference: Reference, max_snapshot_chars: int) -> Observation:
-    """What the participant receives. The history is part of the instruction, a line for each action."""
+    """The participant's observation. The history is part of the instruction, one line per action."""
     lines = [escape_line(clip(line, _MAX_ACTION_CHARS)) for line in reference.history]
     so_far = "\n\nThe task is under way. Actions so far:\n" + "\n".join(
         f"{n}. {line}" for n, line in enumerate(lines, 1)
@@ -104,7 +104,7 @@ def observation_of(reference: Reference, max_snapshot_chars: int) -> Observation
 
 
 def choice_of(reply: str, reference: Reference) -> Choice:
-    """What a reply chooses. Like in a live run, a text that breaks this code is an unreadable reply."""
+    """The choice in a reply. As in a live run, text that breaks this code is an unreadable reply."""
     try:
         read = parse_reply(reply)
         if read.action is None:
