@@ -392,7 +392,7 @@ class Episode:
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
-        """Count the body as time of browser and site; off site, where waiting must not be free, as the participant's too."""
+        """Count the body as browser time; off site, where waiting must not be free, also as the participant's."""
         is_charged, used_s = self._route.is_off_site, limit.used_s
         async with AsyncExitStack() as clocks:
             await clocks.enter_async_context(limit.running())

@@ -232,7 +232,7 @@ def _needs_this_machine(scenario: Scenario) -> bool:
 async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path) -> dict[int, str]:
     """Play all shards. Returns the output of those that did not exit with 0.
 
-    Raises `ConfigError` as soon as one refuses its settings, because all others would too, and `WabeError` if Ray fails.
+    Raises `ConfigError` as soon as one refuses its settings, because all others would too; `WabeError` if Ray fails.
     """
     failed: dict[int, str] = {}
     ended = 0

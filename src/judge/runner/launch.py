@@ -84,7 +84,7 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
 
 
 def child_environ(settings: Settings, *, output_dir: Path, participant_model: str | None) -> dict[str, str]:
-    """The environment for children: this process's own, with this interpreter's programs first in PATH, and our settings."""
+    """The environment for children: this process's own, with this interpreter's programs first and our settings."""
     environ = dict(settings.environ)
     # Participants do not get this address, because anyone with access to Redis can change the judge model's replies.
     environ.pop(_REDIS, None)

@@ -216,7 +216,7 @@ def _store_of(launch: Launch, options: RunOptions, settings: Settings) -> tuple[
 def _config(
     scenario: Scenario, options: RunOptions, settings: Settings, *, is_ours: bool
 ) -> tuple[RunConfig, tuple[str, ...]]:
-    """The scenario's settings with the options applied, and a note for each setting that a foreign judge would reject."""
+    """The scenario's settings with the options applied, and a note for each that a foreign judge would reject."""
     config = scenario.config.model_dump(exclude_unset=True, exclude={"run_id"})
     if secrets := scenario.config.secrets:
         where = f"{scenario.path}: [config], key 'secrets'"

@@ -129,7 +129,7 @@ def expected_steps(task: Task, max_steps: int) -> int:
 def balanced_shards(tasks: Sequence[Task], count: int, *, max_steps: int) -> list[tuple[Task, ...]]:
     """The tasks in `count` shards with about the same number of expected steps, in the given order within a shard.
 
-    The assignment depends on the set of tasks, not on their order. With more shards than tasks, the last ones are empty.
+    The assignment depends on the set of tasks, not on their order. With more shards than tasks, the last are empty.
     """
     # The longest first, each into the shard with the fewest steps so far.
     longest = sorted(tasks, key=lambda task: (-expected_steps(task, max_steps), task.task_id))

@@ -114,7 +114,7 @@ class Uploads:
 
     @contextmanager
     def finished(self) -> Iterator[None]:
-        """After the body, upload what is missing. Raises `ConfigError` if that fails, unless the body raised an error."""
+        """After the body, upload what is missing. Raises `ConfigError` if that fails and the body did not."""
         try:
             yield
         except BaseException:
@@ -157,8 +157,8 @@ class Uploads:
 def fetch_shards(url: str, run: RunStore) -> None:
     """Download the shards of a run from the object store at `url`. Raises `ConfigError`.
 
-    A shard that is being played here, or whose local record is newer, is not replaced, because some of its files may not
-    have been uploaded.
+    A shard that is being played here, or whose local record is newer, is not replaced, because some of its files may
+    not have been uploaded.
     """
     objects = ObjectStore(url)
     for name in objects.shards(run.run_id):

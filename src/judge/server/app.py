@@ -83,7 +83,7 @@ def serve_judge(
         try:
             await app.state.stop()
         finally:
-            # After the runs, so that viewers see how they ended. Necessary because open event streams delay the shutdown.
+            # After the runs, so that viewers see how they ended. Open event streams would delay the shutdown.
             await hub.close()
 
     try:

@@ -134,7 +134,7 @@ class JudgeService:
         warnings = request.warnings
         unchecked = sum(not task.checks for task in tasks)
         if config.judge_model != OFFLINE:
-            # Also checked here, so that a judge without budget refuses before the browsers and participant do any work.
+            # Also checked here, so that a judge without budget refuses before browsers and participant work.
             self._budget.check()
             config, notes = self.limits.within_budget(config)
             warnings += notes

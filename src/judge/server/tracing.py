@@ -104,9 +104,9 @@ class _Attempt:
 class _RunSpans:
     """Turns the events of a run into spans below `root`.
 
-    The events of a task are emitted in that task's own asyncio task. So a span that is made current at one event is the
-    parent of later steps and model calls there, and does not affect other tasks. It is never detached, because the
-    context ends with the asyncio task.
+    The events of a task are emitted in that task's own asyncio task. So a span that is made current at one event is
+    the parent of later steps and model calls there, and does not affect other tasks. It is never detached, because
+    the context ends with the asyncio task.
     """
 
     def __init__(self, tracer: Tracer, root: Span, agent: str) -> None:
