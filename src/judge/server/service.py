@@ -160,7 +160,7 @@ class JudgeService:
                 shards=request.shard.of,
             )
             stack.push_async_callback(judge.aclose)
-            # With checks, a task may be decided by another judge than the run's; `wabe score` and `verify` need to know.
+            # With checks, another judge than the run's may decide a task; `wabe score` and `verify` need to know.
             deciding = {task.task_id: judge.judges_of(task)[0].id for task in tasks}
             begin_run(
                 store,

@@ -157,7 +157,7 @@ class _RunSpans:
         _make_current(span)
 
     def _step(self, attempt: _Attempt, event: StepDone) -> None:
-        """The spans of a step. Created when it is over, with explicit times; each begins when the previous one ended."""
+        """The spans of a step, created when it is over, with explicit times. A step begins when the previous ended."""
         began, ended = attempt.step_start, time.time_ns()
         attributes: Attributes = {"wabe.step": event.step, "wabe.action": one_line(event.action, _TEXT_CHARS)}
         span = self._tracer.start_span("step", start_time=began, attributes=attributes)
