@@ -111,12 +111,12 @@ def check_shape(scenario: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} is not a table")
         for key, kind in {"endpoint": str, "cmd": str, "image": str, "env": dict}.items():
             if not isinstance(agent.get(key, kind()), kind):
-                raise ValueError(f"{name}: {key} is not a {'table' if kind is dict else 'text'}")
+                raise ValueError(f"{name}: {key} is not a {'table' if kind is dict else 'string'}")
         port_of(agent.get("endpoint", ""))
         _bundled(agent)
         for key, value in agent.get("env", {}).items():
             if not isinstance(value, str):
-                raise ValueError(f"{name}: env {key} is not a text")
+                raise ValueError(f"{name}: env {key} is not a string")
 
 
 def port_of(endpoint: str) -> int:

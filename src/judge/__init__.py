@@ -1,1 +1,1 @@
-"""The judge (green agent): drives the browser, records trajectories, decides what was achieved."""
+"""The judge (green agent): drives the browser, records trajectories, judges them."""

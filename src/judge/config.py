@@ -1,4 +1,4 @@
-"""The `[config]` of a scenario or of an assessment request: every key optional, every limit with its unit."""
+"""The `[config]` of a scenario or assessment request: every key is optional, every limit names its unit."""
 
 import itertools
 import re
@@ -13,16 +13,16 @@ from shared.fields import AsTuple, Invalid, OneLine, Table, Url, at_most, closes
 from shared.models import Truth
 from shared.text import counted
 
-# How participants name what they act on: by an element's reference, by a point of the screenshot, or either.
+# How participants identify the target of an action: by element reference, by screenshot coordinates, or either.
 Actions = Literal["refs", "coordinates", "both"]
 JudgeMethod = Literal["webjudge", "webjudge_keypoints", "webvoyager", "autonomous", "agenttrek", "rubric"]
-# `published`: unreadable replies of the judge model count as the published evaluator counts them, as 0 and failure.
+# `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
 Fidelity = Literal["strict", "published"]
-# `result.json` of an attempt of this many steps, each as large as `judge.store` lets it be, can still be read.
+# With this many steps, each as large as `judge.store` allows, an attempt's `result.json` can still be read.
 MAX_STEPS = 1000
 MAX_EPOCHS = 100
 DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"
-# No attempt takes longer: a larger limit is a slip, and pauses alone may not add up to more.
+# The upper bound for an attempt: a larger limit is a typing mistake, and pauses must not add up to more.
 MAX_ATTEMPT_S = 86_400.0
 MIN_SECRET_CHARS = 4
 
@@ -47,14 +47,14 @@ def _is_locale(value: str) -> str:
 
 def _is_time_zone(value: str) -> str:
     known = zoneinfo.available_timezones()
-    # A system without the time zone database leaves the decision to the browser.
+    # Without a time zone database on this system, the browser decides whether the name is valid.
     if known and value not in known:
         raise Invalid(f"{shown(value)} is not a time zone", closest(value, sorted(known)).strip() or "write UTC")
     return value
 
 
 def _is_secret(value: str) -> str:
-    # Anything shorter would be found, and removed, all over the place. The value itself is not shown.
+    # Shorter values would occur, and be redacted, everywhere. The message does not show the value.
     if not MIN_SECRET_CHARS <= len(value) <= 1_000:
         problem = f"{counted(len(value), 'character')}, where a secret has {MIN_SECRET_CHARS} to 1000"
         raise Invalid(problem, "write the whole secret")
@@ -83,7 +83,7 @@ class RunConfig(Table):
 
     removed_keys = MappingProxyType({"settle_ms": 'replaced by settle = "auto", "page-time" or "real-time"'})
 
-    # How often every task is played. Left out of records where it is 1, as in those of older versions.
+    # How often every task is played. Not recorded if it is 1, because records of older versions do not have it.
     epochs: int = Field(default=1, ge=1, le=MAX_EPOCHS, exclude_if=lambda value: value == 1)
     max_steps: int = Field(default=15, ge=1, le=MAX_STEPS)
     max_parallel: int = Field(default=1, ge=1, le=64)
@@ -141,9 +141,9 @@ class RunConfig(Table):
     run_id: str | None = Field(
         default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?$"
     )
-    # By website, how a task's site gets back to its first state: "static", or an address of its own to POST to.
+    # By website, how a task's site is reset to its initial state: "static", or one of its own addresses to POST to.
     site_resets: dict[Url, Url | Literal["static"]] = Field(default_factory=dict, max_length=100)
-    # By website, where the runner restarts the site on a POST. Only the user who started the judge may set it.
+    # By website, the address at which a POST makes the runner restart the site. Only trusted requests may set it.
     site_restarts: dict[Url, Url] | None = Field(default=None, max_length=100)
     participant_ids: dict[str, Annotated[OneLine, at_most(200)]] = Field(default_factory=dict)
     shard_index: int = Field(default=0, ge=0)
@@ -151,12 +151,12 @@ class RunConfig(Table):
     num_instances: int | None = Field(default=None, ge=1)
 
     def recorded(self) -> dict[str, Any]:
-        """The settings as they are stored with a run: without secrets."""
+        """The settings as stored with a run: without secrets."""
         return self.model_dump(mode="json", exclude={"secrets"})
 
     @property
     def attempt_limit_s(self) -> float:
-        """`attempt_timeout_s`, or the participant's time plus a pause and a call of full length for each step."""
+        """`attempt_timeout_s`; by default the participant's time plus one pause and one full-length call per step."""
         if self.attempt_timeout_s is not None:
             return self.attempt_timeout_s
         return self.task_timeout_s + self.max_steps * (self.step_delay + self.call_timeout_s)

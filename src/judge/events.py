@@ -1,7 +1,7 @@
-"""What happens in an assessment, as data, and the prose in which it crosses A2A.
+"""The events of an assessment as data, and as the prose that is sent over A2A.
 
-`describe` and `parse` are inverses, so that a terminal can show the progress of a judge running anywhere. The prose is
-never JSON: clients take every text that parses as JSON for a result.
+`describe` and `parse` are inverses, so that a terminal can show the progress of a remote judge. The prose is never
+JSON, because clients treat every text that parses as JSON as a result.
 """
 
 import re
@@ -13,7 +13,7 @@ from pydantic import Field
 from shared.models import TASK_ID, Record, Step, TaskOutcome, key_of
 from shared.text import one_line
 
-# Where the metadata of an assessment's A2A task names its run.
+# The metadata key of an assessment's A2A task that names its run.
 RUN_ID_KEY = "wabe_run_id"
 NO_ACTION = "no action"
 
@@ -30,18 +30,18 @@ class RunStarted(Record):
 
     @property
     def attempts(self) -> int:
-        """How many attempts will be settled, those that are kept included."""
+        """How many attempts will be settled, including those that are kept."""
         return self.total * self.epochs
 
 
 class Noted(Record):
-    """Something about the request that its sender should know, such as an ignored key."""
+    """A warning about the request for its sender, such as an ignored key."""
 
     text: str
 
 
 class TaskEvent(Record):
-    """Something about a task, in the epoch in which it is played."""
+    """Base of events about a task in one epoch."""
 
     task_id: str
     epoch: int = 1
@@ -60,9 +60,9 @@ class TaskStarted(TaskEvent):
 
 
 class StepBegun(TaskEvent):
-    """A step begins: the page that it sees is on disk, `task` is what the participant was told to do.
+    """A step begins: its observation is on disk; `task` is the task's description.
 
-    For displays on the judge's own machine; it has no prose and does not cross A2A.
+    For displays on the judge's own machine; it has no prose and is not sent over A2A.
     """
 
     step: int
@@ -73,7 +73,7 @@ class StepBegun(TaskEvent):
 class StepDone(TaskEvent):
     """One step is over and on disk; `action` is the factual line, or why there is none.
 
-    `recorded` is known in the judge's own process only: it is in no dump and does not cross A2A.
+    `recorded` exists only in the judge's own process: it is excluded from dumps and not sent over A2A.
     """
 
     step: int
@@ -83,7 +83,7 @@ class StepDone(TaskEvent):
 
 
 class TaskRetried(TaskEvent):
-    """An attempt was aborted by a fault around the participant; another follows."""
+    """An attempt was aborted by a fault outside the participant; another follows."""
 
     attempt: int
     cause: str
@@ -96,7 +96,7 @@ class TaskJudging(TaskEvent):
 
 
 class TaskDone(TaskEvent):
-    """A task is settled, and why."""
+    """A task is settled, with the reason."""
 
     outcome: TaskOutcome
     steps: int
@@ -127,13 +127,13 @@ _PROSE: Mapping[type[Event], str] = MappingProxyType(
         RunDone: "Done: {successes} of {scored} scored tasks succeeded, {total} in all{epochs}.",
     }
 )
-# Said only where it is not the default, so that a run without repeats reads as in older versions.
+# Included only if not the default, so that a run with one epoch reads as in older versions.
 _IF_UNUSUAL = {"epoch": ", epoch {}", "epochs": ", in {} epochs", "kept": ", {} kept from before"}
 _MAX_TEXT_CHARS = 200
 _MAX_NOTE_CHARS = 500
 _MAX_LINE_CHARS = 4000
 _TEXTS = {"action", "cause", "reason", "text"}
-# What a field may look like; all others are whole numbers.
+# The patterns of fields; all others are integers.
 _PATTERNS = {
     "run_id": r"\S+",
     "task_id": TASK_ID.pattern,
@@ -146,7 +146,7 @@ _COUNTED = re.compile(r"\{(\w+)\} ((?:scored )?(?:task|step))s")
 
 
 def _pattern(prose: str) -> re.Pattern[str]:
-    """What reads a prose back: every `{field}` becomes a group of that name, and a plural may be a singular."""
+    """The pattern that parses a prose template: every `{field}` is a group of that name; plurals may be singular."""
     escaped = re.sub(r"(?<=\\ )(task|step)s\b", r"\1s?", re.escape(prose))
 
     def group(field: re.Match[str]) -> str:
@@ -173,7 +173,7 @@ def describe(event: Event) -> str:
 
 
 def parse(line: str) -> Event | None:
-    """The event that a line of `describe` stands for, or `None` for any other text."""
+    """The event that a line of `describe` represents, or `None` for any other text."""
     for pattern, kind in _READERS:
         if found := pattern.fullmatch(line[:_MAX_LINE_CHARS]):
             return kind.model_validate({name: text for name, text in found.groupdict().items() if text is not None})

@@ -1,4 +1,4 @@
-"""Addresses and the sites they belong to: a task's own site, other sites, and what a browser may reach. Pure.
+"""Addresses and the sites they belong to: a task's own site, other sites, and the network policy. Pure.
 
 An origin is a host with a port. A site is a registrable domain: the name that was registered below a public suffix. The
 public suffix list comes with the `publicsuffixlist` package. Its private part is included, so two customers of one
@@ -26,18 +26,18 @@ SITE_BLOCKED = "site_blocked"
 MAX_SITE_CHARS = 300
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# An address of these kinds wraps the address of the page that created it.
+# These schemes wrap the address of the page that created the URL.
 _WRAPPERS = re.compile(r"\A(?:(?:blob|filesystem|view-source):)+", re.IGNORECASE)
 _LINK = re.compile(r"https?://[^\s/?#\"'<>]+", re.IGNORECASE)
 _HOST = re.compile(r"\[[0-9a-f:.]+\](?::\d+)?|[\w.-]+(?::\d+)?", re.IGNORECASE)
-# Cloud metadata services mostly answer on link-local addresses; these are their names and their other addresses.
+# Names and addresses of cloud metadata services besides the link-local addresses that most of them use.
 _METADATA_NAMES = frozenset({"metadata.google.internal", "metadata", "instance-data", "metadata.azure.internal"})
 _METADATA = frozenset(map(ipaddress.ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254")))
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# IANA's special-purpose registries, where `is_global` of the supported Python versions does not follow them.
+# Ranges in IANA's special-purpose registries that `is_global` of the supported Python versions gets wrong.
 _SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2002::/16", "3fff::/20")))
-# Everything that is assigned to public hosts (RFC 4291, 2.4). Outside it lie site-local and IPv4-compatible addresses,
-# local NAT64 prefixes (RFC 8215), and addresses to which a network gives a meaning of its own.
+# The range assigned to public hosts (RFC 4291, 2.4). Outside it are site-local and IPv4-compatible addresses, local
+# NAT64 prefixes (RFC 8215), and addresses with a network-specific meaning.
 _GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
 _METADATA_SERVICE = "a metadata service"
 _LINK_LOCAL = "a link-local address"
@@ -58,7 +58,7 @@ class Place(Record):
 
 
 def origin_of(url: str) -> Origin | None:
-    """Host and port of an http(s) address, the default ports as `None`; `None` for any other address."""
+    """Host and port of an http(s) address, with default ports as `None`; `None` for any other address."""
     try:
         parts = urlsplit(url)
         host, port = _ascii_host(parts.hostname or ""), parts.port
@@ -77,7 +77,7 @@ def place_of(url: str) -> Place | None:
 
 
 def _ascii_host(host: str) -> str:
-    """The host as browsers write it: lower case, without a final dot, international names in their ASCII form."""
+    """The host as browsers write it: lower case, without a final dot, international names in ASCII form."""
     plain = host.rstrip(".").lower()
     if plain.isascii():
         return plain
@@ -89,7 +89,7 @@ def _ascii_host(host: str) -> str:
 
 @cache
 def _suffixes() -> "PublicSuffixList":
-    """The bundled list. Loading it takes about 0.1 s, so commands that compare no sites do without it."""
+    """The bundled list. Loaded on first use, because loading takes about 0.1 s and not every command needs it."""
     from publicsuffixlist import PublicSuffixList
 
     return PublicSuffixList(accept_unknown=True, only_icann=False)
@@ -103,28 +103,28 @@ def site_of(url: str) -> str | None:
     host, port = origin
     if "." not in host or _ip(host) is not None:
         return f"{host}:{port}"
-    # A host that is itself a public suffix (`github.io`) has no registrable part: it is a site of its own.
+    # A host that is itself a public suffix (`github.io`) has no registrable part, so it counts as a site.
     return _suffixes().privatesuffix(host) or host
 
 
 def is_off_site(website: str, url: str, *, landed: str = "") -> bool:
-    """Whether `url` lies on another site than `website`. Pages without a site (`about:blank`) do not.
+    """Whether `url` is on another site than `website`; false for pages without a site (`about:blank`).
 
-    `landed` is where the website redirected before the participant did anything: part of the task's site as well.
+    `landed` is where the website redirected before the participant did anything; it is part of the task's site too.
     """
     return site_of(url) not in (None, site_of(website), site_of(landed))
 
 
 def sites_named_in(url: str) -> frozenset[str]:
     """Every site named anywhere in an address, such as the target of `https://shop.com/leave?to=https://other.net/`."""
-    # A redirector's target is usually encoded once, and twice when it passes through another redirector.
+    # A redirector's target is usually encoded once, or twice if it passes through another redirector.
     hosts = _HOST.findall(unquote(unquote(url)))
     named = (site_of(f"{scheme}://{host}") for host in hosts for scheme in _DEFAULT_PORTS)
     return frozenset(site for site in named if site is not None)
 
 
 def sites_linked_in(text: str) -> frozenset[str]:
-    """Every site of which a text holds a whole address. A bare host does not count: it may be a word or an e-mail's."""
+    """The sites of all complete addresses in a text. A bare host does not count: it may be a word or an e-mail's."""
     return frozenset(site for link in _LINK.findall(text) if (site := site_of(link)) is not None)
 
 
@@ -132,14 +132,14 @@ def sites_linked_in(text: str) -> frozenset[str]:
 class Site:
     """The task's own site: its website's origin, where that redirects before the first action, and `allowed_sites`.
 
-    An allowed site is an origin (`https://pay.example`), or a host with everything below it (`example.org`).
+    An allowed site is an origin (`https://pay.example`), or a host with all its subdomains (`example.org`).
     """
 
     home: frozenset[Origin]
     allowed: tuple[str, ...] = ()
 
     def is_home(self, url: str) -> bool:
-        """Whether an address lies on the website's own origin, to which relative addresses belong."""
+        """Whether an address is on the website's own origin, to which relative addresses belong."""
         return origin_of(url) in self.home
 
     def holds(self, url: str) -> bool:
@@ -164,7 +164,7 @@ def _allows(entry: str, origin: Origin) -> bool:
 
 
 def is_site(entry: str) -> bool:
-    """Whether it is a host (`example.org`) or an origin (`https://pay.example`), without a path."""
+    """Whether the entry is a host (`example.org`) or an origin (`https://pay.example`), without a path."""
     scheme, mark, rest = entry.rpartition("://")
     if len(entry) > MAX_SITE_CHARS or re.search(r"[/?#@*\s]", rest) or (mark and scheme not in _DEFAULT_PORTS):
         return False
@@ -172,14 +172,14 @@ def is_site(entry: str) -> bool:
 
 
 class NetworkPolicy(Record):
-    """What a browser under assessment may reach: the public web and the task's own places, nothing else.
+    """Where a browser under assessment may connect: only to the public web and the task's own places.
 
-    `own` may lie on private addresses, by exact host and port, but not on link-local ones or those of metadata
-    services: no task is about them, and a request from a stranger names sites too. `closed` are the assessment's own
-    servers, the judge and the participant: out of reach even as a task's website.
+    `own` may be on private addresses, by exact host and port, but never on link-local ones or those of metadata
+    services: no task needs them, and untrusted requests name sites too. `closed` are the assessment's own servers,
+    the judge and the participant, which are unreachable even as a task's website.
 
-    The guard (`judge.browser.guard`) resolves a name once, asks here about every address it got, and connects to the
-    very address that was allowed, so that a name cannot change its meaning in between (DNS rebinding).
+    The guard (`judge.browser.guard`) resolves a name once, asks this policy about every resulting address, and connects
+    to exactly the allowed address, so that a name cannot resolve to another one in between (DNS rebinding).
     """
 
     own: tuple[Place, ...] = ()
@@ -189,23 +189,23 @@ class NetworkPolicy(Record):
     def for_websites(cls, sites: Iterable[str], *, closed: Iterable[str] = ()) -> "NetworkPolicy":
         """The policy for tasks on `sites` (addresses, origins or hosts), with the servers at `closed` out of reach.
 
-        Of an allowed host, the hosts below it are left out: whoever controls the names there could point them anywhere.
+        Subdomains of an allowed host are not included: whoever controls them could point them to any address.
         """
         urls = (url for site in sites for url in ([site] if "://" in site else [f"http://{site}", f"https://{site}"]))
         return cls(own=_places(urls), closed=_places(closed))
 
     def refuse_name(self, place: Place) -> str | None:
-        """Why this host may not even be looked up, or `None`."""
+        """Why this host must not even be resolved, or `None`."""
         if place in self.closed:
             return _OWN_SERVER
         return _METADATA_SERVICE if place.host in _METADATA_NAMES else None
 
     def refuse_address(self, place: Place, address: str) -> str | None:
-        """Why `place`, which resolved to `address`, may not be connected to, or `None`."""
+        """Why a connection to `place`, which resolved to `address`, is refused, or `None`."""
         why = refuse_ip(address)
         same_port = [closed.host for closed in self.closed if closed.port == place.port]
         is_local = any(host == "localhost" or refuse_ip(host) == _THIS_MACHINE for host in same_port)
-        # A server on this machine answers under every name and address that this machine has for itself.
+        # A server on this machine is reachable under every name and address of this machine.
         if address in same_port or (why == _THIS_MACHINE and is_local):
             return _OWN_SERVER
         return why if place not in self.own or why in (_LINK_LOCAL, _METADATA_SERVICE) else None
@@ -216,12 +216,12 @@ def _places(urls: Iterable[str]) -> tuple[Place, ...]:
 
 
 def refuse_ip(address: str) -> str | None:
-    """Why an IP address is out of reach, or `None` for one on the public internet."""
+    """Why an IP address is not allowed, or `None` for one on the public internet."""
     ip = _ip(address.partition("%")[0])
     if ip is None:
         return "no address"
     if isinstance(ip, ipaddress.IPv6Address) and (ip.ipv4_mapped or ip in _NAT64):
-        # Packets to a mapped or translated address end at the IPv4 address inside it: the last four bytes.
+        # Packets to a mapped or translated address go to the IPv4 address in its last four bytes.
         return refuse_ip(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
     is_special = any(ip in network for network in _SPECIAL) or (ip.version == 6 and ip not in _GLOBAL_IPV6)
     reasons = (

@@ -1,12 +1,12 @@
-"""The run folder: its layout, who may write it, and how large a record in it may become.
+"""The run folder: its layout, locking, and size limits of its records.
 
 Layout (contract): `runs/<run_id>/results/<task_id>/{result.json, trajectory/, snapshots/, steps.jsonl, verdicts/}`,
-and `final/` where a final look was recorded. Epochs after the first have `runs/<run_id>/epochs/<n>/results/<task_id>/`.
+and `final/` if a final observation was recorded. Later epochs are in `runs/<run_id>/epochs/<n>/results/<task_id>/`.
 A shard is a run of its own in `runs/<run_id>/shards/003-of-020/`.
 Every step is flushed before the next begins; everything else is written atomically.
 
-What is written must stay readable, so everything that a participant, a page or a judge model wrote passes `bounded`
-before it is stored. A limit is the size of a field in bytes as it is written, where one character takes up to six.
+Files must stay small enough to be read, so all text from a participant, a page or a judge model goes through `bounded`
+before it is stored. A limit is a field's size in bytes as written, in which one character takes up to six.
 """
 
 import bisect
@@ -42,21 +42,21 @@ if sys.platform != "win32":
 _log = logging.getLogger(__name__)
 
 RUN_SCHEMA = "wabe-run-2"
-# Runs of these versions are read only: they can be shown, scored and verified, and are never resumed or rewritten.
+# Runs of these versions are read-only: they can be shown, scored and verified, but are never resumed or rewritten.
 OLDER_RUN_SCHEMAS = ("wabe-run-1",)
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?")
-# JSON allows these characters inside a string, but many readers of lines end a line at them.
+# JSON allows these characters inside strings, but many line readers treat them as line breaks.
 _LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 _ATTEMPTS = "attempts"
 _EPOCHS = "epochs"
 _IN_EPOCH = re.compile(rf"/{_EPOCHS}/([1-9][0-9]{{0,2}})/results/[^/]+$")
 _FINAL = "final"
 
-# Of a file, for what does not grow with the number of steps or tasks: the task, the answer, key points, the reason.
+# Space in a file for data independent of the number of steps or tasks: the task, answer, key points, reason.
 _REST_BYTES = 4_000_000
-# `result.json` holds each step with its thought and action line repeated, and the score of its screenshot.
+# The limit for a step in `result.json`, including its repeated thought and action line and its screenshot's score.
 MAX_STEP_BYTES = (MAX_FILE_BYTES - _REST_BYTES) // MAX_STEPS
-# A submission is one JSON object, and a leaderboard page reads objects of at most 16 MiB (DuckDB's default).
+# A submission is one JSON object, and leaderboard pages read objects of at most 16 MiB (DuckDB's default).
 MAX_ENTRIES_BYTES = 15_000_000
 _MAX_SNAPSHOT_CHARS = 4_000_000
 _MAX_HOLDER_BYTES = 300
@@ -87,7 +87,7 @@ _LIMITS: Mapping[str, int] = MappingProxyType(
         "evidence": 40_000_000,
     }
 )
-# How deep the `params` of an action lie in `result.json`: each of their lines is indented by as much.
+# The nesting depth of an action's `params` in `result.json`, by which each of their lines is indented.
 _DEPTH = 4
 # Characters that `steps.jsonl` writes as an escape of six bytes, and how many bytes that adds to their UTF-8.
 _ESCAPED_IN_LINES = (("\x85", 4), ("\u2028", 3), ("\u2029", 3))
@@ -96,7 +96,7 @@ R = TypeVar("R", bound=Record)
 
 
 class TaskStore:
-    """One task's folder. An attempt begins in an empty one, so files of an earlier attempt cannot count for it."""
+    """One task's folder. Every attempt begins in an empty one, so files of an earlier attempt cannot count for it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -104,7 +104,7 @@ class TaskStore:
 
     @property
     def epoch(self) -> int:
-        """Which time the task is played, from 1: by the folder's place in its run."""
+        """The number of the epoch, from 1, derived from the folder's path."""
         found = _IN_EPOCH.search(self.folder.as_posix())
         return int(found[1]) if found else 1
 
@@ -114,7 +114,7 @@ class TaskStore:
         return key_of(self.name, self.epoch)
 
     def begin(self) -> None:
-        """Make room for a new attempt: everything that an earlier one left moves to `attempts/<n>/`."""
+        """Prepare for a new attempt: move all files of an earlier one to `attempts/<n>/`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         left = [path for path in self.folder.iterdir() if path.name != _ATTEMPTS]
         if left:
@@ -134,15 +134,15 @@ class TaskStore:
         return before + any(path.name != _ATTEMPTS for path in self.folder.glob("*"))
 
     def write_page(self, index: int, page: Page) -> dict[str, str | None]:
-        """Write a step's screenshot, byte for byte as the browser gave it, and its snapshot.
+        """Write a step's screenshot, unchanged from the browser, and its snapshot.
 
-        Returns the fields of the step that name them: paths relative to the task's folder, and digests of the bytes
-        written. Those of the screenshot are `None` when there was none.
+        Returns the fields of the step that refer to them: paths relative to the task's folder, and digests of the
+        files. Those of the screenshot are `None` if there was none.
         """
         return self._write_page(page, f"trajectory/step_{index:03d}", f"snapshots/step_{index:03d}")
 
     def write_final_page(self, page: Page) -> dict[str, str | None]:
-        """Write the final look, as `write_page` does; `trajectory/` holds only what came before an action."""
+        """Like `write_page`, for the final observation; `trajectory/` contains only observations before an action."""
         (self.folder / _FINAL).mkdir(exist_ok=True)
         return self._write_page(page, f"{_FINAL}/screenshot", f"{_FINAL}/snapshot")
 
@@ -158,14 +158,14 @@ class TaskStore:
         return fields
 
     def append_step(self, step: Step) -> Step:
-        """Append one line to `steps.jsonl`; the operating system has it before this returns.
+        """Append one line to `steps.jsonl`; it is handed to the operating system before this returns.
 
-        Returns the step as it was recorded: within the limits of `bounded`.
+        Returns the step as recorded: within the limits of `bounded`.
         """
         step = bounded(step)
         line = json.dumps(step.model_dump(mode="json"), ensure_ascii=False, allow_nan=False)
         line = line.translate(_LINE_BREAKS) + "\n"
-        # One unbuffered write: a kill leaves the line whole or absent, and readers skip a torn last line.
+        # One unbuffered write: if the process is killed, the line is complete or absent; readers skip a torn last line.
         with (self.folder / "steps.jsonl").open("ab", buffering=0) as stream:
             stream.write(line.encode("utf-8", "backslashreplace"))
         return step
@@ -179,7 +179,7 @@ class TaskStore:
         write_json(self.folder / "verdicts" / f"{judge_id}.json", verdict.model_dump(mode="json"))
 
     def read_verdict(self, judge_id: str) -> Verdict | None:
-        """The stored verdict of this judge, or `None` when there is none that can be read."""
+        """The stored verdict of this judge, or `None` if it is missing or unreadable."""
         with contextlib.suppress(OSError, ValueError):
             return Verdict.model_validate(read_json(self.folder / "verdicts" / f"{judge_id}.json"))
         return None
@@ -199,25 +199,25 @@ class RunStore:
         self.folder = output_dir / "runs" / run_id
         self.results = self.folder / "results"
         self.logs = self.folder / "logs"
-        # Where reports and exports of the run go.
+        # The folder for reports and exports of the run.
         self.derived = self.folder
 
     @property
     def is_being_judged(self) -> bool:
-        """Whether a process holds the folder as its judge. Where a file system has no locks, this is not known."""
+        """Whether a process holds the folder as its judge. Always false on file systems without locks."""
         return _is_locked(self.folder / ".judge.lock")
 
     @property
     def is_in_progress(self) -> bool:
-        """Whether a process holds the folder or a shard in it, as far as the file system has locks."""
+        """Whether a process holds the folder or a shard in it. Always false on file systems without locks."""
         return any(_is_locked(path) for path in (*self.folder.glob(".*.lock"), *self.folder.glob("shards/*/.*.lock")))
 
     @contextlib.contextmanager
     def held(self, by: Literal["judge", "runner"]) -> Iterator[None]:
-        """Hold the folder as its only judge (whoever writes results) or its only runner (`agentbeats-run`).
+        """Lock the folder as its only judge (which writes results) or its only runner (`agentbeats-run`).
 
-        A folder that was created for this is removed again if no run began in it. Raises `ConfigError` when another
-        process holds it, or it cannot be written.
+        A folder that was created for this is removed again if no run began in it. Raises `ConfigError` if another
+        process holds the lock, or the folder cannot be written.
         """
         made = [path for path in (self.output_dir, self.folder.parent, self.folder) if not path.exists()]
         with self._writing():
@@ -233,16 +233,16 @@ class RunStore:
                         parent.rmdir()
 
     def shards(self) -> "list[RunStore]":
-        """The shards that have begun, in the order of their numbers."""
+        """The shards that have begun, in numerical order."""
         return [store for store in _stores(self.output_dir, f"{self.run_id}/shards/") if store.has_begun]
 
     @property
     def has_begun(self) -> bool:
-        """Whether a run was recorded here; a folder with logs only is one that never started."""
+        """Whether a run was recorded here; a run that never started leaves only logs."""
         return any((self.folder / name).exists() for name in ("run.json", "results", "results.json"))
 
     def create(self) -> None:
-        """Make the folders and point `<output_dir>/results` at this run, unless it is a shard."""
+        """Create the folders and point `<output_dir>/results` at this run, unless it is a shard."""
         with self._writing():
             self.results.mkdir(parents=True, exist_ok=True)
             if "/" not in self.run_id:
@@ -252,7 +252,7 @@ class RunStore:
         return write_errors(f"cannot write under {self.output_dir}", "choose another --output-dir or free some space")
 
     def task(self, task_id: str, epoch: int = 1) -> TaskStore:
-        """The folder of one task in one epoch; ids are checked again here, since they become paths."""
+        """The folder of one task in one epoch. Ids are validated again here, because they become paths."""
         if not TASK_ID.fullmatch(task_id):
             raise WabeError(f"task id {task_id[:60]!r} is not usable as a folder name")
         results = self.results if epoch == 1 else self.folder / _EPOCHS / str(epoch) / "results"
@@ -271,9 +271,9 @@ class RunStore:
         write_json(self.folder / "run.json", record)
 
     def read_run(self) -> dict[str, Any] | None:
-        """The stored `run.json`, or `None` when it is missing or damaged.
+        """The stored `run.json`, or `None` if it is missing or damaged.
 
-        Raises `ConfigError` for one of a newer version. One without a version counts as old.
+        Raises `ConfigError` if a newer version wrote it. A record without a version counts as old.
         """
         path = self.folder / "run.json"
         with contextlib.suppress(OSError, ValueError):
@@ -300,17 +300,17 @@ def later_results(folder: Path) -> list[Path]:
 
 
 def new_run_id() -> str:
-    """Time first, so that names sort by age; random letters, so that no two runs collide."""
+    """A new id: the time first, so that names sort by age, then random letters, so that no two runs collide."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
 def output_folder(option: Path | None, settings: Settings | None = None) -> Path:
-    """Where runs are: the command line's `--output-dir`, else `WABE_OUTPUT_DIR`, else `.output`."""
+    """The folder that contains `runs/`: `--output-dir`, else `WABE_OUTPUT_DIR`, else `.output`."""
     return option or Path((settings or Settings.from_environ()).output_dir or ".output")
 
 
 def runs_in(output_dir: Path) -> list[RunStore]:
-    """Every run, whole or in shards, that was begun under `output_dir`, in name order: ids begin with their time."""
+    """Every run, sharded or not, that was begun under `output_dir`, oldest first."""
     return [store for store in _stores(output_dir) if store.has_begun or store.shards()]
 
 
@@ -324,7 +324,7 @@ def _stores(output_dir: Path, under: str = "") -> list[RunStore]:
 def newest_run(output_dir: Path) -> RunStore | None:
     """The run that was started or resumed last, or `None`.
 
-    `<output_dir>/results` points at it; without links it is the last one by name.
+    `<output_dir>/results` points at it; without that link it is the last one by name.
     """
     # Not `Path.resolve`, which raises for links that form a loop.
     target = Path(os.path.realpath(output_dir / "results")).parent
@@ -335,7 +335,7 @@ def newest_run(output_dir: Path) -> RunStore | None:
 
 
 def run_of(folder: Path) -> RunStore | None:
-    """The run or shard whose folder this is, by its place; `None` when it does not belong to a run."""
+    """The run or shard whose folder this is, judging by its path; `None` if it does not belong to a run."""
     path = folder.resolve()
     whole = path.parent.parent if path.parent.name == "shards" else path
     run_id = path.relative_to(whole.parent).as_posix()
@@ -347,7 +347,7 @@ def run_of(folder: Path) -> RunStore | None:
 def resolve_run(argument: str, output_dir: Path) -> RunStore:
     """A run by id, by its folder, or `latest`.
 
-    Raises `ConfigError` when there is none, a newer version wrote it, or its shards were not merged.
+    Raises `ConfigError` if there is none, a newer version wrote it, or its shards were not merged.
     """
     store = find_run(argument, output_dir)
     if not store.has_begun and store.shards():
@@ -357,7 +357,7 @@ def resolve_run(argument: str, output_dir: Path) -> RunStore:
 
 
 def find_run(argument: str, output_dir: Path) -> RunStore:
-    """A run as `resolve_run` finds it, whether its shards were merged or not. Raises `ConfigError` for none."""
+    """Like `resolve_run`, but also finds runs whose shards were not merged. Raises `ConfigError` if there is none."""
     path = Path(argument)
     if argument in ("", "latest"):
         newest = newest_run(output_dir)
@@ -377,28 +377,28 @@ def find_run(argument: str, output_dir: Path) -> RunStore:
 
 
 def bounded(record: R) -> R:
-    """The record with every field cut to its limit; one that is within its limits comes back equal.
+    """The record with every field cut to its limit; equal to the argument if all are within their limits.
 
-    A field without a limit of its own may take 2,000 bytes, so fields that are added later are bounded as well.
+    A field without its own limit may take 2,000 bytes, so that fields added later are bounded as well.
     """
     cut = {
         name: made
         for name in type(record).model_fields
         if (made := _bounded(value := getattr(record, name), _LIMITS.get(name, _DEFAULT_LIMIT))) is not value
     }
-    # The judge's description is in every verdict: a copy for each task would add up.
+    # The judge's description is in every verdict; a copy for each task would use too much memory.
     return record.model_copy(update=cut) if cut else record
 
 
 def written_bytes(value: Any) -> int:
-    """At most how many bytes a JSON value takes in `result.json`, `steps.jsonl` or a verdict's file."""
+    """An upper bound for a JSON value's bytes in `result.json`, `steps.jsonl` or a verdict's file."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     escapes = sum(added * text.count(character) for character, added in _ESCAPED_IN_LINES)
     return len(text.encode("utf-8", "backslashreplace")) + escapes + 2 * _DEPTH * text.count("\n")
 
 
 def clip_text(text: str, limit: int) -> str:
-    """`text` in at most `limit` written bytes; if it is cut, it ends with its original length."""
+    """`text` cut to at most `limit` written bytes; if cut, it ends with a note of its original length."""
     text = without_surrogates(text)
     if 6 * len(text) + 2 <= limit or (len(text) <= limit and written_bytes(text) <= limit):
         return text
@@ -409,9 +409,9 @@ def clip_text(text: str, limit: int) -> str:
 
 
 def fit(value: Any, limit: int) -> Any:
-    """A JSON value in at most `limit` written bytes: its longest texts are cut, all to the same length.
+    """A JSON value in at most `limit` written bytes: its longest strings are cut, all to the same length.
 
-    Where even short texts are too many, an object with the beginning of the value's JSON replaces it.
+    If even cutting them is not enough, the value is replaced by an object with the beginning of its JSON.
     """
     made, longest = value, limit
     while written_bytes(made) > limit:
@@ -423,7 +423,7 @@ def fit(value: Any, limit: int) -> Any:
 
 
 def first_of(texts: Sequence[str], limit: int, *, note: bool = True) -> tuple[str, ...]:
-    """As many of the first texts as fit into `limit` written bytes, then (`note`) a line with how many are missing."""
+    """As many of the first texts as fit into `limit` written bytes, then (with `note`) how many are missing."""
     if written_bytes(texts) <= limit:
         return tuple(texts)
     kept: list[str] = []
@@ -469,7 +469,7 @@ def _locked(path: Path, what: str) -> Iterator[None]:
     """Hold the lock file `path` while the body runs. Raises `ConfigError` that names the process holding it.
 
     The kernel releases the lock when the process ends, however it ends. On a file system without locks (some mounted
-    volumes) this warns and goes on without.
+    volumes) this logs a warning and continues without a lock.
     """
     with write_errors(f"cannot write {path}", "check who owns the folder, and the disk's space"):
         # Python opens files close-on-exec, so no browser or participant started meanwhile inherits the lock.
@@ -496,7 +496,7 @@ def _locked(path: Path, what: str) -> Iterator[None]:
 
 
 def _open_no_link(path: str, flags: int) -> int:
-    """For `open`: a lock file is written, so one that is a link could stand for any file of the user."""
+    """An opener that refuses links: the lock file is written, and a link could point to any of the user's files."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
@@ -511,7 +511,7 @@ def link_latest(output_dir: Path, results: Path) -> None:
         fresh.symlink_to(os.path.relpath(results, output_dir), target_is_directory=True)
         fresh.replace(link)
     except OSError:
-        # File systems without links (some mounted volumes) lose the convenience, not the run.
+        # On a file system without links (some mounted volumes), only this convenience is missing.
         fresh.unlink(missing_ok=True)
 
 

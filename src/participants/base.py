@@ -22,7 +22,7 @@ from shared.settings import Settings
 
 __all__ = ["Action", "Decide", "Observation", "ParticipantOptions", "build_participant", "per_attempt", "serve"]
 
-# Judges do not announce the end of an attempt, so old ones are forgotten when there are too many.
+# Judges do not announce the end of an attempt, so old attempts are dropped when there are too many.
 MAX_ATTEMPTS = 256
 _DESCRIPTION = "Performs web tasks for a WABE judge."
 _T = TypeVar("_T")
@@ -31,8 +31,8 @@ _T = TypeVar("_T")
 class Observation(models.Observation):
     """The judge's message, with the instruction and the website in every step.
 
-    `step` counts from 0; `feedback` says why the last reply failed, if it did. `message` is the message as it was sent:
-    only the first one of an attempt has the instruction.
+    `step` counts from 0; `feedback` says why the last reply failed, if it did. `message` is the original message, of
+    which only the first one of an attempt has the instruction.
     """
 
     context_id: str
@@ -42,7 +42,7 @@ class Observation(models.Observation):
 
     @property
     def text(self) -> str:
-        """The judge's message as text: the page, the tools and the form of a reply, as a model can read them."""
+        """The judge's message as text for a model: the page, the tools and the reply format."""
         return protocol.render_observation(self.message)
 
 
@@ -54,7 +54,7 @@ Decide = Callable[[Observation], Awaitable[Reply]]
 
 
 class ParticipantOptions(Record):
-    """The options that participants are created with; each reads what it needs."""
+    """The options for creating a participant; each participant uses those it needs."""
 
     model: str | None = None
     script: str | None = None
@@ -80,7 +80,7 @@ def serve(
 
 
 def build_participant(decide: Decide, *, name: str, card_url: str, description: str = _DESCRIPTION) -> Starlette:
-    """What `serve` serves, as an ASGI application."""
+    """The ASGI application that `serve` serves."""
     skill = Skill(
         id="web-task", name="Web task", description="Chooses the next action on a page.", tags=("web", "browser")
     )
@@ -95,11 +95,11 @@ def build_participant(decide: Decide, *, name: str, card_url: str, description: 
 
 
 def per_attempt(create: Callable[[Observation], Decide]) -> Decide:
-    """A `Decide` from agents that make one attempt each: `create` is called with an attempt's first observation."""
+    """A `Decide` from one agent per attempt: `create` is called with an attempt's first observation."""
     agents: dict[str, Decide] = {}
 
     async def decide(observation: Observation) -> Reply:
-        # A first step in a known context begins another attempt.
+        # A first step in a known context begins a new attempt.
         agent = agents.get(observation.context_id) if observation.step else None
         agent = agent or create(observation)
         _keep_newest(agents, observation.context_id, agent)
@@ -109,7 +109,7 @@ def per_attempt(create: Callable[[Observation], Decide]) -> Decide:
 
 
 def _keep_newest(entries: dict[str, _T], key: str, value: _T) -> None:
-    # A dict keeps its entries in order of insertion, so the first one has been unused for longest.
+    # Re-inserted at the end, so that the first entry is the least recently used.
     entries.pop(key, None)
     entries[key] = value
     if len(entries) > MAX_ATTEMPTS:
@@ -117,7 +117,7 @@ def _keep_newest(entries: dict[str, _T], key: str, value: _T) -> None:
 
 
 class _Attempt(NamedTuple):
-    """What is constant through one conversation, and how many observations it has had."""
+    """The constant data of one conversation, and its number of observations so far."""
 
     instruction: str
     website: str | None

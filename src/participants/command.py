@@ -19,7 +19,7 @@ from shared.logs import configure_logging
 from shared.settings import Settings
 
 if TYPE_CHECKING:
-    # Listing the participants should not load a server.
+    # Only for types: listing the participants should not load a server.
     from participants.base import Decide, ParticipantOptions
 
 
@@ -76,7 +76,7 @@ def participant(
         return
     if name is None:
         raise ConfigError("no participant given", remedy="give a name; wabe participant --list shows them")
-    # Late: the commands above answer without loading a server.
+    # Imported here so that the branches above do not load a server.
     from participants.base import ParticipantOptions, serve
 
     settings = Settings.from_environ()

@@ -74,7 +74,7 @@ class ComputerAgent:
             )
         if observation.feedback is not None:
             if not is_result(observation.feedback):
-                # What follows was meant for another page.
+                # The queued actions were meant for another page.
                 self._queue.clear()
             self._notes.append(f"About your last action: {escape_line(observation.feedback)}")
         if (dialog := observation.page.dialog) is not None:

@@ -1,7 +1,7 @@
-"""What participants that ask a model share: the prompt, the memory of an attempt, and a readable reply every time.
+"""Shared by participants that use a model: the prompt, the memory of an attempt, and validation of replies.
 
-A model's reply is parsed and checked here by the judge's rules, so a mistake costs another question to the model and
-not a step of the attempt.
+A model's reply is parsed and validated here by the judge's rules, so that a mistake costs another model call and not a
+step of the attempt.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ CALL_TIMEOUT_S = 100.0
 TURN_TIMEOUT_S = 105.0
 _WAIT_S = 3
 _MAX_SNAPSHOT_CHARS = 120_000
-# Bounds on the prompt: the older calls matter least, and each call takes one or two lines.
+# Limits of the prompt: old calls matter least, and each call takes one or two lines.
 _MAX_CALLS_SHOWN = 40
 _MAX_THOUGHT_CHARS = 400
 _MAX_PARAMS_CHARS = 300
@@ -61,7 +61,7 @@ into it what you found out and what is still to do.
 def model_name(given: str | None, *, provider: str, default: str) -> str:
     """The provider's own name of a model, which may be given as `provider:name`; `default` if none is given.
 
-    Raises `ConfigError` for another provider. Only known providers count as one: `llama3:8b` is a name.
+    Raises `ConfigError` for another provider. Only known providers count as a prefix: `llama3:8b` is a plain name.
     """
     if not given:
         return default
@@ -86,7 +86,7 @@ def model_participant(options: ParticipantOptions, *, provider: str, default: st
 
 
 class ModelParticipant:
-    """A `Decide` that uses one model for all attempts; `create` makes the agent of each."""
+    """A `Decide` that uses one model for all attempts; `create` creates the agent of each."""
 
     def __init__(self, model: Model, create: Callable[[Observation], Decide]) -> None:
         self._model = model
@@ -102,7 +102,7 @@ class ModelParticipant:
 
 
 class Turns:
-    """Bounds the time of a turn, and waits on the page while the model cannot be used."""
+    """Limits the time of a turn, and waits on the page while the model is unavailable."""
 
     def __init__(self, model: str, *, timeout_s: float = TURN_TIMEOUT_S) -> None:
         self._model = model
@@ -110,9 +110,9 @@ class Turns:
         self._lost = 0
 
     async def take(self, ask: Callable[[], Awaitable[Action | None]]) -> Action:
-        """The action that `ask` gives, or one that waits, for up to three turns in a row.
+        """The action that `ask` returns; on a `ModelError`, an action that waits, for up to three turns in a row.
 
-        After that it raises the `ModelError`; a refused key raises at once.
+        After that raises the `ModelError`; a refused key raises immediately.
         """
         action: Action | None = None
         error: ModelError | None = None
@@ -125,7 +125,7 @@ class Turns:
             raise  # waiting does not help
         except ModelError as caught:
             error = caught
-        # One lost turn costs a step, an error the whole task: wait on the page until it looks permanent.
+        # A lost turn costs one step, an error the entire task, so wait until the problem looks permanent.
         self._lost = 0 if action else self._lost + 1
         if error is not None:
             log.warning("%s", error)
@@ -136,7 +136,7 @@ class Turns:
 
 @dataclass
 class _Call:
-    """A tool call that was made. Its result is known when the next observation arrives."""
+    """A past tool call. Its result is known when the next observation arrives."""
 
     url: str
     call: str
@@ -183,8 +183,8 @@ class ModelAgent:
                 request = ModelRequest(system=SYSTEM, parts=(prompt, *image, *note))
                 completion = await self._model.complete(request)
             except ModelError as caught:
-                # A model may have refused the image, or take none; the snapshot alone is often enough. Whatever else
-                # makes it unavailable lasts: the adapter has retried already.
+                # The model may have refused the image or not support any; the snapshot alone is often enough. Other
+                # causes are permanent, because the adapter has already retried.
                 may_be_image = bool(image) and isinstance(caught, ModelRequestRefused)
                 if isinstance(caught, ModelUnavailable) and not may_be_image:
                     raise
@@ -219,13 +219,13 @@ def complaint_about(action: Action, observation: Observation) -> str | None:
 
 
 def _is_on_page(target: object, snapshot: str) -> bool:
-    # A snapshot that was cut ends in a line that no page can produce; the rest may contain the element.
+    # A cut snapshot ends in a line that no page can produce; the missing part may contain the element.
     is_cut = snapshot.rpartition("\n")[2].startswith("# ")
     return isinstance(target, str) and (is_cut or parse_snapshot(snapshot).by_ref(target) is not None)
 
 
 def _prompt(observation: Observation, calls: list[_Call]) -> str:
-    """The calls so far, then the judge's message, which here has the task at every step."""
+    """The calls so far, then the judge's message, here with the task in every step."""
     lines = [f"Calls so far: {len(calls)}"]
     for number, call in list(enumerate(calls, 1))[-_MAX_CALLS_SHOWN:]:
         result = escape_line(clip(call.result, 300))

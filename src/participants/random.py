@@ -10,8 +10,8 @@ from shared.models import Action
 from shared.protocol import FINISH
 from shared.snapshot import Node, Snapshot, parse_snapshot
 
-# Weight, tool and parameters of an action that is possible now. A field weighs twice as much as a link, because pages
-# have far more links.
+# Weight, tool and parameters of a possible action. A field has twice the weight of a link, because pages have far more
+# links.
 _Candidate = tuple[int, str, dict[str, Any]]
 _CLICKED = frozenset(
     {"link", "button", "checkbox", "radio", "tab", "switch", "option", "treeitem"}

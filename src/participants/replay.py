@@ -3,7 +3,7 @@
 The script is given by `--script` or `WABE_REPLAY_SCRIPT`; several files are separated by the system's path separator
 (`:`; `;` on Windows). Without one, the scripts of the bundled task sets are played.
 
-A file holds `[[scripts]]`, each with the `task` as the judge sends it (white space is normalised), an optional
+A file contains `[[scripts]]`, each with the `task` as the judge sends it (white space is normalised), an optional
 `website`, and `[[scripts.steps]]`. A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
 name an element, `role`, `name` and `nth` (from 0; negative counts from the end). `browser_drag` takes two of them as
 `start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. `after = { role,
@@ -32,7 +32,7 @@ MAX_WAITS = 4
 _WAIT_S = 1
 # Roles of fields that `browser_fill_form` knows under another name.
 _FIELD_TYPES = MappingProxyType({"searchbox": "textbox", "spinbutton": "textbox", "switch": "checkbox"})
-# A task and its website, normalised; no website for any.
+# A task and its website, normalised; without a website it applies to any.
 _Key = tuple[str, str | None]
 
 
@@ -117,7 +117,7 @@ class ScriptStep(Table):
         return tuple(filter(None, (self.element, self.start, self.end, *self.fields)))
 
     def params_for(self, refs: Mapping[Wanted, str]) -> dict[str, Any]:
-        """The parameters, with the references of the elements. Descriptions are for readers of the recording."""
+        """The parameters, including the elements' references. Descriptions are only for readers of the recording."""
         params = dict(self.params)
         if self.element is not None:
             params |= {"element": str(self.element), "target": refs[self.element]}
@@ -146,7 +146,7 @@ class Script(Table):
 
     @property
     def key(self) -> _Key:
-        """What the script is found by."""
+        """The key by which the script is looked up."""
         return _key(self.task, self.website)
 
 
@@ -191,7 +191,7 @@ def parse_scripts(text: str, source: object) -> tuple[Script, ...]:
 
 
 class Player:
-    """The position of one attempt in its script. An element that is not there yet is waited for, `MAX_WAITS` times."""
+    """The position of one attempt in its script. Waits up to `MAX_WAITS` times for a missing element."""
 
     def __init__(self, script: Script) -> None:
         self._steps = script.steps
@@ -241,9 +241,9 @@ class Player:
 
 
 def _find(snapshot: Snapshot, wanted: Wanted) -> Node | None:
-    """An element with a reference: by its exact name, otherwise by a part of it in any case.
+    """An element with a reference: by its exact name, otherwise by a case-insensitive part of it.
 
-    An element without a name of its own goes by the text inside it.
+    An element without a name of its own is found by the text inside it.
     """
     # The judge accepts an element only by its reference.
     nodes = [node for node in snapshot.find(wanted.role) if node.ref is not None]

@@ -1,1 +1,1 @@
-"""Vocabulary and edges that the judge and the participants have in common."""
+"""Records, protocols and clients that the judge and the participants share."""

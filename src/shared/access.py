@@ -1,4 +1,4 @@
-"""What logs a task's browser in: a storage state as Playwright saves it, and credentials for HTTP authentication.
+"""Login data for a task's browser: a storage state as Playwright saves it, and credentials for HTTP authentication.
 
 All of it is secret: it is never recorded, displayed or sent to a participant. `Task` leaves it out of every dump, and
 no error here shows a value.
@@ -19,7 +19,7 @@ _MAX_VALUE_CHARS = 1_000_000
 # Shorter values, such as `1` or `true`, occur everywhere: redacting them would redact everything else.
 _MIN_SECRET_CHARS = 6
 _MAX_DEPTH = 20
-# The problems in our own words that show no value.
+# Our own messages that contain no value, so that they may be shown.
 _SHOWS_NO_VALUE = re.compile(r"unknown key|\d+ (entries|characters), more than \d+")
 T = TypeVar("T")
 _SAVE_AGAIN = "save it again with Playwright: context.storage_state(path=…)"
@@ -29,7 +29,7 @@ SecretText = Annotated[str, at_most(_MAX_VALUE_CHARS)]
 
 
 class _SecretTable(Table):
-    # Explicit, so that no representation shows a field that is added later.
+    # Explicitly empty, so that a field added later cannot appear in a `repr`.
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         return iter(())
 
@@ -59,7 +59,7 @@ class StoredItem(_SecretTable):
 
 
 class OriginStorage(_SecretTable):
-    """What an origin keeps in the browser. `indexedDB` is passed on as Playwright wrote it."""
+    """The storage of one origin. `indexedDB` is passed on as Playwright wrote it."""
 
     origin: Url
     localStorage: Annotated[tuple[StoredItem, ...], at_most(1000), AsTuple] = ()
@@ -67,20 +67,20 @@ class OriginStorage(_SecretTable):
 
 
 class StorageState(_SecretTable):
-    """Cookies and storage of a browser that is logged in, as Playwright's `context.storage_state` saves them."""
+    """Cookies and storage of a logged-in browser, as saved by Playwright's `context.storage_state`."""
 
     cookies: Annotated[tuple[Cookie, ...], at_most(1000), AsTuple] = ()
     origins: Annotated[tuple[OriginStorage, ...], at_most(100), AsTuple] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """What `context.setStorageState` takes."""
+        """The argument of `context.setStorageState`."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
 class HttpCredentials(_SecretTable):
-    """User name and password for a server that asks for them (HTTP authentication).
+    """User name and password for HTTP authentication.
 
-    They go to `origin` only; without one, to the task's website. In a scenario file, `${NAME}` in `username` and
+    They are sent to `origin` only, by default the task's website. In a scenario file, `${NAME}` in `username` and
     `password` stands for an environment variable.
     """
 
@@ -94,21 +94,21 @@ _LOGIN = TypeAdapter(HttpCredentials)
 
 
 def _without_values(adapter: TypeAdapter[T], value: object, remedy: str) -> T:
-    """The value validated; pydantic's own messages would show it."""
+    """The validated value. pydantic's own error messages would show it, so they are replaced."""
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         cause = (detail.get("ctx") or {}).get("error")
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]).lstrip(".")
-        what = {"missing": "missing", "string_type": "not a text"}.get(detail["type"], "not usable")
+        what = {"missing": "missing", "string_type": "not a string"}.get(detail["type"], "not usable")
         if isinstance(cause, Invalid) and _SHOWS_NO_VALUE.fullmatch(cause.problem):
             what = f"{cause.problem}{f' {shown(cause.key)}' if cause.key else ''}"
         raise Invalid(f"{path}: {what}" if path else what, remedy) from None
 
 
 def _state(value: object) -> object:
-    """A file's path as it is; the content of one, checked."""
+    """A path is returned unchanged; the content of a file is validated."""
     if isinstance(value, str | StorageState):
         return value
     if not isinstance(value, Mapping):
@@ -137,15 +137,15 @@ def _credentials(value: object) -> object:
 
 
 StateContent = Annotated[StorageState, BeforeValidator(_content)]
-# In a scenario file the path of a file beside it; in a request a name in its `storage_states`. Or the content itself.
+# In a scenario, the path of a file relative to it; in a request, a key of its `storage_states`; or the content itself.
 DeclaredState = Annotated[StorageState | Annotated[Line, Field(min_length=1), at_most(4096)], BeforeValidator(_state)]
 Credentials = Annotated[tuple[HttpCredentials, ...], BeforeValidator(_credentials)]
 
 
 def secrets_of(state: StorageState | str | None, credentials: tuple[HttpCredentials, ...]) -> tuple[str, ...]:
-    """Every value that must not appear in what is recorded: cookies, stored items and texts inside them, passwords.
+    """Every value that must not be recorded: cookies, stored items and the strings inside them, passwords.
 
-    Values of fewer than six characters are left out, but not passwords.
+    Values shorter than six characters are left out, except passwords.
     """
     found = dict.fromkeys(each.password for each in credentials)
     found |= dict.fromkeys(base64.b64encode(f"{c.username}:{c.password}".encode()).decode() for c in credentials)
@@ -160,7 +160,7 @@ def secrets_of(state: StorageState | str | None, credentials: tuple[HttpCredenti
 
 
 def _texts_in(value: object, depth: int = 0) -> Iterator[str]:
-    """The text itself, and those inside it where it is JSON; each text inside any other value."""
+    """Every string inside a value. A string that is itself JSON yields itself and the strings inside it."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Checks that a task declares: what must be on record at its end. Frozen records, validated once.
+"""The checks that a task declares, as frozen records that are validated once.
 
 `judge.evaluators` evaluates them. Keys and meaning: the contract of scenario files, explained in `scenarios/README.md`.
 """
@@ -19,9 +19,9 @@ from shared.normalise import NormaliseError, ValueType, normalise
 from shared.patterns import Pattern
 
 MAX_CHECKS = 50
-# Each value is recorded at every look.
+# Limited because each value is recorded at every step.
 MAX_EXPRESSIONS = 10
-# The reason of a task that is unscored because nothing was declared to check.
+# The verdict's reason when a task is unscored because it declares no checks.
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
 Kind = Literal["page", "element", "text", "action", "answer", "request", "probe"]
 _MAX_SCHEMA_CHARS = 10_000
@@ -47,15 +47,15 @@ def _is_pattern(value: str) -> str:
 def _is_address(value: str) -> str:
     found = re.search(r"\s", value)
     if found:
-        raise Invalid("an address contains no blanks", "write %20 or +", column=found.start() + 1)
+        raise Invalid("an address contains no spaces", "write %20 or +", column=found.start() + 1)
     if not re.match(r"(?:https?://|/|\*|\?)", value):
         raise Invalid("neither a path nor an address", "begin it with / or with http://", column=1)
     return value
 
 
 def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that can be applied in bounded time: no references, which can nest exponentially, and RE2 patterns."""
-    # Late: participants share these records and install no validator.
+    """Accept only a schema that applies in bounded time: RE2 patterns, and no references (exponential nesting)."""
+    # Imported here because participants import this module without having jsonschema installed.
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -84,7 +84,7 @@ def _tables(value: Any) -> list[dict[str, Any]]:
 
 
 def _are_values(values: Any) -> Any:
-    """Texts, numbers, lists and tables of them, as JSON has them: TOML's dates become texts."""
+    """Strings, numbers, lists and tables of them, as in JSON: TOML's dates become strings."""
     if isinstance(values, date):
         return values.isoformat()
     if isinstance(values, Mapping):
@@ -135,7 +135,7 @@ class _Check(Table):
 
 
 class _Look(_Check):
-    """The keys of checks on looks at pages."""
+    """The keys of checks on observed pages."""
 
     at: Literal["end", "any"] = "end"
     on: Address | None = None
@@ -161,7 +161,7 @@ class PageCheck(_Look):
 
 
 class _Shown(_Look):
-    """The keys of checks that look into a page."""
+    """The keys of checks on a page's content."""
 
     within: ElementText | None = None
     in_view: Annotated[bool, Field(strict=True)] = False
@@ -169,7 +169,7 @@ class _Shown(_Look):
 
 
 class ElementCheck(_Shown):
-    """The page shows `element`; of a list all of them, in this order."""
+    """The page shows `element`; for a list, all of them in this order."""
 
     kind: Literal["element"]
     element: OneOrMore[ElementText]
@@ -249,7 +249,7 @@ class AnswerCheck(_Look):
     @model_validator(mode="before")
     @classmethod
     def _dates_as_text(cls, value: Any) -> Any:
-        # TOML has dates; the request, which is JSON, has not, and a task must be the same in both.
+        # TOML has dates but JSON requests do not, and a task must be the same in both.
         if isinstance(value, dict) and isinstance(value.get("expected"), date):
             return {**value, "expected": value["expected"].isoformat()}
         return value
@@ -279,7 +279,7 @@ class AnswerCheck(_Look):
 
 
 class RequestCheck(_Look):
-    """The last request to `url` has these values; of several addresses, the last one after all others in this order."""
+    """The last request to `url` has these values. Several addresses must be requested in order; the last one counts."""
 
     kind: Literal["request"]
     method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$"), BeforeValidator(_upper)] | None = None
@@ -370,7 +370,7 @@ class AnyOf(_Check):
     @model_validator(mode="before")
     @classmethod
     def _hands_down(cls, value: Any) -> Any:
-        """`at`, `on`, `within` and `in_view` written beside `any_of` hold for each of its checks."""
+        """`at`, `on`, `within` and `in_view` written beside `any_of` apply to each of its checks."""
         if not isinstance(value, Mapping) or not isinstance(value.get("any_of"), list | tuple):
             return value
         shared = {key: value[key] for key in _COMMON if key in value}
@@ -389,20 +389,20 @@ Check = Annotated[
 
 
 def plain_checks(checks: Sequence[Check]) -> list[PlainCheck]:
-    """The checks, with those inside `any_of` in its place."""
+    """The checks, with each `any_of` replaced by the checks inside it."""
     return [each for check in checks for each in (check.any_of if isinstance(check, AnyOf) else (check,))]
 
 
 def probes_of(checks: Sequence[Check]) -> tuple[ProbeCheck, ...]:
-    """The probes among a task's checks, those inside `any_of` included."""
+    """The probes among a task's checks, including those inside `any_of`."""
     return tuple(each for each in plain_checks(checks) if isinstance(each, ProbeCheck))
 
 
 def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:
-    """The expressions of a task's probes, each once: what is read in the page and recorded, in this order."""
+    """The distinct expressions of a task's probes, in the order in which they are read in the page and recorded."""
     return tuple(dict.fromkeys(probe.expression for probe in probes_of(checks)))
 
 
 def as_tuple(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """One text or several, as several."""
+    """One string or several, as a tuple."""
     return () if value is None else (value,) if isinstance(value, str) else value

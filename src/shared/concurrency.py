@@ -1,4 +1,4 @@
-"""Work that runs at the same time. When a piece fails, the others are cancelled, and its error is raised by itself."""
+"""Concurrent work. If one piece fails, the others are cancelled and its error is raised, not wrapped in a group."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -13,7 +13,7 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
     except ExceptionGroup as errors:
-        # Callers handle single errors; those after the first are usually its consequences.
+        # Callers expect a single error; later ones are usually consequences of the first.
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]
 
@@ -23,7 +23,7 @@ async def for_each(items: Iterable[T], do: Callable[[T], Awaitable[None]], *, at
     todo = iter(items)
 
     async def work() -> None:
-        # Workers share one iterator, so that memory holds only the items that are being worked on.
+        # Workers share one iterator, so that only the items in progress are in memory.
         for item in todo:
             await do(item)
 

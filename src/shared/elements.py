@@ -25,7 +25,7 @@ ROLES = frozenset(
     treeitem""".split()
 )
 STATES = ("active", "checked", "disabled", "expanded", "invalid", "level", "pressed", "selected")
-# All parts in their order, each with the blanks behind it, and none required: what stops the match is the mistake.
+# All parts are optional, in a fixed order and with the spaces after them: the match stops at the mistake.
 _ELEMENT = re.compile(
     r"""\s*+(?:-[ ]\s*+)?
         (?:(?P<role>[A-Za-z][A-Za-z0-9_-]*+)\s*+)?
@@ -46,7 +46,7 @@ _UNCLOSED: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Element:
-    """What a check asks of an element; what is `None` or absent may be anything.
+    """The element that a check looks for; a field that is `None` or absent matches anything.
 
     `states` maps a state to its value: `"true"` for a bare one, `"false"` for one that must be off.
     """
@@ -89,7 +89,7 @@ def parse_element(written: str) -> Element:
 
 
 def _without_yaml_quotes(line: str) -> str:
-    """A snapshot quotes all of a line but its value where YAML needs it; blanks keep the columns of what is inside."""
+    """The line without YAML's quotes around the key; spaces in their place keep the columns in error messages right."""
     at = len(line) - len(line.lstrip().removeprefix("- ").lstrip())
     quoted = YAML_QUOTED.match(line, at)
     if quoted is None:

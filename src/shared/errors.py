@@ -14,7 +14,7 @@ Blame = Literal["user", "participant", "browser", "site", "judge model", "intern
 
 
 class WabeError(Exception):
-    """Base of all errors raised on purpose. The cause is internal unless a subclass says otherwise."""
+    """Base of all deliberately raised errors. They count as internal unless a subclass says otherwise."""
 
     blame: ClassVar[Blame] = "internal"
 
@@ -40,7 +40,7 @@ class TrajectoryError(WabeError):
 
 
 class ObservationError(WabeError):
-    """A participant received a text that is not a judge's message."""
+    """A participant received text that is not a judge's message."""
 
 
 class ParticipantError(WabeError):
@@ -78,7 +78,7 @@ class SiteBlocked(SiteFault):
 
 
 class InternalFault(EnvironmentFault):
-    """This machine ran out of something it needs: file descriptors, memory, buffers, disk space."""
+    """This machine ran out of a resource: file descriptors, memory, buffers, disk space."""
 
     blame = "internal"
 
@@ -115,7 +115,7 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRequestRefused(ModelUnavailable):
-    """The endpoint does not take this request, such as one with an image; the same one would fail again."""
+    """The endpoint does not accept this request, for example one with an image; retrying would fail again."""
 
 
 class ModelKeyRefused(ModelUnavailable):
@@ -127,7 +127,7 @@ class ModelBlocked(ModelError):
 
 
 class ModelTruncated(ModelError):
-    """The answer reached the token limit with nothing usable in it."""
+    """The answer reached the token limit without any usable text."""
 
 
 class ModelMalformed(ModelError):
@@ -139,6 +139,6 @@ class ModelBudgetSpent(ModelError):
 
 
 class SharedStateFault(ModelError):
-    """The Redis server that the shards of a run share limits and replies through does not answer, or has lost them."""
+    """The Redis server through which a run's shards share limits and replies does not answer, or has lost its data."""
 
     blame = "internal"

@@ -1,4 +1,4 @@
-"""Building blocks for models of data from outside: tables, texts, addresses. `shared.validation` words their errors."""
+"""Building blocks for models of outside data: tables, strings, addresses. `shared.validation` words their errors."""
 
 import difflib
 import re
@@ -29,7 +29,7 @@ _HOST = re.compile(r"(?:[A-Za-z0-9_-]|[^\x00-\x7f])+(?:\.(?:[A-Za-z0-9_-]|[^\x00
 class Invalid(ValueError):
     """A value that cannot be used; raised inside validators.
 
-    `key` names the key of a table that is wrong, `column` the place in a text, counted from 1.
+    `key` names the wrong key of a table, `column` the position in a string, counted from 1.
     """
 
     def __init__(self, problem: str, remedy: str, *, key: str = "", column: int | None = None) -> None:
@@ -41,10 +41,10 @@ class Invalid(ValueError):
 
 
 class Table(BaseModel):
-    """A table from outside; an unknown key is an error that suggests the key that was meant."""
+    """A table of outside data; an unknown key is an error that suggests the likely one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
-    # Keys of earlier versions, each with what to write instead.
+    # Keys of earlier versions, each with its replacement.
     removed_keys: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @model_validator(mode="before")
@@ -74,12 +74,12 @@ def shown(value: object) -> str:
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
-    """A table of a file that may be damaged: anything else counts as empty."""
+    """The value if it is a table, otherwise an empty one: the file may be damaged."""
     return value if isinstance(value, Mapping) else {}
 
 
 def as_mappings(value: object) -> list[Mapping[str, Any]]:
-    """The tables in a list of such a file."""
+    """The tables in a list; empty if the value is not a list."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
@@ -96,7 +96,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def closest(word: object, known: Iterable[str]) -> str:
-    """The closest known word as a question before the rest of a remedy, or nothing."""
+    """`did you mean '…'? ` with the closest known word, to begin a remedy with; empty if none is close."""
     close = difflib.get_close_matches(str(word)[:100], list(known), n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'? " if close else ""
 
@@ -108,7 +108,7 @@ def remedy_for(key: object, model: type[BaseModel]) -> str:
 
 
 def at_most(count: int) -> BeforeValidator:
-    """Refuses a longer text, list or table unread: pydantic would collect an error for each entry."""
+    """Refuse a longer string, list or table before reading it: pydantic would collect an error for each entry."""
 
     def check(value: object) -> object:
         if isinstance(value, str | list | tuple | Mapping) and len(value) > count:
@@ -165,5 +165,5 @@ OneLine = Annotated[str, AfterValidator(_is_line)]
 Line = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_is_line)]
 Name = Annotated[Line, Field(min_length=1), at_most(100)]
 Url = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_is_url), at_most(2048)]
-# In strict mode pydantic takes no list for a tuple.
+# In strict mode pydantic does not accept a list where a tuple is declared.
 AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)

@@ -1,6 +1,6 @@
-"""Files: bounded reads of what somebody else wrote (bytes, text, JSON, TOML), atomic writes, digests.
+"""Files: bounded reads of foreign files (bytes, text, JSON, TOML), atomic writes, digests.
 
-Reading raises `OSError` or a `ValueError` with the reason as its text, and nothing else; `reason_of` words both.
+Reading raises only `OSError` or a `ValueError` whose text is the reason; `reason_of` words both.
 """
 
 import codecs
@@ -24,12 +24,12 @@ from shared.text import excerpt
 
 # The largest file of a run that is read; `judge.store` keeps everything that is written below it.
 MAX_FILE_BYTES = 64_000_000
-# Deeper than anything that is recorded, and far from the depth at which Python code that walks the value gives up.
+# Deeper than anything recorded, and far below Python's recursion limit.
 MAX_DEPTH = 100
 _TOO_DEEP = "nested too deeply"
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 _MAX_POINTER_BYTES = 1024
-# UTF-32 first: its byte order mark begins with the one of UTF-16.
+# UTF-32 first: its byte order mark begins with that of UTF-16.
 _OTHER_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -43,7 +43,7 @@ def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES, head_bytes: int | 
 
     A Git LFS pointer is refused: its text is not the file's content.
     """
-    # Opening a FIFO waits for a writer and reading a device may never end, so the type is checked on the open handle.
+    # Without O_NONBLOCK, opening a FIFO waits for a writer. Reading a device may never end, so check the handle's type.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         mode = os.fstat(handle).st_mode
@@ -72,7 +72,7 @@ def read_text(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> str:
 
 
 def read_end(path: Path, max_bytes: int) -> str:
-    """The last bytes of a log as text; empty where it cannot be read."""
+    """The last bytes of a log as text; empty if it cannot be read."""
     try:
         with path.open("rb") as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - max_bytes))
@@ -99,9 +99,9 @@ def decode(data: bytes) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text. What other JSON readers would read differently or not at all is refused.
+    """The value of a JSON text. Refuses input that other JSON readers read differently or reject.
 
-    That is repeated keys, NaN, numbers too large for a double, and nesting deeper than `MAX_DEPTH`.
+    That is: repeated keys, NaN, numbers too large for a double, and nesting deeper than `MAX_DEPTH`.
     """
     try:
         value = json.loads(text, **STRICT)
@@ -152,7 +152,7 @@ def read_errors(where: object, remedy: str = "", *, kind: type[WabeError] = Conf
 
 @contextmanager
 def write_errors(where: object, remedy: str = "") -> Iterator[None]:
-    """An `OSError` in the body becomes a `ConfigError`. Values that cannot be written are an internal error."""
+    """An `OSError` in the body becomes a `ConfigError`. Values that cannot be serialised remain internal errors."""
     try:
         yield
     except OSError as error:
@@ -162,7 +162,7 @@ def write_errors(where: object, remedy: str = "") -> Iterator[None]:
 def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:
     """Write `data` under `path` in one step: a temporary sibling, flushed to the disk, then renamed.
 
-    Nothing half-written is ever visible under the final name; without `flush` that does not hold after a power cut.
+    A partly written file is never visible under the final name; without `flush`, a power cut may still leave one.
     Raises `OSError`, which names `path` even where the system names no file (a full disk).
     """
     part = None
@@ -186,7 +186,7 @@ def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Raise the `OSError` that `write_atomic` would raise, for what is written only after hours of work."""
+    """Raise the `OSError` that `write_atomic` would raise: find out before hours of work rather than after."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -202,10 +202,10 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def canonical_json(value: Any) -> bytes:
-    r"""The one form of a JSON value that digests are made of: keys sorted, no white space, non-ASCII as ``\uXXXX``.
+    r"""The canonical form of a JSON value, for digests: keys sorted, no white space, non-ASCII as ``\uXXXX``.
 
-    It is stable under writing and reading back: a surrogate pair and the character that it encodes, which a JSON reader
-    makes of the pair, have the same form. Raises `ValueError` for NaN and infinities.
+    Writing and reading back does not change it: a surrogate pair has the same form as the character that a JSON reader
+    decodes it to. Raises `ValueError` for NaN and infinities.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
 
@@ -233,7 +233,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(digits: str) -> int:
-    # A whole number that no double can hold would be read as infinity elsewhere.
+    # An integer beyond the range of a double would be read as infinity elsewhere.
     _decimal(digits)
     return int(digits)
 
@@ -248,7 +248,7 @@ def _constant(name: str) -> NoReturn:
     raise ValueError(f"holds {name}, which is not a JSON number")
 
 
-# How Python's decoder refuses what other JSON readers read differently or not at all.
+# Arguments that make Python's decoder refuse input that other JSON readers read differently or reject.
 STRICT: Mapping[str, Any] = MappingProxyType(
     {"object_pairs_hook": _unique, "parse_int": _whole, "parse_float": _decimal, "parse_constant": _constant}
 )

@@ -1,4 +1,4 @@
-"""Pictures: their kind and size, from the first bytes, and encoding them again with Pillow, which is optional."""
+"""Images: type and size from the first bytes, and re-encoding with Pillow, which is optional."""
 
 import io
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"
 _MAX_PIXELS = 50_000_000
 _MAX_SIDE = 65_535
-# The usual ending of a file's name, by media type.
+# The usual file name extension, by media type.
 SUFFIXES: Mapping[str, str] = MappingProxyType({"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"})
 _WEBP_QUALITY = 80
-# Of 0 to 6: a third of the time of the default for a few percent more bytes.
+# On a scale of 0 to 6: takes a third of the default's time and a few percent more bytes.
 _WEBP_EFFORT = 2
 
 
@@ -25,8 +25,8 @@ def media_type(data: bytes) -> str | None:
 
 
 def image_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height in pixels of a JPEG, PNG or WebP, from its first bytes; `None` if they do not tell."""
-    # Late, because it loads more than the reading of sizes needs.
+    """Width and height in pixels of a JPEG, PNG or WebP, from its first bytes; `None` if unknown."""
+    # Imported here because it loads far more than reading sizes needs.
     import imagesize
 
     if media_type(data) is None:
@@ -34,19 +34,19 @@ def image_size(data: bytes) -> tuple[int, int] | None:
     try:
         width, height = imagesize.get(io.BytesIO(data))
     except Exception:  # noqa: BLE001
-        # The library fails in many ways on damaged files; a page without the outline is all that is lost.
+        # The library fails in many ways on damaged files; without a size, a page only lacks the outline.
         return None
     return (width, height) if 0 < width <= _MAX_SIDE and 0 < height <= _MAX_SIDE else None
 
 
 def require_pillow(what: str, extra: str) -> None:
-    """Raises `ConfigError` when Pillow is not installed; `extra` is our optional dependency that brings it."""
+    """Raises `ConfigError` when Pillow is not installed; `extra` is our optional dependency that installs it."""
     with optional_package(f"{what} need Pillow", extra):
         import PIL.Image  # noqa: F401
 
 
 def encoded_as_jpeg(data: bytes) -> bytes:
-    """The picture as JPEG. Raises whatever the decoder raises."""
+    """The image as JPEG. Raises whatever the decoder raises."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(data))
@@ -56,7 +56,7 @@ def encoded_as_jpeg(data: bytes) -> bytes:
 
 
 def scaled_webp(data: bytes, max_width: int) -> bytes | None:
-    """The picture as WebP, at most `max_width` pixels wide; `None` for other bytes, or a huge one."""
+    """The image as WebP, at most `max_width` pixels wide; `None` if it is huge or not an image."""
     from PIL import Image
 
     out = io.BytesIO()
@@ -67,7 +67,7 @@ def scaled_webp(data: bytes, max_width: int) -> bytes | None:
         image = opened.convert("RGB")
         image.thumbnail((max_width, image.height))
         image.save(out, format="WEBP", quality=_WEBP_QUALITY, method=_WEBP_EFFORT)
-    # The bytes are foreign, and image decoders raise whatever they like.
+    # The bytes are foreign, and image decoders raise all kinds of exceptions.
     except Exception:  # noqa: BLE001
         return None
     return out.getvalue()

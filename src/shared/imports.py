@@ -11,8 +11,8 @@ from shared.errors import ConfigError
 def collector_paused() -> Iterator[None]:
     """Pauses the garbage collector.
 
-    An import creates thousands of objects that stay; the collector scans them again and again for nothing. For a model
-    SDK that takes up to a fifth of the import time.
+    An import creates thousands of long-lived objects, which the collector scans repeatedly and in vain. That takes up
+    to a fifth of a model SDK's import time.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -25,7 +25,7 @@ def collector_paused() -> Iterator[None]:
 
 @contextmanager
 def optional_package(need: str, extra: str) -> Iterator[None]:
-    """Around the import of a package that `extra` installs: `need` says who needs it, such as `reports need Pillow`."""
+    """Wraps the import of a package that `extra` installs; `need` is the message's subject: `reports need Pillow`."""
     try:
         yield
     except ImportError:

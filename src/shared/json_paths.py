@@ -1,7 +1,7 @@
 """Paths into JSON values, such as `items[0].sku`: a small part of JSONPath (RFC 9535). Pure.
 
-Names are separated by dots; `[0]` and `[*]` are one item and every item of a list, `["a.b"]` is a name with other
-characters in it. A leading `$.` may be left out. Names of form fields (`user[name]`, `tags[]`) are paths as well.
+Names are separated by dots; `[0]` and `[*]` are one item and every item of a list, `["a.b"]` is a name with special
+characters. A leading `$.` may be left out. Names of form fields (`user[name]`, `tags[]`) are paths as well.
 """
 
 import re
@@ -36,7 +36,7 @@ def parse_path(written: str) -> Path:
 
 
 def values_at(value: Any, path: Path) -> list[Any]:
-    """Every value that the path leads to: none where something on the way is missing."""
+    """Every value at the path; none if part of the path is missing."""
     found = [value]
     for part in path:
         inner: list[Any] = []
@@ -50,5 +50,5 @@ def values_at(value: Any, path: Path) -> list[Any]:
 
 
 def names_in(path: Path) -> list[str]:
-    """The names that a path goes through."""
+    """The names in a path."""
     return [part for part in path if isinstance(part, str)]

@@ -29,17 +29,17 @@ class RedactSecrets(logging.Filter):
         for value in self._values:
             text = text.replace(value, "[secret]")
         record.msg, record.args = text, ()
-        # The text has the traceback already; the originals still hold the secrets.
+        # The text already includes the traceback; these fields still contain the secrets.
         record.exc_info = record.exc_text = record.stack_info = None
         return True
 
 
 class BoundedHandler(logging.StreamHandler[TextIO]):
-    """Writes records to a stream, but only a bounded amount of warnings and errors, which strangers can cause at will.
+    """Writes records to a stream, but limits warnings and errors, because outsiders can cause any number of them.
 
-    Per minute the same text is written three times at most, and each top-level logger writes a bounded number of
+    Per minute the same text is written at most three times, and each top-level logger writes a bounded number of
     characters, so that noise from one library does not hide a warning from another. The number of dropped records is
-    logged when the next minute begins. Lower levels report progress: their volume follows from the accepted work.
+    logged when the next minute begins. Lower levels report progress and are bounded by the accepted work.
     """
 
     def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:

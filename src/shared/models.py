@@ -16,7 +16,7 @@ TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 TaskId = Annotated[str, Field(pattern=f"^{TASK_ID.pattern}$")]
 Level = Literal["easy", "medium", "hard"]
 VerdictOutcome = Literal["success", "failure", "unscored"]
-# What decided a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
+# What decides a task: its declared checks, WebArena-Verified's own evaluator, or a judge model.
 Truth = Literal["checks", "webarena_verified", "judge"]
 TaskOutcome = Literal["success", "failure", "unscored", "aborted"]
 StopReason = Literal[
@@ -33,7 +33,7 @@ StopReason = Literal[
 
 
 def key_of(task_id: str, epoch: int) -> str:
-    """The name of a task in an epoch, for files and tables: `t1`, then `t1.2`. No task id has a dot."""
+    """The name of a task in an epoch, for files and tables: `t1`, then `t1.2`. Unique because task ids have no dots."""
     return task_id if epoch == 1 else f"{task_id}.{epoch}"
 
 
@@ -47,10 +47,11 @@ class Record(BaseModel):
 class Task(Record):
     """One task of a scenario.
 
-    `start_urls` are opened in tabs before the first observation, the first one in front; without any, `website` is.
-    `keep_fields` are names of fields, parameters, headers and cookies that an evaluator outside reads: the network
+    `start_urls` are opened in tabs before the first observation, with the first one in front; by default, `website`.
+    `keep_fields` are names of fields, parameters, headers and cookies that an external evaluator reads: the network
     trace keeps their values, unless the scenario lists them as secrets.
-    `storage_state` and `http_credentials` are secret and in no dump; whoever sends a task adds them by hand.
+    `storage_state` and `http_credentials` are secret and excluded from every dump; code that sends a task adds them
+    explicitly.
     """
 
     task_id: TaskId
@@ -68,7 +69,7 @@ class Task(Record):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The values of `storage_state` and `http_credentials` that nothing may record or show."""
+        """The values of `storage_state` and `http_credentials`, which must never be recorded or shown."""
         return secrets_of(self.storage_state, self.http_credentials)
 
 
@@ -90,7 +91,7 @@ class Tab(Record):
 
 
 class Settled(Record):
-    """How long the judge waited for a page before it looked, in seconds of real time and of the page's own clock.
+    """How long the judge waited before it observed a page, in seconds of real time and of the page's own clock.
 
     `waited_for` are the reasons: `requests`, `changes`, `timer`, `busy` (a loading indicator), `moving`.
     """
@@ -101,12 +102,12 @@ class Settled(Record):
 
 
 class Page(Record):
-    """What the browser shows at one moment. `screenshot` is the image as the browser encoded it (JPEG).
+    """What the browser shows at one moment. `screenshot` is the JPEG from the browser.
 
     Since the last observation: `refused` are the network addresses that the guard blocked, `downloads` the names of
-    files that pages began to download, `vanished` texts that appeared and are gone again, such as a notification.
-    `http_status` is known where it is not one of success. `wall` names the bot wall or CAPTCHA that stands in the place
-    of the page.
+    files that pages began to download, `vanished` texts that appeared and disappeared, such as a notification.
+    `http_status` is set only for an error status. `wall` names the bot wall or CAPTCHA that is shown instead of the
+    page.
     """
 
     url: str
@@ -221,8 +222,8 @@ class Step(Record):
 class TokenUsage(Record):
     """Tokens of one or more model calls. `input` includes `cached`; `output` includes `reasoning`.
 
-    `estimated_calls` of the calls reported no usage (they were cut off, or the endpoint does not report it); their
-    tokens are an estimate.
+    `estimated_calls` is the number of calls that reported no usage (they were cut off, or the endpoint does not report
+    it); their tokens are estimated.
     """
 
     calls: int = 0
@@ -239,7 +240,7 @@ class TokenUsage(Record):
 class ImageScore(Record):
     """The judge's score for one screenshot's relevance; `Score` is `None` if the reply contained none.
 
-    With `fidelity = "published"` it is 0 then, as in the published evaluator.
+    With `fidelity = "published"` it is 0 instead, as in the published evaluator.
     """
 
     Response: str
@@ -249,7 +250,7 @@ class ImageScore(Record):
 class JudgeInfo(Record):
     """Who judged: enough to repeat the judgement. `code_checksum` covers the judging code.
 
-    `fidelity` says how unreadable replies were taken: `strict` (unscored) or as the `published` evaluator does (0).
+    `fidelity` says how unreadable replies were treated: `strict` (unscored) or as the `published` evaluator does (0).
     """
 
     method: str
@@ -260,7 +261,7 @@ class JudgeInfo(Record):
     threshold: int
     package_version: str
     code_checksum: str
-    # Left out where it is strict, as in records of older versions.
+    # Not written when strict, because records of older versions do not have it either.
     fidelity: str = Field(default="strict", exclude_if=lambda value: value == "strict")
     note: str | None = None
 
@@ -268,13 +269,13 @@ class JudgeInfo(Record):
 class Verdict(Record):
     """The result of checks or of a judge method for one trajectory: `unscored` if there is no usable answer.
 
-    It is valid only for the trajectory whose digest is `trajectory_sha256`. `flags` has `suspected_injection` where the
-    evidence holds text that speaks to the judge.
+    It is valid only for the trajectory whose digest is `trajectory_sha256`. `flags` contains `suspected_injection` if
+    the evidence includes text addressed to the judge.
     """
 
     outcome: VerdictOutcome
     reason: str
-    # Left out where there are none, as in records of older versions.
+    # Not written when empty, because records of older versions do not have it either.
     flags: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     trajectory_sha256: str | None = None
     judge: JudgeInfo | None = None

@@ -1,7 +1,7 @@
 """Typed values in free text, made comparable: numbers, currencies, dates, booleans, lists, JSON. Pure.
 
-In the style of WebArena-Verified: a value is compared by what it means and not by how it is written. `only_value` finds
-the single value of a type in a participant's answer; an answer that names two different ones answers nothing.
+As in WebArena-Verified, values are compared by meaning and not by notation. `only_value` finds the single value of a
+type in a participant's answer; an answer that contains two different ones is refused as ambiguous.
 """
 
 import json
@@ -57,11 +57,11 @@ _QUOTES = "\"'`“”„‘’«»"
 
 
 class NormaliseError(ValueError):
-    """A text that holds no value of the type, or more than one. The message says which were found."""
+    """The text contains no value of the type, or several different ones. The message lists those found."""
 
 
 def plain(text: str) -> str:
-    """White space as single blanks, none at the ends."""
+    """The text with white space collapsed to single spaces and stripped."""
     return " ".join(text.split())
 
 
@@ -72,7 +72,7 @@ def parse_number(text: str) -> Decimal | None:
 
 
 def string(value: object) -> str:
-    """A text by its words: case, white space, quotes around it and a full stop at its end do not matter."""
+    """The text without differences in case, white space, surrounding quotes and a final full stop."""
     text = plain(value if isinstance(value, str) else str(value)).casefold()
     return text.strip(_QUOTES + " ").rstrip(".!").strip(_QUOTES + " ")
 
@@ -80,8 +80,8 @@ def string(value: object) -> str:
 def only_value(text: str, kind: ValueType, *, expected: Any = None) -> Any:
     """The only value of that type in the text, comparable with `normalise(expected, kind)`. Raises `NormaliseError`.
 
-    The same value may be written several times. A string is the whole text. `expected` helps to read a list, which may
-    be written in several ways.
+    The same value may occur several times. As a string, the value is the complete text. `expected` helps to choose
+    between the ways to read a list.
     """
     text = text[:MAX_TEXT_CHARS]
     if kind == "string":
@@ -98,7 +98,7 @@ def only_value(text: str, kind: ValueType, *, expected: Any = None) -> Any:
 
 
 def normalise(value: Any, kind: ValueType) -> Any:
-    """A declared value in the form of `only_value`. Raises `NormaliseError` when it is not one of that type."""
+    """A declared value in the form that `only_value` returns. Raises `NormaliseError` if it is not of that type."""
     if kind == "json":
         try:
             return _DECODER.decode(json.dumps(value))
@@ -129,7 +129,7 @@ def is_same(actual: Any, expected: Any, kind: ValueType, *, ordered: bool = Fals
     if kind == "list" and not ordered:
         return sorted(map(str, actual)) == sorted(map(str, expected))
     if kind == "json":
-        # As text: in Python true equals 1.
+        # Compared as text, because in Python `True == 1`.
         return json.dumps(actual, sort_keys=True) == json.dumps(expected, sort_keys=True)
     return bool(actual == expected)
 
@@ -150,10 +150,10 @@ def shown(value: Any) -> str:
 
 
 def _decimal(sign: str, digits: str) -> Decimal | None:
-    """Digits with marks as a number.
+    """Digits with separators as a number.
 
-    The last of two different marks is the decimal mark, a mark that stands more than once separates thousands, and a
-    comma before exactly three digits does too; a single point is a decimal point.
+    The last of two different separators is the decimal separator; one that occurs more than once separates thousands,
+    and so does a comma before exactly three digits; a single point is a decimal point.
     """
     for gap in _GAP:
         digits = digits.replace(gap, "")
@@ -203,11 +203,11 @@ def _currencies_in(text: str) -> Iterator[tuple[Decimal, str]]:
             continue
         digits = found["digits"]
         if re.fullmatch(r"\d{1,3}\.\d{3}", digits):
-            # No currency has three decimals that matter; this is how half of Europe writes a thousand.
+            # Three decimals are unusual for a currency; much of Europe writes thousands like this.
             digits = digits.replace(".", "")
         number = _decimal(found["sign"], digits)
         written = unit["unit"]
-        # The pattern ignores case in more letters than `casefold` unites.
+        # The pattern's IGNORECASE matches more letters than `casefold` maps together, so the lookup may fail.
         code = written.upper() if written.upper() in _CODES else _UNITS.get(written.casefold())
         if code and number is not None:
             yield number, code
@@ -221,7 +221,7 @@ def _dates_in(text: str) -> Iterator[date]:
             month = _MONTHS.index(named.lower()) + 1 if named else 0
             first, day = month or int(parts["number"]), int(parts["day"])
             if not named and form is _DATES[-1] and first > 12:
-                # 31/12/2024 can be read in one way only.
+                # 31/12/2024 can only be read with the day first.
                 first, day = day, first
             try:
                 yield date(int(parts["year"]), first, day)
@@ -239,7 +239,7 @@ _FINDERS: Mapping[str, Callable[[str], Iterator[Any]]] = MappingProxyType(
 
 
 def _item(value: Any) -> Any:
-    """An entry of a list: a number where it is one, otherwise its words."""
+    """A list entry: a number if it is one, otherwise a normalised string."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _decimal_of(value)
     number = parse_number(value) if isinstance(value, str) else None
@@ -289,7 +289,7 @@ def _json_in(text: str) -> Any:
 
 
 def _tables_and_lists(text: str) -> Iterator[Any]:
-    """The outermost ones. Raises `NormaliseError` for too many brackets: each can cost a pass over the text."""
+    """The outermost ones. Raises `NormaliseError` for too many brackets: each may need a pass over the text."""
     at = 0
     for _ in range(_MAX_JSON_STARTS):
         start = _JSON_START.search(text, at)
@@ -304,7 +304,7 @@ def _tables_and_lists(text: str) -> Iterator[Any]:
 
 
 def _float(digits: str) -> float:
-    """1.0 is the same number as 1."""
+    """The number, as an `int` if it is integral: 1.0 equals 1."""
     value = float(digits)
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 

@@ -25,7 +25,7 @@ class Pattern:
     def __init__(self, source: str, *, limit: int = MAX_PATTERN_CHARS) -> None:
         if len(source) > limit:
             raise Invalid(f"more than {limit} characters", "shorten it", column=limit + 1)
-        # Late: participants share the records of checks and install no RE2.
+        # Imported here because participants share the records of checks without having RE2 installed.
         import re2
 
         options = re2.Options()
@@ -58,7 +58,7 @@ class Pattern:
 
 
 def glob(written: str) -> Pattern:
-    """A text in which `*` stands for anything, as a pattern for `fullmatch`."""
+    """A glob, in which `*` matches anything, as a pattern for `fullmatch`."""
     pattern = "(?s)" + ".*".join(re.escape(part) for part in re.split(r"\*+", written))
     return Pattern(pattern, limit=len(pattern))
 
@@ -73,7 +73,7 @@ def _explained(source: str, error: Exception) -> Invalid:
         return Invalid("look-around and back-references are not supported", _REMEDY, column=found.start() + 1)
     raw = error.args[0] if error.args else b""
     problem, _, piece = (raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)).partition(": ")
-    # RE2 reports an unclosed group or class together with everything it holds, which is where it begins.
+    # RE2 reports an unclosed group or class with all of its content, so the mistake is where that text begins.
     place = source.find(piece) if piece else -1
     try:
         re.compile(source)

@@ -4,7 +4,7 @@ A judge's message in order (the first three lines where they apply)::
 
     Task: …             once, in the first message of an attempt
     Website: …
-    Feedback: …         if the last reply failed; or `Result: …`, what it gave beyond the page
+    Feedback: …         if the last reply failed; or `Result: …`, its output apart from the page
     Tools:
     - browser_click: …
     Reply format: …
@@ -17,14 +17,14 @@ A judge's message in order (the first three lines where they apply)::
     Snapshot:
     …to the end of the message
 
-Every value before the snapshot is one line, escaped by `shared.text.escape_line`, and whatever a page can write is cut
-to the limits below, so no page can imitate another line of the message. The screenshot travels beside the text.
+Every value before the snapshot is one line, escaped by `shared.text.escape_line`, and text from pages is cut to the
+limits below, so no page can imitate another line of the message. The screenshot is a separate part of the message.
 
 A reply is read leniently in form and strictly in meaning. Candidates, in this order: `<json>` blocks,
 `THOUGHT:`/`ACTION:`/`PARAMS:` lines, JSON objects in a code fence, and the only JSON object that begins a line (also
 behind a backtick, `JSON:` or a tag such as `<answer>`). Of several blocks the last one counts: earlier ones are
 drafts. If the last block is unreadable the reply is refused; an earlier block is never executed instead.
-Accepted: code fences, a missing closing tag, tags in any case, text around, trailing commas, raw line breaks in
+Accepted: code fences, a missing closing tag, tags in any case, surrounding text, trailing commas, raw line breaks in
 strings. Refused, because a guess could change the meaning: repeated keys, NaN and infinities, integers beyond 2^53,
 NUL characters, parameters under another name, two objects in one block, more than `MAX_BLOCKS` blocks or `MAX_VALUES`
 values. Each block is decoded at most twice, so the time is linear in the text.
@@ -46,7 +46,7 @@ FINISH = "finish"
 CLOSE = "browser_close"
 ENDING_TOOLS = frozenset({FINISH, CLOSE})
 
-# Begins the feedback on an action that succeeded, such as what `browser_find` found.
+# Prefix of feedback on an action that succeeded, such as the matches of `browser_find`.
 RESULT = "Result: "
 
 MAX_URL_CHARS = 2_048
@@ -61,7 +61,7 @@ MAX_BLOCKS = 10
 MAX_VALUES = 20_000
 
 TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-# No page has a reference `<ref>`, so a participant that echoes the example does nothing with it.
+# No page has a reference `<ref>`, so echoing the example has no effect.
 REPLY_EXAMPLE = '<json>{"thought": "…", "tool": "browser_click", "params": {"target": "<ref>"}}</json>'
 _FORMS = "one tool call, {}, or three lines THOUGHT: …, ACTION: <tool>, PARAMS: <JSON object>. "
 _ENDING = f"{FINISH} ends the task with your answer."
@@ -119,21 +119,21 @@ def render_observation(observation: Observation) -> str:
 
 
 def _reply_format(tools: Sequence[ToolSpec]) -> str:
-    """With an example of the first tool that clicks."""
+    """The reply format, with an example of the first tool that clicks."""
     clicking = next((tool.name for tool in tools if tool.name in ("browser_click", "browser_mouse_click_xy")), None)
     return POINT_REPLY_FORMAT if clicking == "browser_mouse_click_xy" else REPLY_FORMAT
 
 
 def is_result(feedback: str) -> bool:
-    """Whether feedback reports what an action gave, and no failure."""
+    """Whether feedback reports an action's output rather than a failure."""
     return feedback.startswith(RESULT)
 
 
 def parse_observation(text: str, screenshot: bytes | None = None, media_type: str = "image/jpeg") -> Observation:
     """The inverse of `render_observation`, for participants written in Python.
 
-    What was cut stays cut; a single tab is not listed and comes back as no tabs. Raises `ObservationError` for a text
-    that is not a judge's message.
+    Cut values stay cut, and a single tab comes back as no tabs because it is not listed. Raises `ObservationError` for
+    text that is not a judge's message.
     """
     match = _MESSAGE.fullmatch(text)
     if match is None:
@@ -183,7 +183,7 @@ def _render_tabs(tabs: tuple[Tab, ...]) -> Iterator[str]:
     if len(tabs) < 2:
         return
     yield "Tabs:"
-    # A page that opens tabs without end must not fill the message.
+    # Limited, because a page may open any number of tabs.
     last = tabs[-(MAX_TABS - 1) :] if len(tabs) > MAX_TABS else tabs
     for tab in (*[tab for tab in tabs if tab.current and tab not in last][:1], *last):
         # The bar separates address and title, so it must not occur in the address.
@@ -207,8 +207,8 @@ def _not_an_observation(why: str) -> ObservationError:
 #       - target (string, required): Reference of the element in the snapshot
 #       - submit (boolean): Press Enter afterwards
 #
-# Every step pays for it in tokens, and it has a quarter of the size of the JSON schemas. A schema that this form cannot
-# express exactly is written as JSON, so that parsing always gives the same tools back.
+# Every step pays for these lines in tokens, and they are a quarter of the size of the JSON schemas. A schema that this
+# form cannot express exactly is written as JSON, so that parsing always returns the same tools.
 
 _PARAMETER = re.compile(r"( +)- ([A-Za-z_][A-Za-z0-9_]*) \((array of )?(string|number|integer|boolean|object)")
 _ATTRIBUTE = re.compile(r", (required|one of|default|min|max)( ?)")
@@ -287,7 +287,7 @@ def _parse_parameters(lines: Sequence[str]) -> dict[str, Any]:
 
 
 def _parse_attributes(line: str, position: int, inner: dict[str, Any], prop: dict[str, Any]) -> bool:
-    """Read the attributes and the description behind a parameter's type; returns whether it is required."""
+    """Read the attributes and the description after a parameter's type; returns whether it is required."""
     is_required = False
     while (attribute := _ATTRIBUTE.match(line, position)) is not None:
         position = attribute.end()
@@ -309,7 +309,7 @@ def _empty_object() -> dict[str, Any]:
 
 # --- Replies ---
 
-# Bounded or possessive quantifiers only: a reply is hostile text, and none may make these patterns backtrack.
+# Only bounded or possessive quantifiers: replies are hostile text and must not make these patterns backtrack.
 _TAG = re.compile(r"<\s{0,9}json\s{0,9}>", re.IGNORECASE)
 _CLOSING = re.compile(r"<\s{0,9}/\s{0,9}json\s{0,9}>", re.IGNORECASE)
 _FENCE = re.compile(r"`{3,9}+[A-Za-z0-9]{0,20}+(?=[\s{])")
@@ -318,11 +318,11 @@ _LINE_WITH_BRACE = re.compile(
 )
 _LEAD_IN = re.compile(r"\s*+(?:`{1,9}(?:json5?|JSON)?\s*+)?")
 _LABEL = re.compile(r"^[ \t>*_#-]{0,9}(THOUGHTS?|ACTION|PARAMS)[ \t*_]{0,9}:[ \t*_]{0,9}", re.IGNORECASE | re.MULTILINE)
-# The longest text from a position on that may be JSON; a label, a tag or a fence ends it.
+# The longest text from a position that may be JSON; a label, a tag or a fence ends it.
 _JSON_RUN = re.compile(r'(?:"(?:[^"\\]++|\\.)*+"|[][{}:,\s0-9.eE+\-truefalsnINity]++)*+', re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"({_STRING.pattern})|,(?=\s*+[}}\]])", re.DOTALL)
-# A decoder reports a trailing comma at the comma (Python 3.13) or at the bracket behind it.
+# A decoder reports a trailing comma at the comma (Python 3.13) or at the bracket after it.
 _ENDS_AFTER_COMMA = re.compile(r",?\s*+[}\]]")
 _TOO_MANY_BLOCKS = f"holds more than {MAX_BLOCKS} JSON blocks"
 _OTHER_NAMES = ("parameters", "arguments", "args", "param", "input")
@@ -344,12 +344,12 @@ def parse_reply(text: str) -> Reply:
 
 
 def render_reply(action: Action) -> str:
-    """The message that stands for `action`, in one line; the inverse of `parse_reply`.
+    """The message for `action`, in one line; the inverse of `parse_reply`.
 
-    Raises `ValueError` for parameters that JSON cannot hold (NaN) and `TypeError` for objects JSON does not know.
+    Raises `ValueError` for parameters that JSON cannot represent (NaN) and `TypeError` for objects of other types.
     """
     body = {"thought": action.thought, "tool": action.tool, "params": action.params}
-    # Angle brackets occur inside strings only; escaped, no reader can mistake a typed tag for the closing one.
+    # Angle brackets occur inside strings only; escaped, a tag in typed text cannot be mistaken for the closing tag.
     return "<json>" + json.dumps(body, allow_nan=False).replace("<", "\\u003c") + "</json>"
 
 
@@ -376,7 +376,7 @@ def _find_body(text: str) -> Any:
 
 
 def _next_block(text: str, opening: re.Pattern[str], position: int) -> int | None:
-    """Where the next JSON object or list behind an opening mark begins, or `None`."""
+    """Where the next JSON object or list after an opening mark begins, or `None`."""
     starts = (_skip_lead_in(text, mark.end()) for mark in opening.finditer(text, position))
     return next((start for start in starts if text.startswith(("{", "["), start)), None)
 
@@ -418,7 +418,7 @@ def _refuse_second_value(text: str, end: int) -> None:
 
 
 def _from_lines(text: str, labels: list[re.Match[str]]) -> dict[str, Any]:
-    """The last `ACTION:` line with the thought before it and the parameters behind it."""
+    """The last `ACTION:` line with the thought before it and the parameters after it."""
     body: dict[str, Any] = {}
     thought = ""
     end = blocks = 0
@@ -447,7 +447,7 @@ def _tool_name(text: str) -> str:
 
 
 def _decode(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value at `start` and where it ends. Raises `_Problem`. Takes time linear in the text behind `start`."""
+    """The JSON value at `start` and where it ends. Raises `_Problem`. Takes time linear in the text after `start`."""
     run = _JSON_RUN.match(text, start)
     written = run[0] if run else ""
     # Every value but the first follows one of these.
@@ -460,7 +460,7 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
     except RecursionError:
         raise _Problem(f"nests JSON more than {MAX_DEPTH} levels deep") from None
     if _ENDS_AFTER_COMMA.match(text, problem.pos):
-        # A blank for each trailing comma keeps the positions. The run holds whole strings only, so this is linear.
+        # A space for each trailing comma keeps the positions. The run has only complete strings, so this is linear.
         repaired = _TRAILING_COMMA.sub(lambda found: found[1] or " ", written)
         with contextlib.suppress(json.JSONDecodeError, RecursionError):
             value, end = _DECODER.raw_decode(repaired)
@@ -510,7 +510,7 @@ def _parse_thought(thought: Any) -> str:
 
 
 def _clean(value: Any, depth: int) -> Any:
-    """The value with everything encodable as UTF-8; refuses NUL characters and deep nesting."""
+    """The value with all strings made encodable as UTF-8; refuses NUL characters and deep nesting."""
     if depth > MAX_DEPTH:
         raise _Problem(f"nests JSON more than {MAX_DEPTH} levels deep")
     if isinstance(value, str):
@@ -525,7 +525,7 @@ def _clean(value: Any, depth: int) -> Any:
 
 
 def _integer(digits: str) -> int:
-    # The length first: converting very long digits takes quadratic time.
+    # The length first: converting a very long number takes quadratic time.
     if len(digits) > 17 or abs(value := int(digits)) > 2**53:
         raise _Problem(f"holds the number {excerpt(digits, 20)}, which is too large")
     return value

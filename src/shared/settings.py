@@ -1,4 +1,4 @@
-"""The only reader of the environment. Everything else receives a `Settings`."""
+"""The only module that reads the environment; all others receive a `Settings`."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _BUNDLED_SCENARIOS = (Path(__file__).parent / "scenarios", Path(__file__).parent
 
 
 class Settings(Record):
-    """The process's environment variables. Keys are secrets and never print."""
+    """The process's environment variables. API keys are secrets and are never printed."""
 
     model_config = ConfigDict(populate_by_name=True, extra="ignore")
 
@@ -47,20 +47,20 @@ class Settings(Record):
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> "Settings":
         """Read `environ` (default: the process's own). Empty variables count as unset."""
         source = dict(os.environ if environ is None else environ)
-        # Upper case only: a variable named like a field is not a setting.
+        # Upper case only: an environment variable with a field's own name is not a setting.
         values: dict[str, object] = {name: value for name, value in source.items() if value and name.isupper()}
         if model := source.get("EVAL_MODEL"):
-            # The variable of earlier versions: a bare model name meant Gemini.
+            # The variable of earlier versions, in which a bare model name meant Gemini.
             values.setdefault("WABE_JUDGE_MODEL", model if ":" in model or model == "offline" else f"gemini:{model}")
         values["in_container"] = any(source.get(name) for name in ("WABE_IN_CONTAINER", "container"))
-        # Nothing but "1" counts: other spellings of true must not open the judge to what a request configures.
+        # Only "1" counts: any other value must not make the judge trust a request's configuration.
         values["trust_config"] = source.get("WABE_TRUST_CONFIG") == "1"
         values["sites_run"] = source.get("WABE_SITES_RUN") == "1"
         return cls.model_validate({**values, "environ": source})
 
     @property
     def secrets(self) -> tuple[SecretStr | None, ...]:
-        """What must not appear in a log."""
+        """The values that must not appear in a log."""
         return (self.google_api_key, self.openai_api_key, self.anthropic_api_key, self.auth_token)
 
     @property

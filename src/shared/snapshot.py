@@ -2,7 +2,7 @@
 
 The judge reads it for checks and action lines, participants to find elements.
 
-The text is YAML-like, one node per line, two blanks per level; the reference is Playwright's own renderer
+The text is YAML-like, one node per line, two spaces per level; the reference is Playwright's own renderer
 (`packages/isomorphic/ariaSnapshotRenderer.ts` and `yaml.ts`, 1.65)::
 
     - 'heading "a: b" [level=1] [ref=e2]'
@@ -11,7 +11,7 @@ The text is YAML-like, one node per line, two blanks per level; the reference is
       - text: abc
 
 This is a line parser and not a YAML library because it has to be linear in the text (megabytes in about a second) and
-must not raise on any text. Unknown lines are ignored. Only a line feed ends a line: names may hold other separators.
+must not raise on any text. Unknown lines are ignored. Only a line feed ends a line: names may contain other separators.
 """
 
 import json
@@ -38,7 +38,7 @@ YAML_QUOTED = re.compile(r"'((?:[^']|'')*+)'(:?)(?: (.*+))?", re.DOTALL)
 _PROPERTY = re.compile(r"/(url|placeholder): (.*+)", re.DOTALL)
 _STATE = re.compile(r"\[([a-z-]+)(?:=([^\]]*))?\]")
 _BOX = re.compile(",".join([r"(-?[0-9]{1,20}(?:\.[0-9]{1,20})?)"] * 4))
-# A node's line up to its box. Names are quoted, so nothing that a page writes is mistaken for a state.
+# A node's line up to its box. Names are quoted, so text from a page cannot be mistaken for a state.
 _BOXED_LINE = re.compile(
     r"""^([ ]*-[ ]'?[A-Za-z][A-Za-z0-9_-]*+
          (?:[ ](?:"(?:[^"\\\n]|\\.)*+"|/(?:[^/\\\n]|\\.)*+/))?+
@@ -49,7 +49,7 @@ _BOXED_LINE = re.compile(
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _NO_STATES: Mapping[str, str] = MappingProxyType({})
-# Participants can write into these, so what they hold is neither part of a page's text nor of an element's name.
+# Participants can type into these, so their values are part of neither a page's text nor an element's name.
 FIELDS = frozenset({"textbox", "searchbox", "spinbutton", "slider", "combobox"})
 # Roles whose name comes from a label beside them.
 _LABELLED = FIELDS | {"checkbox", "radio", "switch"}
@@ -62,7 +62,7 @@ class Node(NamedTuple):
 
     `position` and `parent` are indices into `Snapshot.nodes`. `states` maps a state to its value, `"true"` for a bare
     one: `checked`, `disabled`, `expanded`, `active`, `invalid`, `pressed`, `selected`, `cursor`, `aria-hidden`. `text`
-    is what the node's own line holds: a field's value, a paragraph's text. `box` is x, y, width and height in CSS
+    is the value on the node's own line: a field's value, a paragraph's text. `box` is x, y, width and height in CSS
     pixels of the viewport.
     """
 
@@ -110,7 +110,7 @@ class Snapshot:
         return iter(self.nodes[node.position : self._end_of(node)])
 
     def value_of(self, node: Node) -> str:
-        """The node's own text and that of its direct text children: what a field holds."""
+        """The node's own text and that of its direct text children: a field's value."""
         texts = [node.text] if node.text else []
         texts += [inner.text for inner in self.subtree(node) if inner.parent == node.position and inner.role == "text"]
         return " ".join(texts)
@@ -119,7 +119,7 @@ class Snapshot:
     def boxes(self) -> tuple[tuple[float, float, float, float] | None, ...]:
         """Where each node is in the viewport of the whole page, by its position: x, y, width, height.
 
-        Boxes in a frame are shifted by the frame's place; a piece of text is where its element is.
+        Boxes in a frame are shifted by the frame's position; a piece of text has its element's box.
         """
         boxes: list[tuple[float, float, float, float] | None] = []
         shifts: list[tuple[float, float]] = []
@@ -134,13 +134,13 @@ class Snapshot:
         return tuple(boxes)
 
     def text_of(self, node: Node) -> str:
-        """Every name and text inside the node, in order, joined by blanks."""
+        """Every name and text inside the node, in order, joined by spaces."""
         return " ".join(part for inner in self.subtree(node) for part in (inner.name, inner.text) if part)
 
     def name_of(self, node: Node) -> str:
-        """The node's name; where the snapshot leaves it out (inner markup), its visible content.
+        """The node's name; where the snapshot omits it (because of inner markup), its visible content.
 
-        A field is named by its label only. Content of more than `MAX_NAME_CHARS` characters gives no name.
+        A field is named only by its label. Content of more than `MAX_NAME_CHARS` characters gives no name.
         """
         if node.name or node.role in FIELDS:
             return node.name
@@ -167,11 +167,11 @@ class Snapshot:
             if at in hidden or (node.role == "option" and node.states.get("selected", "false") == "false"):
                 at = self._end_of(node)
                 continue
-            # The root's own name describes its content; it counts only if there is no content.
+            # The root's own name describes its content, so it counts only if there is no content.
             if node.name and at not in self._repeating and not (at == first and root and end < last):
                 yield at, node.name
             if node.role in FIELDS:
-                # Of what is inside, only options are the page's own; the rest may have been typed (`contenteditable`).
+                # Inside a field, only options come from the page; the rest may have been typed (`contenteditable`).
                 yield from ((option.position, self.text_of(option)) for option in self._chosen(node, hidden))
                 end = self._end_of(node)
             elif node.text and node.text != node.name:
@@ -198,8 +198,8 @@ class Snapshot:
     def _repeating(self) -> frozenset[int]:
         """Positions of nodes whose name only repeats the content inside them, or the label beside them.
 
-        Goes from the last node to the first, so that each node's content is put together once. The values of fields
-        count as content here: a row is named by everything in it, and must not reveal what was typed into its cells.
+        Goes from the last node to the first, so that each node's content is assembled once. The values of fields count
+        as content here: a row's name consists of everything in it, and must not reveal what was typed into its cells.
         """
         found: set[int] = set()
         inside: dict[int, str] = {}
@@ -212,7 +212,7 @@ class Snapshot:
                 name = ""
             if node.parent is not None and not (node.role == "option" and "selected" not in node.states):
                 own = _without_spaces(node.text) + content
-                # A field stands for its value, and for its label only when it is empty.
+                # A field contributes its value, or its label when it is empty.
                 own = own or name if node.role in FIELDS else name + own
                 room = len(self.nodes[node.parent].name) + _REPEATED_WITHIN
                 inside[node.parent] = (own + inside.get(node.parent, ""))[:room]
@@ -269,13 +269,13 @@ def without_boxes(snapshot: str) -> str:
 
 
 def _note(lines: int, characters: int) -> str:
-    # Every line of a snapshot begins with blanks and a dash, so no page can write this one.
+    # Every line of a snapshot begins with spaces and a dash, so no page can imitate this one.
     hidden = f"{counted(lines, 'more line')} ({counted(characters, 'character')})"
     return f"# {hidden} left out: use browser_find, or scroll to see them"
 
 
 def _parse_node(body: str, position: int, parent: int | None, depth: int) -> Node | None:
-    # YAML quotes the whole key where it would be ambiguous; the value then stands behind the quotes.
+    # YAML quotes the entire key where it would be ambiguous; the value then follows the quotes.
     quoted = YAML_QUOTED.fullmatch(body) if body.startswith("'") else None
     head = _HEAD.fullmatch(quoted[1].replace("''", "'") if quoted else body)
     if head is None or (quoted and head["colon"]):
@@ -315,7 +315,7 @@ def _name(quoted: str) -> str:
 
 
 def scalar(value: str) -> str:
-    """A value as YAML means it: quoted where it would be ambiguous, otherwise as it is."""
+    """The decoded value: YAML quotes it where it would be ambiguous."""
     if len(value) > 1 and value.startswith('"') and value.endswith('"'):
         return _ESCAPE.sub(_unescape, value[1:-1])
     return value

@@ -3,8 +3,8 @@
 import re
 
 # Control characters, line and paragraph separators, bidirectional controls, invisible formatters, surrogates and tag
-# characters: whatever can end a line, reorder it, or hide text in it. The joiners U+200C and U+200D are not among them:
-# scripts and emoji need them.
+# characters: all that can end a line, reorder it, or hide text in it. Not the joiners U+200C and U+200D, which scripts
+# and emoji need.
 _HIDDEN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef"
@@ -16,7 +16,7 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|([nrt\\]))")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _ACTION_LINE = re.compile(r"<([^<>]+)> -> ([A-Z]+(?: [A-Z]+)*)(?: \(-?[0-9.]{1,20}, -?[0-9.]{1,20}\))?(?:: ([^<>]*))?")
-# The note of `judge.browser.action_lines.with_downloads`, with all that comes before it.
+# An action line up to and including the note that `judge.browser.action_lines.with_downloads` adds.
 _DOWNLOADS = re.compile(r"(<[^<>]+> -> [A-Z]+(?: [A-Z]+)*(?: \([\d., -]*\))?) \(download: [^()<>]*\)")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 _UNNAMED = {escape[1]: character for character, escape in _NAMED.items()}
@@ -28,7 +28,7 @@ def escape_line(text: str) -> str:
 
 
 def unescape_line(line: str) -> str:
-    """The inverse of `escape_line`. Whatever is not an escape stays as it is; never raises."""
+    """The inverse of `escape_line`. Leaves everything but escapes unchanged; never raises."""
     return _ESCAPE.sub(_unescape, line)
 
 
@@ -43,7 +43,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """The text in one line for people: breaks, controls and direction characters become blanks. Not reversible."""
+    """The text in one line for people: breaks, controls and direction characters become spaces. Not reversible."""
     return clip(_BREAKS.sub(" ", text).strip(), limit)
 
 

@@ -1,6 +1,7 @@
-"""Validates data from outside, and puts pydantic's errors into words: file, key, value, remedy.
+"""Validates outside data, and rewords pydantic's errors: file, key, value, remedy.
 
-One printable line for each mistake, for scenarios, requests, settings and submissions alike. The only such translation.
+Gives one printable line per mistake, for scenarios, requests, settings and submissions alike. No other module rewords
+pydantic's errors.
 """
 
 import re
@@ -20,12 +21,12 @@ _NOT_A_LIST = ("{value} is not a list", "write a list, or in TOML [[{key}]] in t
 _NOT_A_NUMBER = ("{value} is not a number", "write a finite number, without quotes")
 _NOT_A_WHOLE_NUMBER = ("{value} is not a whole number", "write a whole number, without quotes")
 _EMPTY = ("empty", "fill it in, or remove it")
-# Pydantic's error types in our words, with their remedy; other types keep pydantic's message.
+# Our wording and remedy for each of pydantic's error types; other types keep pydantic's message.
 _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "missing": ("missing", "add {key} = {example}"),
         "extra_forbidden": ("unknown key", "remove it"),
-        "string_type": ("{value} is not a text", 'put it in quotes: "…"'),
+        "string_type": ("{value} is not a string", 'put it in quotes: "…"'),
         "string_unicode": ("{value} contains a character that is not text", "remove it"),
         "int_type": _NOT_A_WHOLE_NUMBER,
         "int_from_float": _NOT_A_WHOLE_NUMBER,
@@ -45,7 +46,7 @@ _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 class Problem(NamedTuple):
-    """One mistake: the keys and numbers (from 0) that lead to it, what is wrong, and what to do."""
+    """One mistake: its path of keys and indices (from 0), what is wrong, and what to do."""
 
     path: tuple[str | int, ...]
     text: str
@@ -53,7 +54,7 @@ class Problem(NamedTuple):
 
 
 class Mistakes(ConfigError):
-    """Everything that is wrong with a file or request: the first mistake is the error, `lines` has them all."""
+    """All mistakes in a file or request: the first is the error's message, `lines` has them all."""
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         super().__init__(errors[0].message, remedy=errors[0].remedy)
@@ -71,9 +72,9 @@ def validated(
 ) -> T:
     """`value` as the adapter's type. Raises `Mistakes`.
 
-    `source` names the file or request, `under` the place of `value` in it; `examples` holds a value for each key that
-    may be missing. In TOML, tables are named with their brackets. The context is a set that validators may share. Make
-    `adapter` once, at module level: pydantic builds a validator for each adapter, which takes some milliseconds.
+    `source` names the file or request, `under` the path of `value` in it; `examples` has an example value for each
+    required key. In TOML, tables are named with their brackets. Validators receive an empty set as context, in which
+    they may share state. Create `adapter` once, at module level: building its validator takes milliseconds.
     """
     try:
         return adapter.validate_python(value, context=set())
@@ -93,13 +94,13 @@ def mistake(
 
 
 def _is_echo(detail: ErrorDetails) -> bool:
-    """Whether a list is called too short only because of invalid entries, which have their own errors."""
+    """Whether a list is reported as too short only because of invalid entries, which have their own errors."""
     value = detail["input"]
     return detail["type"] == "too_short" and not isinstance(value, str) and len(value) >= detail["ctx"]["min_length"]
 
 
 def _problem(detail: ErrorDetails, examples: Mapping[str, str]) -> Problem:
-    # Tags of unions are written in angle brackets; they do not belong to the place.
+    # Tags of unions, in angle brackets, are not part of the path that a user wrote.
     path = tuple(part for part in detail["loc"] if not str(part).startswith("<"))
     value, context = detail["input"], detail.get("ctx") or {}
     cause = context.get("error")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wabe.runs import load_run as load_run
     from wabe.scoring import score as score
 
-# Imported on first use: a participant's image has none of the judge's dependencies.
+# Imported on first use, because a participant's image lacks the judge's dependencies.
 _HOMES = MappingProxyType(
     {
         "Action": "shared.models",

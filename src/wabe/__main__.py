@@ -13,7 +13,7 @@ _INTERRUPTED = 130
 
 
 def _require_own_packages() -> None:
-    """Exit with 2 and one line when Python would import another package in place of one of ours."""
+    """Exit with 2 and one line if Python would import another package instead of one of ours."""
     home = Path(__file__).resolve().parents[1]
     for name in _PACKAGES:
         spec = find_spec(name)
@@ -35,7 +35,7 @@ def _run(entry: str) -> None:
 
         getattr(app, entry)()
     except KeyboardInterrupt:
-        # While modules are still being imported, which takes half a second.
+        # Ctrl-C while modules are still being imported, which takes half a second.
         sys.exit(_INTERRUPTED)
 
 

@@ -1,11 +1,11 @@
-"""Recording an agent that brings its own browser: its trajectories become a run that can be judged.
+"""Records an agent that brings its own browser: its trajectories become a run that can be judged.
 
     recorder = record("my agent")
     attempt = recorder.start({"task_id": "t1", "task": "Find the cheapest tent", "website": "https://shop.example/"})
     attempt.step(screenshot, "<Search textbox> -> TYPE: tent", "https://shop.example/")     # the page before the action
     attempt.finish("Dome 2, 80 euros", screenshot, "https://shop.example/tents")            # the page at the end
 
-Such a run is self-recorded: its evidence comes from the agent itself, which reports and leaderboard rows say.
+Such a run is self-recorded: its evidence comes from the agent itself, as reports and leaderboard rows state.
 """
 
 import time
@@ -32,9 +32,9 @@ _MAX_ACTION_CHARS = 500
 
 
 def record(agent: str, *, output_dir: Path | str | None = None, run_id: str | None = None) -> "Recorder":
-    """A new run of this agent, under `.output/runs` unless `output_dir` names another folder than `.output`.
+    """Create a run of this agent under `<output_dir>/runs`; `output_dir` is `.output` by default.
 
-    Raises `ConfigError` when the run exists or cannot be written.
+    Raises `ConfigError` if the run exists or cannot be written.
     """
     folder = output_folder(Path(output_dir) if output_dir else None)
     store = RunStore(folder, run_id or new_run_id())
@@ -105,7 +105,7 @@ class Recorder:
 
 
 class Recording:
-    """One attempt, which is on disk step by step. Not for use from several threads at once."""
+    """One attempt, written to disk step by step. Not thread-safe."""
 
     def __init__(self, task: Task, store: TaskStore, recorder: Recorder) -> None:
         self.folder = store.folder
@@ -126,7 +126,7 @@ class Recording:
         title: str = "",
         snapshot: str = "",
     ) -> None:
-        """Record one action that was carried out, with the page right before it.
+        """Record one executed action, with the page right before it.
 
         `screenshot` is a JPEG, PNG or WebP image or its path. `action` is a fact in one line, best as
         `<Search textbox> -> TYPE: tent`. `thought` is never evidence. Checks need `snapshot`, an accessibility snapshot
@@ -167,7 +167,7 @@ class Recording:
             error=error,
             number=self._store.attempts(),
             started_at=self._started_at,
-            # Not before it began, whatever happened to the machine's clock in between.
+            # Never before the start, even if the machine's clock was set back.
             ended_at=max(time.time(), self._started_at),
             self_recorded=True,
         )

@@ -15,7 +15,7 @@ class Run:
     """A run's records. Rows are plain dictionaries with the same keys, so `pandas.DataFrame(run.attempts)` works.
 
     A task that was played in several epochs has a row for each. `attempts` has the columns of
-    `wabe export --format csv`; `tasks` has the same rows, with the column `steps` as `steps_taken` too.
+    `wabe export --format csv`; `tasks` has the same rows plus `steps_taken`, a copy of the column `steps`.
     """
 
     run_id: str

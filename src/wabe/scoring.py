@@ -1,4 +1,4 @@
-"""Judging stored trajectories from Python: what `wabe score` does, without its output."""
+"""Judges stored trajectories from Python, like `wabe score` without its output."""
 
 from pathlib import Path
 

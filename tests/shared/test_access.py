@@ -36,7 +36,7 @@ def test_what_playwright_saves_is_given_back_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"value": 12345678}, "cookies[0].value: not a text"),
+        ({"value": 12345678}, "cookies[0].value: not a string"),
         ({"sameSite": "hunter-2"}, "cookies[0].sameSite: not usable"),
         ({"expires": "hunter-2"}, "cookies[0].expires: not usable"),
         ({"domain": "hunter-2\nx"}, "cookies[0].domain: not usable"),

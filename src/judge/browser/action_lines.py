@@ -1,8 +1,8 @@
-"""What happened, as one factual line in Mind2Web style: `<Search textbox> -> TYPE: Las Vegas`. Pure.
+"""Executed actions as factual lines in Mind2Web style: `<Search textbox> -> TYPE: Las Vegas`. Pure.
 
-The form is Mind2Web's (Deng et al., 2023). The element's role and name come from the judge's snapshot. What a page or a
-participant wrote (names, typed text, addresses) is bounded, kept to the line and stripped of angle brackets, so a line
-always reads back as one subject, one verb and one value (`shared.text.split_line`), and no text can pass for a second
+The format is Mind2Web's (Deng et al., 2023). The element's role and name come from the judge's snapshot. Text from a
+page or a participant (names, typed text, addresses) is bounded, put on one line and stripped of angle brackets, so a
+line always parses as one subject, one verb and one value (`shared.text.split_line`), and no text can look like a second
 action. Coordinates come last: `<Search textbox> -> CLICK (412, 88)`.
 """
 
@@ -33,9 +33,9 @@ _INVISIBLE = re.compile(
 
 
 def action_line(checked: CheckedAction, snapshot: Snapshot | None, hit: points.Hits | None = None) -> str:
-    """The line for an action that was carried out. `snapshot` is the one that the action was checked against.
+    """The line for an executed action. `snapshot` is the one that the action was checked against.
 
-    `hit` is what the browser found at the points that the action names.
+    `hit` are the elements that the browser found at the action's coordinates.
     """
     subject, verb, value = _facts(checked.tool, checked.params, snapshot, hit)
     at = " to ".join(map(points.written, points.points_of(checked.params)))
@@ -45,7 +45,7 @@ def action_line(checked: CheckedAction, snapshot: Snapshot | None, hit: points.H
 def with_downloads(line: str, names: Sequence[str]) -> str:
     """The line with the names of the files that the page began to download: `<List link> -> CLICK (download: a.pdf)`.
 
-    They come before the value, which the participant may have written: it cannot pretend a download.
+    They come before the value, which the participant may have written, so that a value cannot fake a download.
     """
     if not names:
         return line
@@ -58,7 +58,7 @@ def with_downloads(line: str, names: Sequence[str]) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Foreign text as part of a line: white space becomes one blank, invisible characters go, brackets are replaced."""
+    """Foreign text for use in a line: white space collapsed, invisible characters removed, angle brackets replaced."""
     # Cut twice: first to bound the work, then to the limit.
     short = clip(text, limit * 4)
     return clip(" ".join(_INVISIBLE.sub("", short).translate(_BRACKETS).split()), limit)
@@ -86,7 +86,7 @@ def _facts(
 
 
 def _element_facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) -> tuple[str, str, str] | None:
-    """The facts of a tool that acts on an element, or on the page where it names none."""
+    """The facts of a tool that acts on an element, or on the page if it names none."""
     subject = _element(params["target"], snapshot) if "target" in params else "page"
     if tool == "browser_type" and "target" not in params:
         subject = _named(points.focused(snapshot) if snapshot else None, snapshot, "page")
@@ -112,7 +112,7 @@ def _element_facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None)
 def _point_facts(
     tool: str, params: dict[str, Any], snapshot: Snapshot | None, hit: points.Hits | None
 ) -> tuple[str, str, str] | None:
-    """The facts of a tool that acts on points."""
+    """The facts of a tool that acts on coordinates."""
     named = points.points_of(params)
     under = [
         points.element_at(snapshot or Snapshot(), *at) for at in zip(named, hit or [None] * len(named), strict=True)
@@ -137,7 +137,7 @@ def _page_facts(tool: str, params: dict[str, Any], snapshot: Snapshot | None) ->
         case "browser_fill_form":
             return "form", "FILL", _fields(params["fields"], snapshot)
         case "browser_press_key":
-            # A blank is a key; as the value of a line it would be lost.
+            # A space is a key, but white space alone would be lost as a line's value.
             return "page", "PRESS", _value(params["key"]) or "Space"
         case "browser_tabs":
             return "navigation", "TAB", _tab(params)
@@ -178,7 +178,7 @@ def _wheel(params: dict[str, Any]) -> str:
 
 
 def _fields(fields: list[dict[str, Any]], snapshot: Snapshot | None) -> str:
-    """`"Name textbox" = "Ann"; …`: quoted, so that no value can pass for another field."""
+    """`"Name textbox" = "Ann"; …`: quoted, so that no value can look like another field."""
     written = [f"{_quoted(_element(item['target'], snapshot))} = {_quoted(item['value'])}" for item in fields]
     return "; ".join(written[:MAX_LISTED]) + _rest(written, ";")
 
@@ -222,6 +222,6 @@ def _quoted(text: str) -> str:
 
 
 def _url(url: str) -> str:
-    """An address holds no blanks and no brackets; those that were sent are shown as the browser encodes them."""
+    """The address as the browser encodes it: without spaces and angle brackets."""
     plain = url.replace("<", "%3C").replace(">", "%3E").replace(" ", "%20")
     return one_line(plain, MAX_SHOWN_URL_CHARS)

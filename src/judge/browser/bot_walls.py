@@ -1,8 +1,8 @@
 """Bot walls and CAPTCHAs that are shown instead of a page. Pure.
 
-Deliberately blind in doubt: a wall that is missed is a failure that somebody looks into, but a page that is taken for a
-wall would drop its task from the rates. So the status must be one of a refusal, and the page must say that it is a wall
-or show a challenge and nothing else. A form with a CAPTCHA in it is a page.
+Prefers false negatives: a missed wall is a failure that somebody will look into, but a page mistaken for a wall would
+remove its task from the rates. So the HTTP status must be a refusal, and the page must say that it is a wall or show
+only a challenge. A form that contains a CAPTCHA is a normal page.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from shared.models import Page
 
 WALL_STATUSES = frozenset({403, 429, 503})
-# More than that is a page with a life of its own.
+# A page with more controls than this is a normal page.
 _MAX_CONTROLS = 10
 _TITLES = {
     "a Cloudflare challenge": r"just a moment\.{3}|attention required! \| cloudflare"
@@ -29,7 +29,7 @@ _TEXTS = {
     "a check for robots": r"(make sure|confirm|verify|prove)( that)? you( are|'{1,2}re|’re) (not a robot|(a )?human)\b"
     r"|unusual traffic from your computer network",
 }
-# The frame of a challenge: host (with everything below it) and the beginning of its path.
+# Where the frames of challenges come from: host (with subdomains) and the beginning of the path.
 _FRAMES = {
     "a Cloudflare challenge": (("challenges.cloudflare.com", "/"),),
     "a reCAPTCHA": (("google.com", "/recaptcha/"), ("recaptcha.net", "/recaptcha/")),
@@ -44,7 +44,7 @@ _FRAME = re.compile(r"- iframe\b")
 
 
 def wall_on(page: Page, frames: Iterable[str]) -> str:
-    """What blocks the page, in words, or nothing. `frames` are the addresses of the page's frames."""
+    """What blocks the page, in words; empty if nothing does. `frames` are the addresses of the page's frames."""
     if page.http_status not in WALL_STATUSES:
         return ""
     title = " ".join(page.title.split())
@@ -63,7 +63,7 @@ def wall_on(page: Page, frames: Iterable[str]) -> str:
 
 
 def _outside_frames(snapshot: str) -> Iterator[str]:
-    """The snapshot's lines without indentation and without what frames hold."""
+    """The snapshot's lines without indentation and without the content of frames."""
     frame_indent: int | None = None
     for line in snapshot.splitlines():
         rest = line.lstrip(" ")

@@ -1,6 +1,6 @@
-"""The browser to run: where it is found, how it and its MCP server are started, and the folder that each one gets.
+"""Finds the browser, builds the command that starts it and its MCP server, and creates a folder for each.
 
-A browser is the configured one, Playwright's own Chromium, or a Chromium or Chrome that is installed.
+The browser is the configured one, Playwright's own Chromium, or an installed Chromium or Chrome.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ CONFIG_FILE = "server.json"
 _SERVER = Path(__file__).with_name("server.cjs")
 
 _SYSTEM = platform.system()
-# The lean build first: a smaller download, faster to start, and the same pages.
+# The headless shell first: a smaller download, faster to start, and it renders the same pages.
 _PROGRAMS = (
     *("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
     *("microsoft-edge", "microsoft-edge-stable", "msedge"),
@@ -56,22 +56,22 @@ _REMEDY = (
     f"run `{sys.executable} -m playwright install chromium`, install Chromium or Chrome, or set browser_path or"
     " WABE_BROWSER_PATH"
 )
-# What a browser may need of our environment. Keys stay out: a page that breaks out of the browser finds none.
+# The environment variables that a browser may need. No API keys, in case a page breaks out of the browser.
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "FONTCONFIG_FILE", "FONTCONFIG_PATH", "LANG", "LC_ALL", "TZ")
-# What does not go through an HTTP proxy may not leave at all: WebRTC's and QUIC's datagrams, and DNS look-ups, by which
-# a page could send data out. The guard looks names up itself.
+# Traffic that bypasses an HTTP proxy is disabled: WebRTC's and QUIC's datagrams, and DNS look-ups, through which a page
+# could send data out. The guard resolves names itself.
 _PROXY_ONLY = (
-    # One policy, two names: the first is read by Chromium, the second by its headless shell.
+    # Two names for one policy: Chromium reads the first, its headless shell the second.
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-quic",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 )
-# Chromium sends requests for loopback addresses around a proxy unless told not to.
+# By default, Chromium bypasses the proxy for loopback addresses.
 _NO_BYPASS = "<-loopback>"
 _FOLDER_PREFIX = "wabe-browser-"
 _LOCK = "owner.lock"
-# A socket's path has at most 108 characters, and browsers put theirs into folders below this one.
+# A socket's path may have 108 characters, and browsers create theirs in folders below this one.
 _MAX_FOLDER_CHARS = 61
 _log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class FoundBrowser(Record):
 def find_browser(configured: str | None, settings: Settings) -> FoundBrowser:
     """The browser to use: `configured` (`config.browser_path`), then `WABE_BROWSER_PATH`, then the first found.
 
-    Raises `ConfigError` when a configured path is not a program, or when there is no browser at all.
+    Raises `ConfigError` if a configured path is not a program, or if there is no browser at all.
     """
     if configured:
         path, source = configured_browser(configured, settings), "config.browser_path"
@@ -104,9 +104,9 @@ def find_browser(configured: str | None, settings: Settings) -> FoundBrowser:
 
 
 def configured_browser(given: str, settings: Settings) -> Path:
-    """The program that `config.browser_path` names. Raises `ConfigError` when it cannot be run or is not a browser.
+    """The program that `config.browser_path` names. Raises `ConfigError` if it cannot be run or is not a browser.
 
-    Recognised by its name, or by the name of what it links to: validating a scenario must not start a program.
+    Recognised by its name, or by that of its link target, because validating a scenario must not start a program.
     """
     path = _program(given, "config.browser_path", settings)
     if not any(_BROWSER_NAME.search(name) for name in (path.name, Path(os.path.realpath(path)).name)):
@@ -155,7 +155,7 @@ def _candidates(settings: Settings) -> Iterator[tuple[Path, str]]:
 
 
 def _registry_folder(settings: Settings) -> Path:
-    """Where Playwright keeps its browsers. The variable set to `0` means inside the package, which is not searched."""
+    """Where Playwright keeps its browsers. `0` in the variable means inside the package, which is not searched."""
     given = settings.environ.get("PLAYWRIGHT_BROWSERS_PATH")
     if given and given != "0":
         return Path(given)
@@ -166,9 +166,9 @@ def _registry_folder(settings: Settings) -> Path:
 
 
 def version_of(found: FoundBrowser, environment: Mapping[str, str]) -> str:
-    """What the browser reports as its version, such as `Chromium 156.0`; `unknown` where it cannot be asked.
+    """The version that the browser reports, such as `Chromium 156.0`; `unknown` if it cannot be queried.
 
-    This runs the browser for some milliseconds: ask once for many episodes. On Windows it would open a window.
+    This runs the browser for some milliseconds, so do it once for all episodes. On Windows it would open a window.
     """
     asked = _run([found.path, "--version"], environment) if _SYSTEM != "Windows" else None
     printed = asked.stdout.decode("utf-8", "replace") if asked else ""
@@ -198,7 +198,7 @@ def _first_line(path: str) -> str | None:
 
 
 def _can_unshare(path: str) -> bool | None:
-    """Whether this process may create a user namespace; `None` where it cannot be tried."""
+    """Whether this process may create a user namespace; `None` if that cannot be tried."""
     program = shutil.which("unshare", path=path)
     tried = _run([program, "--user", "--", "true"], {"PATH": path}) if program else None
     return None if tried is None else tried.returncode == 0
@@ -212,7 +212,7 @@ def sandbox_state(
     read: Callable[[str], str | None] = _first_line,
     can_unshare: Callable[[str], bool | None] = _can_unshare,
 ) -> tuple[bool, str]:
-    """Whether Chromium's own sandbox can be on here, and why.
+    """Whether Chromium's own sandbox can be enabled here, and why.
 
     On Linux it needs unprivileged user namespaces, which many containers forbid, and root cannot use it.
     """
@@ -242,7 +242,7 @@ class BrowserSettings(Record):
 
     @classmethod
     def from_config(cls, config: RunConfig, settings: Settings) -> "BrowserSettings":
-        """Read what concerns the browser. Raises `ConfigError` when no browser is found."""
+        """The settings that concern the browser. Raises `ConfigError` if no browser is found."""
         cache = settings.environ.get("XDG_CACHE_HOME") or (f"{settings.home}/.cache" if settings.home else None)
         environment = {name: settings.environ[name] for name in _PASSED_ON if name in settings.environ}
         found = find_browser(config.browser_path, settings)
@@ -255,9 +255,9 @@ class BrowserSettings(Record):
         )
 
     def command(self, folder: Path, proxy: str | None = None) -> list[str]:
-        """The command that starts the browser and its server; `folder` holds `config_file`.
+        """The command that starts the server, which starts the browser; `folder` contains `config_file`.
 
-        The server takes no snapshots on its own: the judge asks for the one it needs.
+        The server is told not to take snapshots by itself, because the judge requests the one it needs.
         """
         config = self.config
         # `vision` adds the mouse wheel, which `browser_scroll` needs.
@@ -272,7 +272,7 @@ class BrowserSettings(Record):
         return [*compute_driver_executable()[:1], str(_SERVER), *compute_driver_executable()[1:], *args]
 
     def config_file(self, proxy: str | None = None) -> str:
-        """How Chromium is launched, and the options of each context."""
+        """The server's configuration: how to launch Chromium, and the options of each context."""
         launch: dict[str, Any] = {"executablePath": str(self.found.path), "chromiumSandbox": self.found.sandbox}
         if proxy:
             launch |= {"args": _PROXY_ONLY, "proxy": {"server": proxy, "bypass": _NO_BYPASS}}
@@ -293,12 +293,12 @@ class BrowserSettings(Record):
     def _context_options(self) -> dict[str, Any]:
         config = self.config
         options = {
-            # Nobody may fill this machine's disk.
+            # Downloads could fill this machine's disk.
             "acceptDownloads": False,
             "locale": config.locale,
             "timezoneId": config.timezone,
             "colorScheme": config.color_scheme,
-            # Whatever is not granted here is denied without asking: nobody would answer.
+            # Other permissions are denied without a prompt, which nobody could answer.
             "permissions": ["geolocation"] if config.geolocation else [],
             "geolocation": config.geolocation.model_dump() if config.geolocation else None,
             "userAgent": config.user_agent,
@@ -306,7 +306,7 @@ class BrowserSettings(Record):
         return {name: value for name, value in options.items() if value is not None}
 
     def environ(self, folder: Path) -> dict[str, str]:
-        """The server's environment: its folder is its home, so that a browser leaves nothing elsewhere."""
+        """The server's environment: its folder is its home, so that a browser leaves no files elsewhere."""
         places = {name: str(folder) for name in ("HOME", "TMPDIR", "TEMP", "TMP")}
         cache = {"NODE_COMPILE_CACHE": str(self.compile_cache)} if self.compile_cache else {}
         return {**self.environment, **places, **cache}
@@ -315,15 +315,15 @@ class BrowserSettings(Record):
 class BrowserFolder:
     """A new temporary folder for one browser, locked until `remove`.
 
-    A killed judge cannot clean up, but the kernel releases its locks: the next judge to start recognises abandoned
-    folders by that. Process numbers would not do: they are reused, and differ between containers.
-    The path has no symbolic links, because command lines are searched for it, and is short, because socket paths are
-    limited.
+    A killed judge cannot clean up, but the kernel releases its locks, by which the next judge recognises abandoned
+    folders. Process ids would not work: they are reused, and differ between containers.
+    The path contains no symbolic links, because command lines are searched for it, and is short, because socket paths
+    are limited.
     """
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=_folder_base()))
-        # Locked before it is renamed: nobody ever sees the lock file without its lock.
+        # Locked before it is renamed, so that other judges never see the lock file without its lock.
         unnamed = self.path / f"{_LOCK}.new"
         self._handle = os.open(unnamed, os.O_RDWR | os.O_CREAT)
         if sys.platform != "win32":
@@ -331,18 +331,18 @@ class BrowserFolder:
         unnamed.rename(self.path / _LOCK)
 
     def remove(self) -> None:
-        """Remove the folder with everything in it."""
+        """Remove the folder and its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._handle)
 
 
 def sweep() -> int:
-    """End the browsers and remove the folders that killed judges left here. Returns how many folders there were."""
+    """End the browsers and remove the folders that killed judges left behind. Returns the number of folders."""
     if sys.platform == "win32":
         return 0
     swept = 0
     for folder in sorted(_folder_base().glob(f"{_FOLDER_PREFIX}*")):
-        # Another user's folder, still locked, or removed by its owner meanwhile: left alone.
+        # Another user's folder, one that is still locked, or one that its owner has removed meanwhile: skip it.
         with contextlib.suppress(OSError):
             handle = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
             try:

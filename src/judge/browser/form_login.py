@@ -1,7 +1,7 @@
-"""Logs a browser in to the sites of WebArena by their own forms, for the storage state of a run.
+"""Logs a browser in to WebArena's sites through their login forms, to create the storage state for a run.
 
-One script serves all of them: open the page with the form, fill in its two fields, press Enter, and wait until the
-form is gone. No model and no participant takes part, and nothing is recorded.
+The same procedure works for all of them: open the login page, fill in its two fields, press Enter, and wait until the
+form is gone. No model or participant is involved, and nothing is recorded.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from judge.browser.chromium import find_browser
 from shared.errors import WabeError
 from shared.settings import Settings
 
-# Where each kind of site has its form. A site that is not named is logged in to at its own address.
+# The path of each kind of site's login form. For other sites, the form is at the site's own address.
 _FORMS: Mapping[str, str] = MappingProxyType(
     {"shopping": "/customer/account/login/", "reddit": "/login", "gitlab": "/users/sign_in"}
 )
@@ -24,15 +24,15 @@ _USERNAME = "input:is([type=text], [type=email], :not([type])):visible"
 
 
 class LoginFailed(WabeError):
-    """A site did not take the credentials, or has no form where one was expected."""
+    """A site did not accept the credentials, or has no form where one was expected."""
 
     blame = "user"
 
 
 async def log_in(accounts: Mapping[str, tuple[str, str, str]], settings: Settings) -> Mapping[str, Any]:
-    """The storage state of a browser that is logged in everywhere: `accounts` has address, user and password by site.
+    """The storage state of a browser that is logged in to all sites; `accounts`: address, user and password by site.
 
-    Raises `LoginFailed`, which names the site and no password.
+    Raises `LoginFailed`, which names the site but no password.
     """
     found = find_browser(None, settings)
     async with async_playwright() as playwright:
@@ -63,7 +63,7 @@ async def _fill(page: Page, address: str, username: str, password: str) -> None:
     await form.locator(_USERNAME).first.fill(username)
     await secret.fill(password)
     await secret.press("Enter")
-    # Refused credentials show the form again.
+    # The form stays if the credentials are refused.
     await page.wait_for_url(lambda reached: reached.rstrip("/") != address.rstrip("/"))
     await page.wait_for_load_state()
     await page.locator(_PASSWORD).first.wait_for(state="hidden")

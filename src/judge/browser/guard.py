@@ -1,7 +1,7 @@
-"""The guard: a filtering HTTP proxy on loopback, the browser's only way to the network.
+"""The guard: a filtering HTTP proxy on loopback, through which all of the browser's traffic goes.
 
-It enforces `judge.sites.NetworkPolicy` below the page: redirects, frames, scripts and sockets all pass here. Plain
-requests are forwarded one per upstream connection (h11 keeps the framing right); CONNECT is tunnelled for TLS and
+It enforces `judge.sites.NetworkPolicy` for everything that a page does: redirects, frames, scripts and sockets. Plain
+requests are forwarded one per upstream connection (h11 handles the framing); CONNECT is tunnelled for TLS and
 WebSockets.
 """
 
@@ -21,12 +21,12 @@ from judge.sites import NetworkPolicy, Place, place_of, refuse_ip
 _CHUNK = 65_536
 _DIAL_TIMEOUT_S = 15.0
 _IDLE_TIMEOUT_S = 300.0
-# A page may open connections without end; a browser itself opens far fewer.
+# A page may open any number of connections; a browser by itself opens far fewer.
 _MAX_CONNECTIONS = 512
 _PARALLEL_LOOKUPS = 8
 _MAX_REFUSALS = 100
 _HOP_BY_HOP = {b"connection", b"proxy-connection", b"keep-alive", b"te", b"upgrade", b"proxy-authorization"}
-# The body ends with the connection.
+# Without a content length: the end of the connection ends the body.
 _REFUSAL = (
     b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
     b"<!doctype html><title>Blocked</title><p>This address is outside the assessment's reach."
@@ -34,7 +34,7 @@ _REFUSAL = (
 
 
 class _Refused(Exception):
-    """The policy refuses; the text says why."""
+    """The policy refuses the connection; the text says why."""
 
 
 class _Peer:
@@ -67,7 +67,7 @@ class _Peer:
 
 
 class Guard:
-    """One running proxy. Its policy is that of one task; between tasks there is none, and nothing passes."""
+    """One running proxy. Its policy is that of the current task; between tasks it refuses everything."""
 
     def __init__(self, policy: NetworkPolicy | None, max_body_bytes: int) -> None:
         self._max_bytes = max_body_bytes
@@ -76,7 +76,7 @@ class Guard:
         self.allow(policy)
 
     def allow(self, policy: NetworkPolicy | None) -> None:
-        """From now on, let through what `policy` allows, and know nothing of what went before."""
+        """Apply `policy` from now on, and forget everything about earlier tasks."""
         self._policy = policy
         self._refusals: list[str] = []
         self._failures: dict[Place, OSError] = {}
@@ -86,11 +86,11 @@ class Guard:
 
     @property
     def url(self) -> str:
-        """The address that a browser takes as its proxy."""
+        """The proxy address for a browser."""
         return f"http://127.0.0.1:{self.port}"
 
     def take_refusals(self) -> tuple[str, ...]:
-        """What was refused since the last call, bounded."""
+        """The refusals since the last call, bounded."""
         taken, self._refusals = tuple(self._refusals), []
         return taken
 
@@ -99,7 +99,7 @@ class Guard:
         return self._failures.get(place) if (place := place_of(url)) else None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection of the browser."""
+        """Handle one connection of the browser."""
         task = asyncio.current_task()
         if task is None or self._policy is None or len(self._connections) >= _MAX_CONNECTIONS:
             writer.close()
@@ -112,10 +112,10 @@ class Guard:
             finally:
                 await browser.close()
         except (OSError, h11.ProtocolError):
-            # One end closed early or broke the protocol: the browser sees a closed connection and reports it.
+            # One side closed early or violated the protocol: the browser sees a closed connection and reports it.
             pass
         except asyncio.CancelledError:
-            # Only `shut` cancels, and it waits for this task: re-raised, the exception would only be logged.
+            # Only `shut` cancels, and it awaits this task, so re-raising would only log the exception.
             pass
         finally:
             self._connections.discard(task)
@@ -172,15 +172,15 @@ class Guard:
                     streams = await asyncio.open_connection(str(address[0]), place.port, limit=_CHUNK)
                     return _Peer(h11.CLIENT, *streams)
                 except OSError as error:
-                    # That an address was refused matters more than that another one did not answer.
+                    # Report that an address was refused rather than that another one did not answer.
                     failure = failure if isinstance(failure, _Refused) else error
         raise failure
 
     def _refuse_address(self, policy: NetworkPolicy, place: Place, address: str) -> str | None:
-        """The policy's decision, with what it cannot know: this machine's own addresses, and earlier answers to a name.
+        """The policy's decision, plus state that it does not have: this machine's addresses, and earlier look-ups.
 
-        A site of the scenario may lie on a private address. One that was public before and then turns private would
-        show its page what lies there (DNS rebinding).
+        A site of the scenario may be on a private address. But a name that was public before and then becomes private
+        would give its page access to private hosts (DNS rebinding).
         """
         why = policy.refuse_address(place, address)
         if why is None and place in policy.own:
@@ -199,7 +199,7 @@ class Guard:
                 group.create_task(self._pipe(browser.reader, site.writer))
                 group.create_task(self._pipe(site.reader, browser.writer))
         except* OSError:
-            # One end closed early, which ends the other as well.
+            # One side closed early, which ends the other as well.
             pass
         finally:
             await site.close()
@@ -224,10 +224,10 @@ class Guard:
         site = await self._dial(url)
         try:
             authority = urlsplit(url).netloc
-            # Byte for byte, a path with two slashes or an empty query included.
+            # Byte for byte, so that a path with two slashes or an empty query is not changed.
             path = rest[len(authority) :]
             path = path if path.startswith("/") else f"/{path}"
-            # The address decides where a request goes, whatever its header says (RFC 9112, 3.2.2).
+            # The address, not the Host header, decides where a request goes (RFC 9112, 3.2.2).
             headers = [(b"host", authority.rpartition("@")[2].encode("latin-1")), (b"connection", b"close")]
             headers += [(name, value) for name, value in request.headers if name not in {*_HOP_BY_HOP, b"host"}]
             await site.send(h11.Request(method=request.method, target=path, headers=headers))
@@ -242,7 +242,7 @@ class Guard:
             await site.close()
 
     async def _pass_body(self, source: _Peer, target: _Peer) -> bool:
-        """Pass the rest of a message on. False when it is too large or breaks off."""
+        """Forward the rest of a message. False if it is too large or ends early."""
         passed = 0
         while passed <= self._max_bytes:
             event = await source.receive()
@@ -274,7 +274,7 @@ def is_this_machine(address: str) -> bool:
     """Whether an address, even a public one, is one of this machine's own. Sends no packet to find out."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-        # The system chooses the sender's address: for an own address, that address itself.
+        # The system chooses the source address; for one of its own addresses, that is the address itself.
         probe.connect((address, 9))
         return bool(probe.getsockname()[0] == address)
     return False

@@ -1,7 +1,7 @@
-"""Elements that a page has rebuilt since the participant saw them, found again by role, name and place.
+"""Finds elements again, by role, name and position, that a page has rebuilt since the participant saw them.
 
-A page may rebuild a list several times a second, with the same content and new elements. The references of the snapshot
-that the participant saw are then gone before its reply arrives.
+A page may rebuild a list several times a second, with new elements and the same content. The references in the snapshot
+that the participant saw are then invalid before its reply arrives.
 """
 
 import json
@@ -16,10 +16,10 @@ from shared.snapshot import Node, Snapshot, parse_snapshot
 
 MAX_TRIES = 5
 _TARGETS = ("target", "startTarget", "endTarget")
-# The server's own words, before it does anything.
+# The server's error messages, which it sends before executing any part of the action.
 _NOT_FOUND = re.compile(r'### Error\nError: (?:Ref ((?:f\d+)?e\d+) not found in|"(.*)" does not match any elements\.)')
-# Locators that the server generates for what is there now: unlike references they survive the next rebuild. One that is
-# generated while its element goes away may match another, so each has to find the element of its reference.
+# Generates locators for the current elements: unlike references, they survive the next rebuild. A locator generated
+# while its element is being removed may match another, so each must resolve to its reference's element.
 _LOCATE = """async page => Promise.all(%s.map(async ref => {
   const element = page.locator("aria-ref=" + ref), locator = await element.normalize();
   const [[there], [found, ...others]] = await Promise.all([element.elementHandles(), locator.elementHandles()]);
@@ -30,14 +30,14 @@ _LOCATE = """async page => Promise.all(%s.map(async ref => {
 
 
 class _Rebuilt(Exception):
-    """The page has rebuilt an element between the snapshot and the look at it."""
+    """The page rebuilt an element between the snapshot and the generation of its locator."""
 
 
 def counterpart(seen: Snapshot, ref: str, now: Snapshot) -> str | None:
     """The reference that the element `ref` of the snapshot `seen` has in a newer snapshot.
 
-    The element with the same role and name. Of several ones, the one at the same place among them, if there are as many
-    as before and the one there still stands beside the same texts. `None` where there is no such element.
+    It is the element with the same role and name. Of several, it is the one at the same position among them, provided
+    their number is unchanged and it still has the same surrounding texts. `None` if there is no such element.
     """
     node = seen.by_ref(ref)
     if node is None:
@@ -56,7 +56,7 @@ def _equals(page: Snapshot, role: str, name: str) -> list[Node]:
 
 
 def _surroundings(page: Snapshot, equals: list[Node], place: int) -> list[str]:
-    """The texts that tell one of several equal elements from the others: those of its row, or of its neighbours."""
+    """The texts that distinguish one of several equal elements: those of its row, or of its neighbours."""
     taken = {node.position for node in equals if node is not equals[place]}
     row = equals[place]
     for outer in page.parents(row):
@@ -85,10 +85,9 @@ async def call_again(
 ) -> tuple[Answer, bool]:
     """Call a tool; while the server refuses it because an element is gone, find the element again and repeat the call.
 
-    `look` takes a new snapshot; `run` runs the judge's own code; `seen` and `url` are those of the page that the
-    participant saw. An action that may have begun is never repeated. An element that the page keeps rebuilding before
-    it is found is looked for during `limit_s`. Returns the last answer, and whether it is that of an element found
-    again.
+    `look` takes a new snapshot; `run` runs the judge's own code; `seen` and `url` are the snapshot and address that the
+    participant saw. An action that may have begun is never repeated. If the page keeps rebuilding the element, the
+    search ends after `limit_s`. Returns the last answer, and whether the action used an element that was found again.
     """
     until = time.monotonic() + limit_s
     answer, sent = await call(tool, params), params
@@ -107,19 +106,19 @@ async def call_again(
 
 
 def _was_refused(tool: str, params: dict[str, Any], text: str) -> bool:
-    """Whether the server did nothing at all, because it did not find an element."""
+    """Whether the server refused the call before executing any of it, because it did not find an element."""
     match = _NOT_FOUND.match(text)
     if match is None:
         return False
     missing, targets = match[1] or match[2], [part[key] for part, key in _places(params)]
     if tool == "browser_fill_form":
-        # Field by field: only the first one is looked for before anything happens.
+        # A form is filled field by field, so only the first field is resolved before anything happens.
         return targets[0] == missing and missing not in targets[1:]
     return missing in targets
 
 
 def _places(params: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Each parameter that names an element, with the object that holds it."""
+    """Each parameter that names an element, with the object that contains it."""
     for part in (params, *params.get("fields", ())):
         yield from ((part, key) for key in _TARGETS if key in part)
 
@@ -131,7 +130,7 @@ async def _found_again(
     seen: Snapshot,
     url: str,
 ) -> dict[str, Any] | None:
-    """The parameters with a locator for each reference; `None` where an element is missing or ambiguous.
+    """The parameters with a locator for each reference; `None` if an element is missing or ambiguous.
 
     Raises `_Rebuilt`.
     """
@@ -141,7 +140,7 @@ async def _found_again(
     except UnreadableResponse:
         return None
     if page.url != url:
-        # Another page may well have an element of the same name.
+        # Another page may have an unrelated element of the same name.
         return None
     now = parse_snapshot(page.snapshot)
     found = deepcopy(params)

@@ -1,14 +1,14 @@
 // Records every request for a page, redirects included, at the moment it is sent. Loaded by Playwright's MCP server into
-// its own process (option `browser.initPage`), out of reach of every page. Read by `navigations.py`.
+// its own process (option `browser.initPage`), where no page has access. Read by `requests.py`.
 //
-// It appends to a file in the working folder, so the evidence includes a page that never arrives, and survives a tab
-// that hangs and a browser or server that is killed.
+// It appends to a file in the working folder, so the evidence includes pages that never arrive, and survives a hanging tab
+// and a killed browser or server.
 
 const fs = require("fs");
 
-// Enough for the longest origin, which is what decides.
+// Enough for the longest origin, which is the part that matters.
 const MAX_URL_CHARS = 300;
-// After so many lines only changes of origin are recorded: a page that reloads itself cannot fill the disk.
+// After this many lines only changes of origin are recorded, so that a page that reloads itself cannot fill the disk.
 const MAX_LINES = 2000;
 const LOG = "navigations.jsonl";
 
@@ -18,7 +18,7 @@ function isInFrame(request) {
   try {
     return request.frame().parentFrame() !== null;
   } catch {
-    // The first request of a new tab has no frame yet, and is a main frame's by definition.
+    // The first request of a new tab has no frame yet, and belongs to a main frame by definition.
     return false;
   }
 }

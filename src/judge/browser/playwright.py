@@ -1,6 +1,6 @@
-"""A real browser behind Playwright's own MCP server, and how one server shows page after page, task after task.
+"""Drives a real browser through Playwright's MCP server; one server serves one task after another.
 
-The only file that imports `mcp`. The server comes with the Python package (`playwright`), its Node included.
+The only file that imports `mcp`. The server and its Node come with the Python package `playwright`.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
 _UNWIND_S = 10.0
-# A page may move on, or open a dialog, between its snapshot and its screenshot.
+# A page may navigate, or open a dialog, between its snapshot and its screenshot.
 _OBSERVE_TRIES = 5
-# Every tab takes a process and a line in each answer.
+# Every tab costs a process and a line in each answer.
 _MAX_TABS = 100
 _MAX_LOG_BYTES = 65_536
 _LOG = "server.log"
@@ -48,19 +48,19 @@ _WAIT = "browser_wait_for"
 _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 _RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
 _CRASHED = "the tab crashed"
-# The server's own words.
+# The server's own wording.
 _RESET_NOTE = "Page crashed and was reset"
 _TIMEOUT = re.compile(r"Timeout [\d.]+ms exceeded")
 _UNREACHABLE = re.compile(rf"net::ERR_\w+|{_TIMEOUT.pattern}")
-# A navigation goes on after its call has timed out, and no snapshot is answered meanwhile. No tool stops it, and a
-# script in the page would wait just as long.
+# A navigation continues after its call has timed out, and the server answers no snapshot meanwhile. No tool stops it,
+# and a script in the page would wait just as long.
 _STOP_LOADING = """async page => {
   const session = await page.context().newCDPSession(page);
   await session.send("Page.stopLoading");
   await session.detach();
 }"""
-# Cookies, local storage and HTTP authentication, which end with the context, so with the task. Credentials go to their
-# own origin only, whatever asks for them. The server's own error would show values.
+# Sets cookies, local storage and HTTP authentication, which end with the context and so with the task. Credentials are
+# sent only to their own origin. Errors are replaced because the server's own would show values.
 _LOG_IN = """async page => {
   const [state, credentials] = %s;
   try {
@@ -72,8 +72,8 @@ _LOG_IN = """async page => {
   }
 }"""
 _FRAME_URLS = "async page => page.frames().slice(0, 100).map(frame => frame.url().slice(0, 2000))"
-# A result is followed by waits of the server's own: up to 5 s for requests that the page makes, up to 10 s for the load
-# event of a new document. That is what settling is for. An error is answered at once.
+# Returns the result as an error, because the server answers errors at once. Before returning a result it waits by
+# itself: up to 5 s for the page's requests, up to 10 s for a new document's load event. Settling already does that.
 _RUN = """async page => {
   const result = await (%s)(page);
   throw new Error("wabe: " + JSON.stringify(result ?? null));
@@ -86,7 +86,8 @@ _T = TypeVar("_T")
 class McpServer:
     """The MCP server's process and the connection to it. The first fault is final: every later call raises it again.
 
-    The client lives in a task of its own, which contains what its task groups raise and cancel when a server dies.
+    The client runs in its own asyncio task, which isolates the errors and cancellations of its task groups when a
+    server dies.
     """
 
     def __init__(self, settings: BrowserSettings, folder: Path, proxy: str | None = None) -> None:
@@ -136,12 +137,12 @@ class McpServer:
                 async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
                     self._ready.set_result(client)
                     await self._stop.wait()
-        # A boundary: a client's task groups raise groups of anything. Calls in flight fail with errors of their own.
+        # Isolation boundary: a client's task groups raise groups of any errors. Calls in flight get their own errors.
         except Exception as error:  # noqa: BLE001
             self._error = error
 
     async def call(self, tool: str, params: dict[str, Any]) -> Answer:
-        """Raises `BrowserFault` when no answer comes, when the tab crashed, or when another browser answers."""
+        """Call a tool. Raises `BrowserFault` if no answer comes, the tab crashed, or the browser was relaunched."""
         if self._fault:
             raise self._fault
         # A requested wait does not count against the timeout.
@@ -165,16 +166,16 @@ class McpServer:
             hangs = f"the page hangs: {what} gave no answer within {limit_s:g} s"
             raise self.fail(hangs if self._watch.alive() else _RELAUNCHED) from None
         except (MCPError, ValidationError, OSError, RuntimeError) as error:
-            # Its connection closes a moment before its process has ended.
+            # The connection closes a moment before the process has ended.
             self._is_gone = True
             raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
         self._unanswered -= 1
         return result
 
     async def renew(self) -> None:
-        """Leave nothing of a task to the next one: an empty page in a new browser context, and no files.
+        """Remove every trace of the last task: an empty page in a new browser context, and no files.
 
-        Raises `BrowserFault`, also for a server that has not answered every call: its answer may be yet to come.
+        Raises `BrowserFault`, also if the server has not answered every call, because a late answer could still come.
         """
         if self._unanswered:
             raise self.fail("the browser's server still owes an answer")
@@ -182,14 +183,14 @@ class McpServer:
             answer = await self.call(tool, params)
             if not answer.ok:
                 raise self.fail(f"the browser's context cannot be replaced: {answer.text[:300]}")
-            # The old context can write no more, and the new one has nothing to write yet.
+            # The old context can no longer write files, and the new one has not written any yet.
             for path in frozenset(self.folder.iterdir()) - self._own_files:
                 if path.is_file():
                     path.unlink()
             os.truncate(self.folder / _LOG, 0)
 
     def watch(self) -> None:
-        """From now on, raise a fault when the browser that runs now has died or been replaced."""
+        """From now on, raise a fault if the current browser has died or was replaced."""
         found = processes.family(processes.list_processes(), self.folder)
         self._groups = frozenset(one.group for one in found)
         self._watch.close()
@@ -199,22 +200,22 @@ class McpServer:
 
     @property
     def is_watched(self) -> bool:
-        """Whether a relaunched browser is noticed by its process."""
+        """Whether a relaunch of the browser would be noticed."""
         return self._watch.size > 0
 
     @property
     def is_alive(self) -> bool:
-        """Whether server and browser still run and answer, as far as is known without a call."""
+        """Whether server and browser still run and answer, as far as known without a call."""
         return self._fault is None and self.runs
 
     @property
     def runs(self) -> bool:
-        """Whether the server and the browser that it started with still run, answering or not."""
+        """Whether the server and its original browser still run, answering or not."""
         is_served = self._task is not None and not self._task.done() and self._server_watch.alive()
         return is_served and not self._is_gone and self._watch.alive()
 
     def fail(self, message: str) -> BrowserFault:
-        """The fault to raise: the first one."""
+        """The fault to raise: always the first one."""
         if self._fault is None:
             self._fault = BrowserFault(message, remedy="the task is retried; `wabe doctor` lists what is missing")
         return self._fault
@@ -231,7 +232,7 @@ class McpServer:
             return
         self._stop.set()
         if self._fault is None and not self._unanswered:
-            # A server that exits by itself writes its compile cache. One in trouble gets no time for that.
+            # A server that exits by itself writes its compile cache. A faulty one is not given time for that.
             await asyncio.wait({self._task}, timeout=_GRACE_S)
         is_clean = await processes.end_family(self.folder, self._groups)
         if not self._task.done():
@@ -281,7 +282,7 @@ class PlaywrightBrowser:
         if state is None and not credentials:
             return
         if not (await self._run(_LOG_IN % json.dumps([state, credentials]))).ok:
-            # No more than that: the browser's own words may repeat what it refused.
+            # Without the browser's message, which may repeat the secrets.
             raise self._server.fail("the browser refused the task's storage_state or http_credentials")
 
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
@@ -290,7 +291,7 @@ class PlaywrightBrowser:
         if answer.ok:
             answer = await self._go(url)
         self._require_opened(answer, url)
-        # From now on an empty page is suspicious: a tab may crash before its first observation.
+        # From now on an empty page means a crash: a tab may crash before its first observation.
         self._url = url
 
     async def open_tabs(self, urls: Sequence[str]) -> None:
@@ -299,7 +300,7 @@ class PlaywrightBrowser:
             self._require_opened(await self._open_tab(url), url)
         if urls:
             await self._server.call("browser_tabs", {"action": "select", "index": 0})
-        # They are not new when they are observed first.
+        # So that the first observation does not follow these as newly opened tabs.
         self._tab_count += len(urls)
 
     async def _open_tab(self, url: str) -> Answer:
@@ -307,7 +308,7 @@ class PlaywrightBrowser:
         return await self._go(url) if answer.ok else answer
 
     async def _go(self, url: str) -> Answer:
-        """Open an address. The server's own tool waits for events that do not come from every page."""
+        """Open an address. Not with the server's own tool, which waits for events that some pages never fire."""
         return await self._run(open_code(url, self._server.settings.config.navigation_timeout_s))
 
     def _require_opened(self, answer: Answer, url: str) -> None:
@@ -341,7 +342,7 @@ class PlaywrightBrowser:
         self._settled_at = time.monotonic()
 
     def _settled(self) -> dict[str, Any]:
-        """What all settling since the last observation took and found, as fields of a page."""
+        """The duration and findings of all settling since the last observation, as fields of a page."""
         waits, self._reports = self._reports, []
         settled = Settled(
             real_s=sum(wait.settled.real_s for wait in waits),
@@ -355,7 +356,7 @@ class PlaywrightBrowser:
         return taken
 
     async def _frames(self) -> list[str]:
-        """The addresses of the page's frames; none where a dialog keeps the server from telling."""
+        """The addresses of the page's frames; empty if an open dialog prevents reading them."""
         answer = await self._run(_FRAME_URLS)
         return responses.listed_texts(answer.text) if answer.ok else []
 
@@ -369,7 +370,7 @@ class PlaywrightBrowser:
             if state := responses.modal_state(answer.text):
                 if not responses.is_file_chooser(state):
                     return await self._dialog_page(state)
-                # Nobody may upload files, and an open chooser blocks every other tool.
+                # Cancel the file chooser: uploads are not allowed, and an open chooser blocks every other tool.
                 await self._server.call("browser_file_upload", {})
                 continue
             if answer.ok:
@@ -377,12 +378,12 @@ class PlaywrightBrowser:
                 if page is None:
                     continue
                 if not page.url:
-                    # Such a tab, selected by the participant, shows nothing; a screenshot of it would time out.
+                    # A tab that never loaded, selected by the participant: a screenshot of it would time out.
                     return page
                 answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
                 if answer.ok and answer.image:
                     return page.model_copy(update={"screenshot": self._decoded(answer.image)})
-            # A dialog that opened before the screenshot is met by the next snapshot.
+            # If a dialog opened before the screenshot, the next snapshot reports it.
             if not responses.modal_state(answer.text):
                 trouble = self._clean(answer.text)
                 timeouts += bool(_TIMEOUT.search(trouble))
@@ -391,7 +392,7 @@ class PlaywrightBrowser:
         raise self._server.fail(f"the page could not be observed: {trouble[:500] or 'it keeps changing'}")
 
     async def _snapshot(self) -> Answer:
-        """The snapshot. Where the next page takes longer to load than a navigation may, that of the page before it."""
+        """The snapshot; that of the previous page if the next one does not load within the navigation timeout."""
         try:
             async with asyncio.timeout(self._server.settings.config.navigation_timeout_s):
                 return await self._server.call("browser_snapshot", {"boxes": True})
@@ -400,9 +401,9 @@ class PlaywrightBrowser:
             return await self._server.call("browser_snapshot", {"boxes": True})
 
     async def _run(self, code: str) -> Answer:
-        """Run the judge's own code in the server's process; the answer's text is what it returned, as JSON.
+        """Run the judge's own code in the server's process; the answer's text is its result as JSON.
 
-        Participants are never offered the tool.
+        The tool is never offered to participants.
         """
         answer = await self._server.call("browser_run_code_unsafe", {"code": _RUN % code})
         if not answer.text.startswith(_RETURNED):
@@ -410,7 +411,7 @@ class PlaywrightBrowser:
         return Answer(ok=True, text=answer.text.removeprefix(_RETURNED).partition("\n")[0])
 
     async def _parsed(self, text: str) -> Page | None:
-        """The page of a snapshot's answer; `None` when a new tab had to be brought to the front first."""
+        """The page in a snapshot's answer; `None` if a new tab had to be brought to the front first."""
         try:
             page = responses.parse_page(text)
         except responses.TabCrashed:
@@ -421,22 +422,22 @@ class PlaywrightBrowser:
             self._refuse_reset()
         if len(page.tabs) > _MAX_TABS:
             raise SiteFault(f"the page opened more than {_MAX_TABS} tabs")
-        # A tab without address and title never loaded: its link led to a download.
+        # A tab without address and title never loaded, because its link was a download.
         loaded = [tab for tab in page.tabs if tab.url or tab.title]
         newest = loaded[-1] if len(loaded) > self._tab_count else None
         self._tab_count = len(loaded)
         if newest is not None and not newest.current:
-            # The server stays on the old tab; a person would see the new one.
+            # The server stays on the old tab; a browser would show a person the new one.
             await self._server.call("browser_tabs", {"action": "select", "index": newest.index})
             return None
         self._url, self._title = page.url, page.title
         return page
 
     def _refuse_reset(self) -> None:
-        """Raise a fault if an empty page has replaced a crashed one. A page may also be empty by itself.
+        """Raise a fault if an empty page has replaced a crashed one; a page may also be empty for other reasons.
 
-        The server writes a note about the crash to the page's console log. It names that log only once, in whatever
-        answer comes next, so all logs are read.
+        The server writes a note about the crash to the page's console log. It names that log only once, in the next
+        answer of any kind, so all logs are read.
         """
         if not self._server.is_watched:
             raise self._server.fail("the browser was relaunched: its page is gone")
@@ -469,11 +470,11 @@ class PlaywrightBrowser:
             self._call, self._snapshot, self._run, tool, params, seen=self._seen, url=self._url, limit_s=limit_s
         )
         if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
-            # The page may open another one before it is observed.
+            # The page may open another tab before it is observed.
             self._tab_count -= 1
         if answer.ok and tool != _WAIT:
-            # What the action led to, such as a download, is reported with it: after the last action of an episode no
-            # page may be observed any more. A wait is on the participant's time, so nothing is added to it.
+            # Settle now, so that effects of the action, such as a download, are reported with it: there may be no later
+            # observation in this episode. Not after a wait, which counts as the participant's time.
             await self._settle()
             self._is_settled = True
         if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):

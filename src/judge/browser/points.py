@@ -1,7 +1,7 @@
-"""Points of the screenshot: which element lies under one, and what has the focus. Pure.
+"""Points of the screenshot: which element is at a point, and which has the focus. Pure.
 
-Participants that act by coordinates name nothing. The boxes of the judge's own snapshot show what they acted on,
-and by the boxes of what the browser itself finds at the point: boxes alone do not tell what covers what.
+Participants that act by coordinates name no element. The judge finds the element by comparing its snapshot's boxes with
+the boxes of the elements that the browser reports at the point, because boxes alone do not show what covers what.
 """
 
 import itertools
@@ -15,22 +15,22 @@ from shared.snapshot import FIELDS, Node, Snapshot
 
 Viewport = tuple[int, int]
 Box = tuple[float, float, float, float]
-# For each point the boxes of the elements that it hits, from the innermost outwards.
+# For each point, the boxes of the elements at it, from the innermost outwards.
 Hits = tuple[tuple[Box, ...], ...]
-# A page can replace the functions that are asked for its boxes.
+# Validated, because a page can replace the functions that return its boxes.
 _HITS: TypeAdapter[Hits] = TypeAdapter(Hits, config=ConfigDict(allow_inf_nan=False))
 _POINTS = (("x", "y"), ("startX", "startY"), ("endX", "endY"))
-# What a click on anything inside activates.
+# Roles that a click on any element inside activates.
 _CONTROLS = FIELDS | {
     *("button", "checkbox", "link", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "radio", "switch"),
     *("tab", "treeitem"),
 }
-# What is shown above the rest of the page, so that nothing else is hit there.
+# Roles shown above the rest of the page, where nothing else can be clicked.
 _LAYERS = frozenset({"alertdialog", "dialog", "listbox", "menu"})
-# How far a size may be off by rounding.
+# The rounding error allowed for a size.
 _TOLERANCE_PX = 1.0
-# Returns hits. A label counts as what it labels. Elements in a frame are shifted by the frame's box, like those of a
-# snapshot.
+# Returns hits. A label counts as the element that it labels. Elements in a frame are shifted by the frame's box, as in
+# a snapshot.
 _HIT = """async page => {
   const boxes = async ([x, y]) => {
     let frame = page.mainFrame(), left = 0, top = 0;
@@ -76,19 +76,19 @@ _TYPE = """async page => {
 
 
 def typing_code(text: str, *, submit: bool = False, slowly: bool = False, limit_ms: int) -> str:
-    """Code for the server that types where the focus is. The text is in it as data only."""
+    """Code for the server that types into the focused element. The text is embedded as data only."""
     given = {"text": text, "submit": submit, "slowly": slowly, "limit_ms": limit_ms}
-    # Twice: the JSON text as a string literal, in ASCII.
+    # Dumped twice: the JSON text as an ASCII string literal.
     return _TYPE % json.dumps(json.dumps(given))
 
 
 def hit_code(points: Sequence[tuple[float, float]]) -> str:
-    """Code for the server that looks what the points hit; see `read_hits`."""
+    """Code for the server that finds the elements at the points; see `read_hits`."""
     return _HIT % json.dumps(points)
 
 
 def read_hits(text: str) -> Hits | None:
-    """What `hit_code` found; `None` where the page gave no answer."""
+    """The result of `hit_code`; `None` if the page gave no answer."""
     try:
         return _HITS.validate_json(text)
     except ValidationError:
@@ -96,7 +96,7 @@ def read_hits(text: str) -> Hits | None:
 
 
 def points_of(params: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """The points that a tool's parameters name, in order."""
+    """The points in a tool's parameters, in order."""
     return [(params[x], params[y]) for x, y in _POINTS if x in params and y in params]
 
 
@@ -106,17 +106,17 @@ def written(point: tuple[float, float]) -> str:
 
 
 def point_outside(params: Mapping[str, Any], viewport: Viewport) -> str | None:
-    """The first point outside the viewport, in writing."""
+    """The first point outside the viewport, as text."""
     width, height = viewport
     outside = (point for point in points_of(params) if not (0 <= point[0] < width and 0 <= point[1] < height))
     return next(map(written, outside), None)
 
 
 def element_at(snapshot: Snapshot, point: tuple[float, float], hit: Sequence[Box] | None = None) -> Node | None:
-    """The element that a click on the point goes to; `None` where there is only the page.
+    """The element that a click on the point goes to; `None` if only the page itself is there.
 
-    `hit` are the boxes of what the browser found there, innermost first. Without them it is the smallest element there,
-    as far as the recorded boxes tell. In a control (the text in a link) it is the control.
+    `hit` are the boxes of the elements that the browser found there, innermost first. Without them, the smallest
+    element there according to the recorded boxes. Inside a control (the text of a link), the control.
     """
     innermost = _smallest_at(snapshot, point) if hit is None else _first_of(snapshot, hit)
     if innermost is None:
@@ -124,13 +124,13 @@ def element_at(snapshot: Snapshot, point: tuple[float, float], hit: Sequence[Box
     for node in (innermost, *snapshot.parents(innermost)):
         if node.role in _CONTROLS or node.states.get("cursor") == "pointer":
             return node
-    # Anything else without words of its own is a part of the page that only holds others.
+    # Any other element without a name or text of its own is only a container.
     return innermost if innermost.name or snapshot.value_of(innermost) else None
 
 
 def _first_of(snapshot: Snapshot, boxes: Iterable[Box]) -> Node | None:
-    """The element of the first box that any element has."""
-    # By their corners: a page may have tens of thousands of elements.
+    """The element with the first of these boxes that matches an element."""
+    # Indexed by corner, because a page may have tens of thousands of elements.
     corners: dict[tuple[int, int], list[Node]] = {}
     for node in snapshot.nodes:
         if node.box and (box := snapshot.boxes[node.position]):
@@ -143,13 +143,13 @@ def _first_of(snapshot: Snapshot, boxes: Iterable[Box]) -> Node | None:
             if node.box and abs(node.box[2] - width) <= _TOLERANCE_PX and abs(node.box[3] - height) <= _TOLERANCE_PX
         ]
         if found:
-            # Of several in the same place the last one is the innermost.
+            # Of several elements with the same box, the last one is the innermost.
             return max(found, key=lambda node: node.position)
     return None
 
 
 def _smallest_at(snapshot: Snapshot, point: tuple[float, float]) -> Node | None:
-    """The smallest element whose box contains the point. In an open dialog or menu only what is inside it counts."""
+    """The smallest element whose box contains the point. Inside an open dialog or menu, only its content counts."""
     there = [node for node in snapshot.nodes if node.box and _is_over(snapshot, node, point)]
     layer = next((node for node in reversed(there) if node.role in _LAYERS), None)
     if layer is not None:
@@ -159,7 +159,7 @@ def _smallest_at(snapshot: Snapshot, point: tuple[float, float]) -> Node | None:
 
 
 def _is_over(snapshot: Snapshot, node: Node, point: tuple[float, float]) -> bool:
-    """Whether the point is in the element's box, and in the part of it that the frames around it show."""
+    """Whether the point is in the element's box, and visible inside all surrounding frames."""
     if not _contains(snapshot.boxes[node.position], point):
         return False
     frames = (outer for outer in snapshot.parents(node) if outer.role == "iframe")
@@ -178,10 +178,10 @@ def _area(node: Node) -> float:
 
 
 def focused(snapshot: Snapshot) -> Node | None:
-    """The element that has the focus; `None` where it is only the page or a frame."""
+    """The focused element; `None` if that is only the page or a frame."""
     node = next((node for node in reversed(snapshot.nodes) if "active" in node.states), None)
     if node is None or node.role == "iframe":
         return None
-    # The document's own body has the focus when nothing else has.
+    # The document's body has the focus if no other element has it.
     is_root = node.parent is None or snapshot.nodes[node.parent].role == "iframe"
     return None if is_root and node.role == "generic" else node

@@ -1,4 +1,4 @@
-"""The browsers of an assessment: one for each task that is played at the same time, and a new context for each task."""
+"""The browsers of an assessment: one per task running in parallel, with a new context for each task."""
 
 import asyncio
 import logging
@@ -13,15 +13,15 @@ from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault, ParticipantError
 from shared.models import ToolSpec
 
-# A browser that has been used for long is slower and larger; a new one costs a second.
+# A browser gets slower and larger with use; a new one costs a second.
 TASKS_PER_BROWSER = 50
-# A page that hangs is not waited for: a new browser takes less time.
+# If a page hangs, starting a new browser is faster than waiting.
 _RENEW_LIMIT_S = 5.0
 _log = logging.getLogger(__name__)
 
 
 class _Slot:
-    """A browser with its server, folder and guard. `end` ends them all, and may be called at any time."""
+    """A browser with its server, folder and guard. `end` may be called at any time and ends them all."""
 
     def __init__(self) -> None:
         self._stack = AsyncExitStack()
@@ -40,7 +40,7 @@ class _Slot:
         self._tools = offered_tools(await self._server.start(), settings.config.actions)
 
     def begin(self, policy: NetworkPolicy | None) -> PlaywrightBrowser:
-        """The browser for the next task, which reaches what `policy` allows."""
+        """The browser for the next task, with network access as `policy` allows."""
         self.tasks += 1
         if self._guard:
             self._guard.allow(policy)
@@ -51,12 +51,12 @@ class _Slot:
         return self._server.is_alive
 
     async def shut(self) -> None:
-        """From now on the task's pages reach nothing."""
+        """Block all network access of the task's pages."""
         if self._guard:
             await self._guard.shut()
 
     async def renew(self) -> None:
-        """Make it ready for another task. Raises `BrowserFault` or `TimeoutError`."""
+        """Prepare for another task. Raises `BrowserFault` or `TimeoutError`."""
         async with asyncio.timeout(_RENEW_LIMIT_S):
             await self._server.renew()
 
@@ -65,26 +65,26 @@ class _Slot:
 
 
 class BrowserPool:
-    """Lends browsers, one task each. A browser is made ready for the next task as soon as it is back.
+    """Lends browsers, each to one task at a time. A returned browser is immediately prepared for the next task.
 
-    It is ended after `tasks_per_browser` tasks, and after anything but a task that ended as it should: what a fault
-    left behind is unknown. A new one starts when a task needs it.
+    A browser is ended after `tasks_per_browser` tasks, and after any task that did not end normally, because a fault
+    leaves it in an unknown state. New ones are started on demand.
     """
 
     def __init__(self, settings: BrowserSettings, *, is_guarded: bool, tasks_per_browser: int) -> None:
         self._settings = settings
         self._is_guarded = is_guarded
         self._tasks_per_browser = tasks_per_browser
-        # Of the browsers that are back: each gives one for the next task, or `None` if it was ended.
+        # One for each returned browser; its result is the prepared browser, or `None` if it was ended.
         self._waiting: list[asyncio.Task[_Slot | None]] = []
         self._slots: set[_Slot] = set()
 
     @asynccontextmanager
     async def browser(self, policy: NetworkPolicy | None) -> AsyncIterator[PlaywrightBrowser]:
-        """A browser for one task, without a trace of earlier ones, that reaches what `policy` allows.
+        """A browser for one task, without any trace of earlier ones, with network access as `policy` allows.
 
-        Without a policy it reaches nothing, or, in a pool without guards, whatever this machine reaches.
-        Raises `BrowserFault` when no browser can be started.
+        Without a policy there is no access, or, in a pool without guards, all that this machine has.
+        Raises `BrowserFault` if no browser can be started.
         """
         slot = await self._taken() or await self._started()
         is_sound = False
@@ -98,7 +98,7 @@ class BrowserPool:
             self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
 
     async def _taken(self) -> _Slot | None:
-        """A browser that is ready, or else one that will be; `None` if there is none."""
+        """A browser that is ready, or else one that is being prepared; `None` if there is none."""
         while self._waiting:
             waiting = next((each for each in self._waiting if each.done()), self._waiting[0])
             self._waiting.remove(waiting)
@@ -110,7 +110,7 @@ class BrowserPool:
             if slot and slot.is_alive:
                 return slot
             if slot:
-                # It died between two tasks, so no task has failed.
+                # It died between two tasks, so no task is affected.
                 await self._ended(slot)
         return None
 
@@ -124,7 +124,7 @@ class BrowserPool:
         return slot
 
     async def _made_ready(self, slot: _Slot, *, is_sound: bool) -> _Slot | None:
-        """The slot with a new context; `None` where that is not possible, and then the slot is ended."""
+        """The slot with a new context; if that is not possible, ends the slot and returns `None`."""
         try:
             await slot.shut()
             if is_sound and slot.tasks < self._tasks_per_browser:
@@ -140,7 +140,7 @@ class BrowserPool:
         self._slots.discard(slot)
 
     async def end(self) -> None:
-        """End every browser. None of them may be lent out."""
+        """End every browser. None of them may still be lent out."""
         for each in self._waiting:
             each.cancel()
         await asyncio.gather(*self._waiting, return_exceptions=True)
@@ -151,7 +151,7 @@ class BrowserPool:
 async def browser_pool(
     settings: BrowserSettings, *, is_guarded: bool = True, tasks_per_browser: int = TASKS_PER_BROWSER
 ) -> AsyncIterator[BrowserPool]:
-    """A pool whose browsers start when they are needed, and are all ended and removed on every way out."""
+    """A pool that starts browsers on demand, and ends and removes all of them however the body ends."""
     pool = BrowserPool(settings, is_guarded=is_guarded, tasks_per_browser=tasks_per_browser)
     try:
         yield pool
@@ -160,7 +160,7 @@ async def browser_pool(
 
 
 async def _despite_cancellation(work: Callable[[], Awaitable[None]]) -> None:
-    """Finish `work` whatever happens, then pass a cancellation on."""
+    """Finish `work` even if cancelled, then re-raise the cancellation."""
     task = asyncio.ensure_future(work())
     is_cancelled = False
     while not task.done():

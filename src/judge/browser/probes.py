@@ -1,11 +1,11 @@
-"""Probes: values of expressions that the judge reads in the page, for checks of that kind.
+"""Probes: values of expressions that the judge reads in the page, for `probe` checks.
 
-An expression is read in a JavaScript world of its own, where the page can redefine nothing. One that needs what only
-the page's own world has, namely a name that is not defined elsewhere, or `window`, `globalThis` or `typeof`, is read
-there, and may then change nothing: a getter that counts how often it is read, say, is refused.
+An expression is evaluated in an isolated JavaScript world, in which the page cannot redefine anything. If it needs the
+page's own world (a name that is not defined elsewhere, or `window`, `globalThis` or `typeof`), it is evaluated there
+and must not have side effects: for example, a getter that counts how often it is read is refused.
 
-Values come from Chromium's inspector, so no code of the page takes part in handing them over, and only texts, numbers,
-booleans and null are taken: no object with its own `toJSON`, no proxy, no promise.
+Values come from Chromium's inspector, so that no code of the page is involved in returning them. Only strings, numbers,
+booleans and null are accepted: no object with its own `toJSON`, no proxy, no promise.
 """
 
 import json
@@ -19,7 +19,7 @@ from shared.text import one_line
 _VALUES: TypeAdapter[tuple[ProbeValue, ...]] = TypeAdapter(tuple[ProbeValue, ...])
 NO_ANSWER = "the page gave no answer"
 MAX_CHARS = 500
-# Of a value in a step's record.
+# The limit for a value in a step's record.
 _MAX_BYTES = 600
 _READ = """async page => {
   const {url, expressions, maxChars} = JSON.parse(%s);
@@ -80,14 +80,14 @@ _READ = """async page => {
 
 
 def probe_code(url: str, expressions: Sequence[str]) -> str:
-    """Code for the server that reads the expressions, in order, if the current page is of the same origin as `url`."""
+    """Code for the server that reads the expressions, in order, if the current page has the same origin as `url`."""
     given = {"url": url, "expressions": list(expressions), "maxChars": MAX_CHARS}
-    # Twice: the JSON text as a string literal, in ASCII.
+    # Dumped twice: the JSON text as an ASCII string literal.
     return _READ % json.dumps(json.dumps(given))
 
 
 def read_values(text: str, count: int) -> tuple[ProbeValue, ...]:
-    """The `count` values that `probe_code` returned. Under an open dialog there are none."""
+    """The `count` values that `probe_code` returned; errors if there are none, as under an open dialog."""
     try:
         values = _VALUES.validate_json(text)
     except ValidationError:
@@ -96,7 +96,7 @@ def read_values(text: str, count: int) -> tuple[ProbeValue, ...]:
 
 
 def _bounded(read: ProbeValue) -> ProbeValue:
-    # A text that was cut could equal one that is expected.
+    # Not cut: a cut value could equal an expected one.
     if len(json.dumps(read.value, ensure_ascii=False).encode("utf-8", "replace")) > _MAX_BYTES:
         return ProbeValue(error=f"a text of more than {_MAX_BYTES} bytes")
     return read if read.error is None else ProbeValue(error=one_line(read.error, 200))

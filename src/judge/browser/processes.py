@@ -1,7 +1,7 @@
-"""The processes that belong to one browser: found by its folder, watched, and ended.
+"""Finds, watches and ends the processes that belong to one browser.
 
-A browser leaves the process group of the server that started it, and outlives a killed server. What belongs together is
-recognised by the folder named in command lines, by descent, and by process group.
+A browser leaves the process group of the server that started it, and outlives a killed server. The processes are
+recognised by the folder in their command lines, by parent process, and by process group.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ class Process(NamedTuple):
 
 
 def list_processes() -> list[Process]:
-    """Every running process that this one may see, without zombies.
+    """Every running process that is visible to this one, except zombies.
 
-    Empty on Windows: there the server is started in a job object, which ends everything in it with the server.
+    Empty on Windows, where the server runs in a job object, so that all its processes end with it.
     """
     found: list[Process] = []
     if sys.platform != "win32":
@@ -44,7 +44,7 @@ def list_processes() -> list[Process]:
 
 
 def is_server(process: Process, folder: Path) -> bool:
-    """Whether this is the MCP server that was given `folder` as its output folder."""
+    """Whether this is the MCP server with `folder` as its output folder."""
     return f"--output-dir {folder} " in f"{process.command} "
 
 
@@ -56,7 +56,7 @@ def is_browser(process: Process, folder: Path) -> bool:
 def family(processes: Iterable[Process], folder: Path, *, known_groups: frozenset[int] = frozenset()) -> list[Process]:
     """The processes that belong to the browser with this folder. Pure.
 
-    `known_groups` are process groups seen to belong to it before: they identify helpers whose parents are gone.
+    `known_groups` are process groups that were found to belong to it before; they identify helpers without parents.
     """
     everyone = list(processes)
     marked = [p for p in everyone if is_server(p, folder) or f"--user-data-dir={folder}/" in p.command]
@@ -70,12 +70,12 @@ def family(processes: Iterable[Process], folder: Path, *, known_groups: frozense
 
 
 class Watch:
-    """Tells within microseconds whether processes are still alive and the same ones: asked after every tool call."""
+    """Checks within microseconds that processes are alive and still the same; used after every tool call."""
 
     def __init__(self, pids: Sequence[int]) -> None:
         self._handles: list[int] = []
         self._poll = select.poll() if sys.platform == "linux" else None
-        # Elsewhere without handles: these compare start times, so a reused process number is not taken for the old one.
+        # Without handles: these compare start times, so that a reused process id is not mistaken for the old process.
         self._processes: list[psutil.Process] = []
         self._is_one_gone = False
         self.size = len(pids)
@@ -101,7 +101,7 @@ class Watch:
 
 
 def kill_family(folder: Path, known_groups: frozenset[int] = frozenset()) -> list[Process]:
-    """Kill what belongs to the browser, the browser before its server, which then reaps it. Returns the killed ones."""
+    """Kill the browser's processes, the browser before its server, which then reaps it. Returns those killed."""
     found = family(list_processes(), folder, known_groups=known_groups)
     for process in sorted(found, key=lambda process: is_server(process, folder)):
         with contextlib.suppress(psutil.Error):
@@ -110,11 +110,11 @@ def kill_family(folder: Path, known_groups: frozenset[int] = frozenset()) -> lis
 
 
 async def end_family(folder: Path, known_groups: frozenset[int]) -> bool:
-    """Kill what belongs to the browser until nothing of it is left. False when something survives over a second."""
+    """Kill the browser's processes until none is left. False if any survives for more than a second."""
     orphans: set[int] = set()
     for _ in range(_END_TRIES):
         found = kill_family(folder, known_groups)
-        # Helpers that were starting meanwhile have lost their parents.
+        # Helpers that were just starting have lost their parents and are only found by group.
         known_groups |= {process.group for process in found}
         if not found:
             _reap(orphans)
@@ -126,7 +126,7 @@ async def end_family(folder: Path, known_groups: frozenset[int]) -> bool:
 
 
 def _reap(pids: Iterable[int]) -> None:
-    """Orphans become children of a process that adopts them, which may be this one; nobody else would reap them."""
+    """Reap orphans that this process has adopted (as init in a container does), because no other process would."""
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)

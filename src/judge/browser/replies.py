@@ -15,9 +15,9 @@ _log = logging.getLogger(__name__)
 
 
 class Understood(Record):
-    """What a reply asks for. No `action`: it is unreadable. No `checked`: it is refused, and `complaint` says why.
+    """A parsed reply. No `action`: it is unreadable. No `checked`: it is refused, and `complaint` says why.
 
-    `line` is the action's line for the record, should the action succeed.
+    `line` is the action line to record if the action succeeds.
     """
 
     action: Action | None = None
@@ -48,7 +48,7 @@ def understand(
         checked = check_action(reply.action, tools, snapshot, open_tabs=open_tabs, viewport=viewport)
         if isinstance(checked, Complaint):
             return Understood(action=reply.action, complaint=checked.text)
-        # The answer is a parameter of an ending tool; it is recorded on its own and not in the line.
+        # The answer is a parameter of an ending tool; it is recorded separately and not in the line.
         shown = CheckedAction(tool=checked.tool, params={}) if checked.tool in ENDING_TOOLS else checked
         return Understood(action=reply.action, checked=checked, line=action_line(shown, snapshot))
     except MemoryError:  # not the text's fault

@@ -1,9 +1,9 @@
 // Records a context's requests and their answers as they happen. Loaded by Playwright's MCP server into its own process
-// (option `browser.initPage`), out of reach of every page. Read by `requests.py`.
+// (option `browser.initPage`), where no page has access. Read by `requests.py`.
 //
 // Not Playwright's own HAR recording: that keeps every body in memory until it is stopped, cannot be stopped under an
-// open dialog, and stamps requests by the page's clock, which settling moves. Here each line is a part of an entry, so
-// a reader knows by the length of the file what came before an action, and nothing is left to do at the end.
+// open dialog, and stamps requests with the page's clock, which settling moves. Here each line is a part of an entry, so
+// the file's length before an action separates earlier from later requests, and there is nothing to finish at the end.
 
 "use strict";
 const fs = require("fs");
@@ -17,7 +17,7 @@ const MAX_BODY_BYTES = 262144;
 const MAX_URL_CHARS = 8000;
 const MAX_HEADERS = 100;
 const MAX_HEADER_CHARS = 8000;
-// Of the file. Bodies are the first to be left out, then headers, and entries last.
+// Limits of the file: bodies are left out first, then headers, and entries last.
 const MAX_BYTES = 24000000;
 const MAX_BYTES_WITH_BODIES = 16000000;
 const MAX_BYTES_WITH_HEADERS = 20000000;
@@ -31,8 +31,8 @@ const short = headers => headers.slice(0, MAX_HEADERS)
 
 const listed = headers => Object.entries(headers).map(([name, value]) => ({ name, value }));
 
-// The origin of the document that sends a request. Empty frames have that of the document around them. A navigation
-// replaces its document, so it has none: its `Origin` header says who sent a form.
+// The origin of the document that sends a request. Empty frames have that of their parent document. A navigation
+// replaces its document, so it has none; for a form, its `Origin` header names the sender.
 function sender(request) {
   const worker = request.serviceWorker();
   if (worker) return origin(worker.url());
@@ -66,7 +66,7 @@ class Recorder {
     this.dropped = 0;
     this.bytes = 0;
     this.isClosed = false;
-    // What is still being read then must not end up in the file of the next context.
+    // Bodies that are still being read then must not end up in the file of the next context.
     context.on("close", () => { this.isClosed = true; });
     context.on("request", request => this.began(request));
     context.on("response", response => void this.answered(response).catch(() => {}));
@@ -86,14 +86,14 @@ class Recorder {
     fs.appendFileSync(LOG, line);
   }
 
-  // An id for a new entry, or nothing where there is no more room.
+  // An id for a new entry, or nothing if the file is full.
   enter(request) {
     if (this.count < MAX_ENTRIES && this.bytes < MAX_BYTES) {
       this.ids.set(request, this.count);
       return this.count++;
     }
     this.dropped += 1;
-    // A power of two: a page that never stops asking cannot fill the disk with this either.
+    // Only at powers of two, so that a page with endless requests cannot fill the disk with this either.
     if ((this.dropped & (this.dropped - 1)) === 0) this.append({ dropped: this.dropped });
   }
 
@@ -136,7 +136,7 @@ class Recorder {
       response_headers: this.headers(listed(response.headers())),
       from_worker: response.fromServiceWorker() || undefined,
     });
-    // With cookies, which the browser adds after the events.
+    // Including cookies, which the browser adds after the events.
     const [sent, received] = await Promise.all([request.headersArray(), response.headersArray()]);
     this.write(request, { headers: this.headers(sent), response_headers: this.headers(received) });
   }
@@ -149,7 +149,7 @@ class Recorder {
     if (READ.test(type) && !(response.status() >= 300 && response.status() < 400)) {
       const announced = Number(response.headers()["content-length"] ?? 0);
       const isRead = announced <= MAX_BODY_BYTES && this.bytes < MAX_BYTES_WITH_BODIES;
-      // A page that is gone takes its bodies along.
+      // Bodies cannot be read any more once their page is gone.
       body = isRead ? await response.body().then(bytes => this.body(bytes), () => ({ dropped: announced })) : { dropped: announced };
     }
     this.write(request, { ended: Date.now(), body });

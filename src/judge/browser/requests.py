@@ -1,4 +1,4 @@
-"""What the browser requested, as `navigations.cjs` (pages) and `requests.cjs` (all) record it in its folder."""
+"""Reads the browser's requests, as recorded in its folder by `navigations.cjs` (pages) and `requests.cjs` (all)."""
 
 import bisect
 import contextlib
@@ -18,14 +18,14 @@ _MAX_BYTES = 30_000_000
 
 
 class NavigationLog:
-    """Reads what the recorder has written in `folder` since the last call."""
+    """Reads the navigations that the recorder has written to `folder` since the last call."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "navigations.jsonl"
         self._offset = 0
 
     def take(self) -> tuple[Hop, ...]:
-        """The new hops, oldest first; none before the browser has navigated, since the file is missing until then."""
+        """The new hops, oldest first; empty until the browser has navigated, because the file does not exist before."""
         data = b""
         with contextlib.suppress(OSError), self._path.open("rb") as stream:
             stream.seek(self._offset)
@@ -37,16 +37,16 @@ class NavigationLog:
 
 
 class RequestLog:
-    """Reads what the recorder has written in `folder`, and knows which step was the last when a request began."""
+    """Reads the requests that the recorder has written to `folder`, and assigns each to the step in which it began."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "requests.jsonl"
-        # Where in the file each step's action began, and the step's number; 0 is the opening of the first page.
+        # The file position at which each step's action began, by step number; 0 is the opening of the first page.
         self._began = [0]
         self._steps = [0]
 
     def begin_step(self, number: int) -> None:
-        """What comes from now on is caused by that step's action, or happens after it."""
+        """Assign requests from now on to that step."""
         size = 0
         with contextlib.suppress(OSError):
             size = self._path.stat().st_size
@@ -54,7 +54,7 @@ class RequestLog:
         self._steps.append(number)
 
     def read(self) -> Traffic:
-        """Everything so far. Works after the browser has died; a last line that is still being written is left out."""
+        """All requests so far. Works after the browser has died; skips a last line that is still being written."""
         data = b""
         with contextlib.suppress(FileNotFoundError), self._path.open("rb") as stream:
             data = stream.read(_MAX_BYTES)
@@ -75,9 +75,9 @@ class RequestLog:
 
 
 def _har_entry(part: Mapping[str, Any]) -> dict[str, Any]:
-    """One request with its answer as an entry of HAR 1.2. Names with an underscore are not part of the format."""
+    """One request with its response as an entry of HAR 1.2. Names with an underscore are not part of the format."""
     began = part["began"]
-    # The machine's clock may be corrected meanwhile.
+    # `max`, because the machine's clock may have been set back meanwhile.
     ended = max(began, part.get("ended", part.get("answered", began)))
     answered = min(ended, max(began, part.get("answered", ended)))
     sent, received = part.get("headers") or (), part.get("response_headers") or ()
@@ -95,7 +95,7 @@ def _har_entry(part: Mapping[str, Any]) -> dict[str, Any]:
             "bodySize": -1,
         },
         "response": {
-            # A request without an answer has the status 0, as viewers expect it.
+            # An unanswered request has the status 0, as viewers expect.
             "status": part.get("status", 0),
             "statusText": part.get("status_text", ""),
             "httpVersion": "HTTP/1.1",
@@ -111,7 +111,7 @@ def _har_entry(part: Mapping[str, Any]) -> dict[str, Any]:
         "_resourceType": part["type"],
         "_step": part["step"],
     }
-    # The browser does not tell the body of a form with a file in it.
+    # The browser does not report the body of a form that contains a file.
     post = part.get("post") or ({"dropped": size} if (size := _length(sent)) else None)
     if post:
         sent_type = next(_values(sent, "content-type"), "application/octet-stream")
@@ -133,7 +133,7 @@ def _har_entry(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _add_body(target: dict[str, Any], body: Mapping[str, Any], sized: dict[str, Any], size: str) -> None:
-    """The body's text; bytes that are not UTF-8 as base64; where it was left out, its size only."""
+    """Add the body's text (base64 if it is not UTF-8), or only its size if it was not recorded."""
     if "dropped" in body:
         sized[size] = body["dropped"]
         target["_truncated"] = True

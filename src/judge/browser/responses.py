@@ -1,9 +1,9 @@
-"""Reads the text that Playwright's MCP server answers with. Pure.
+"""Parses the text of answers from Playwright's MCP server. Pure.
 
 A response is a sequence of `### ` sections: Error, Result, Open tabs, Page, Modal state, Snapshot, Events. Titles,
-addresses, dialog messages and snapshots in it are written by the page, so sections are read strictly in order and by
-line, never searched for: no page can forge another section. This relies on two facts: neither a document's title (the
-DOM collapses line breaks) nor an address has line breaks, and the server quotes those in snapshots.
+addresses, dialog messages and snapshots in it come from the page, so sections are parsed strictly in order and by line,
+never searched for: no page can forge another section. This relies on two facts: neither a document's title (the DOM
+collapses line breaks) nor an address contains line breaks, and the server quotes those in snapshots.
 """
 
 import json
@@ -43,7 +43,7 @@ _STACK_LINE = re.compile(r"^[ \t]++at .*(?:\n|$)", re.MULTILINE)
 
 
 class Answer(NamedTuple):
-    """The server's answer to a tool call: its text, and its image as base64 where it has one."""
+    """The server's answer to a tool call: its text, and its image, if any, as base64."""
 
     ok: bool
     text: str
@@ -51,17 +51,17 @@ class Answer(NamedTuple):
 
 
 class UnreadableResponse(ValueError):
-    """The server's answer does not have its documented form."""
+    """The server's answer does not have the documented form."""
 
 
 class TabCrashed(UnreadableResponse):
-    """There is no page to read: its process crashed."""
+    """There is no page, because its process crashed."""
 
 
 def parse_page(text: str) -> Page:
     """Read the answer of `browser_snapshot`. Raises `UnreadableResponse`.
 
-    The server lists tabs only where there are several; a single one is made from the page. A tab whose address cannot
+    The server lists tabs only if there are several; a single one is derived from the page. A tab whose address cannot
     be separated from its title (both may contain `](`) gets an empty address rather than a forged one.
     """
     lines = text.split("\n")
@@ -83,7 +83,7 @@ def _index(lines: list[str], wanted: str, start: int) -> int:
 
 
 def _page_section(lines: list[str]) -> tuple[str, str, int | None]:
-    """Address, title, and the HTTP status, which the server gives where it is not one of success."""
+    """Address, title, and the HTTP status, which the server reports only for an error."""
     if not lines or not lines[0].startswith("- Page URL: "):
         raise UnreadableResponse("no page address")
     rest = lines[1:]
@@ -138,7 +138,7 @@ def _title_and_url(text: str, known_url: str | None) -> tuple[str, str]:
     if len(text) > _MAX_TAB_CHARS:
         # A page can make its title megabytes long.
         return text[:_MAX_TAB_CHARS], ""
-    # An address has no blanks, so it begins in the last word.
+    # An address contains no spaces, so it begins in the last word.
     last_word = len(text) - len(re.split(r"\s", text)[-1])
     starts = [match.end() for match in re.finditer(re.escape("]("), text)]
     possible = [start for start in starts if start >= last_word and _SCHEME.match(text, start)]
@@ -148,7 +148,7 @@ def _title_and_url(text: str, known_url: str | None) -> tuple[str, str]:
 
 
 def modal_state(text: str) -> str | None:
-    """The modal state that prevented a snapshot or screenshot, in the server's words; `None` when there is none.
+    """The modal state that prevented a snapshot or screenshot, in the server's words; `None` if there is none.
 
     A dialog's message may contain anything. It is the last thing in such an answer.
     """
@@ -170,7 +170,7 @@ def is_file_chooser(state: str) -> bool:
 
 
 def listed_texts(text: str) -> list[str]:
-    """What the judge's own code returned, where that is a list of texts."""
+    """The result of the judge's own code if it is a list of strings."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -184,7 +184,7 @@ def says_crashed(text: str) -> bool:
 
 
 def clean_text(text: str, *, hide: Iterable[str] = (), limit: int = MAX_RESULT_CHARS) -> str:
-    """The server's words for a participant: without colours, stack traces and `hide` (paths of this host), bounded."""
+    """The server's message for a participant: bounded; no colours, stack traces or `hide` (paths of this host)."""
     cleaned = _CONTROL.sub("", _ANSI.sub("", text.replace("\t", " ")))
     if cleaned.startswith(f"{_ERROR}\n"):
         cleaned = _ERROR_PREFIX.sub("", cleaned.removeprefix(f"{_ERROR}\n"), count=1)

@@ -2,8 +2,8 @@
 //
 //     node server.cjs CLI mcp … --config FILE
 //
-// A server that launches the browser itself ends it with `browser_close`. On top of a running one, `browser_close` ends the
-// browser context only, and the next call opens a new one: the cost of a context for each task instead of a process.
+// A server that launches the browser itself ends it with `browser_close`. On top of a running one, `browser_close` only ends
+// the browser context, and the next call opens a new one, so that a task costs a context instead of a process.
 
 const fs = require("fs");
 const path = require("path");
@@ -19,7 +19,7 @@ chromium.launchServer({ ...launchOptions, host: "127.0.0.1", handleSIGINT: false
     require(cli);
   },
   error => {
-    // The rest is Chromium's long command line and the steps of its clean-up.
+    // Only the cause and Chromium's error output: the rest is its long command line and its clean-up.
     const [cause, ...log] = error.message.split("\n");
     console.error([cause, ...log.filter(line => /\[err\]|did exit/.test(line))].join("\n"));
     process.exit(1);

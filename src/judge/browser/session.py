@@ -1,4 +1,4 @@
-"""What an episode needs from a browser, whatever drives it.
+"""The browser interface that an episode uses, independent of what drives the browser.
 
 Implemented by `judge.browser.playwright`. Fakes implement it in tests of the episode loop only.
 """
@@ -13,12 +13,12 @@ from shared.models import Page, ProbeValue, Record, Task, ToolSpec
 
 
 class ToolResult(Record):
-    """What the browser's server answered to one tool call: `text` is bounded, and `ok` is false on an error.
+    """The result of one tool call: `text` is the server's answer, bounded; `ok` is false on an error.
 
-    `refused` are network addresses requested in the meantime to which the guard refused the connection; `downloads` are
-    the names of files that the page began to download, which the browser refuses. `found_again`: the page had rebuilt
-    the element, and the action went to the one in its place (`judge.browser.lost_refs`). `hit` is what was, right
-    before it, at the points that the action named.
+    `refused` are network addresses requested meanwhile that the guard blocked; `downloads` are the names of files that
+    the page began to download, which the browser refuses. `found_again`: the page had rebuilt the element, and the
+    action went to its replacement (`judge.browser.lost_refs`). `hit` are the elements that were at the action's
+    coordinates just before it.
     """
 
     ok: bool
@@ -30,7 +30,7 @@ class ToolResult(Record):
 
 
 class Hop(Record):
-    """One request for a page in a main frame: where a navigation went, whether or not the page ever arrived."""
+    """One request for a page in a main frame, whether or not the page ever arrived."""
 
     url: str
     is_redirect: bool = False
@@ -39,7 +39,7 @@ class Hop(Record):
 class Traffic(Record):
     """The requests of an attempt so far, as entries of HAR 1.2 with nothing redacted.
 
-    `dropped` is how many more there were than can be recorded; `is_pending`: an answer is still being read.
+    `dropped` is the number of requests beyond the limit; `is_pending`: a response is still being read.
     """
 
     entries: tuple[dict[str, Any], ...] = ()
@@ -48,7 +48,7 @@ class Traffic(Record):
 
 
 class Browser(Protocol):
-    """One open browser with one session. All methods raise `BrowserFault` when the browser or its server has died,
+    """One open browser with one session. All methods raise `BrowserFault` if the browser or its server has died,
     takes longer than `call_timeout_s`, or came back without its pages (a silent relaunch).
     """
 
@@ -67,41 +67,41 @@ class Browser(Protocol):
         ...
 
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
-        """Open the task's website; a page with an HTTP error status is a page. `settle` is how pages are waited for.
+        """Open the task's website. `settle` is how to wait for pages.
 
-        Raises `SiteFault` when the site cannot be reached.
+        Raises `SiteFault` if the site cannot be reached. A page with an HTTP error status counts as reached.
         """
         ...
 
     async def open_tabs(self, urls: Sequence[str]) -> None:
-        """Open more pages in tabs of their own, behind the first one. Raises `SiteFault` as `open` does."""
+        """Open more pages in tabs behind the first one. Raises `SiteFault` as `open` does."""
         ...
 
     async def observe(self) -> Page:
-        """The current page once it has settled. Follows a new tab; with an open dialog, no snapshot or screenshot.
+        """The current page once it has settled. Follows a new tab; under an open dialog, has no snapshot or screenshot.
 
         Raises `ClockStalled` for a page that cannot be observed in page time.
         """
         ...
 
     async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
-        """The values of expressions in the page that was observed last, see `judge.browser.probes`."""
+        """The values of expressions in the last observed page, see `judge.browser.probes`."""
         ...
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
-        """Execute one action that `judge.browser.tools` has checked and normalised."""
+        """Execute one action that `judge.browser.tools` has validated and normalised."""
         ...
 
     def take_hops(self) -> tuple[Hop, ...]:
-        """Where navigations went since the last call, every redirect included. Works after the browser has died."""
+        """All navigations since the last call, including every redirect. Works after the browser has died."""
         ...
 
     def begin_step(self, number: int) -> None:
-        """The step's action is about to be executed: requests from now on are its own. Steps are numbered from 1."""
+        """The step's action is about to be executed; later requests are assigned to it. Steps are numbered from 1."""
         ...
 
     def traffic(self) -> Traffic | None:
-        """The requests so far; `None` when the browser has died, so that some of them may be missing."""
+        """The requests so far; `None` if the browser has died, because some may be missing."""
         ...
 
 

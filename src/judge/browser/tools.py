@@ -1,14 +1,14 @@
-"""The tools that a participant may use, and the check of what it asks them to do. Pure.
+"""The tools that a participant may use, and the validation of its actions. Pure.
 
-The offer is an allow-list, by tool and by parameter: what a newer server adds is not offered until it is listed here.
-Left out on purpose, besides everything that runs code, reads or writes files or changes the browser's set-up:
+Tools and parameters are an allow-list: additions of a newer server are not offered until they are listed here. Left out
+deliberately, besides everything that runs code, reads or writes files or changes the browser's configuration:
 `filename` and `isolatedContext` everywhere, and `regex` of `browser_find`, because one expression can keep the server
-busy for ever and so turn a lost task into a fault that does not count.
+busy forever and so turn a lost task into a fault that does not count.
 
-Elements are named by references of the judge's own snapshot, or by points of the screenshot (`config.actions`), so that
-the record can say what was acted on. The older names (`ref`, `startRef`, `endRef`) and unambiguous spellings (`"1"` for
-1, one value for a list of one) are understood. Every refusal is one sentence that says what was wrong and what to send
-instead, with foreign text quoted and bounded.
+Elements are identified by references of the judge's own snapshot, or by screenshot coordinates (`config.actions`), so
+that the record can say what was acted on. The older names (`ref`, `startRef`, `endRef`) and unambiguous variants (`"1"`
+for 1, one value for a list of one) are accepted. Every refusal is one sentence that says what was wrong and what to
+send instead, with foreign text quoted and bounded.
 """
 
 import re
@@ -45,14 +45,14 @@ _OLDER_NAMES = {"ref": "target", "startRef": "startTarget", "endRef": "endTarget
 _TARGETS = ("target", "startTarget", "endTarget")
 _DESCRIPTIONS = ("element", "startElement", "endElement", "name")
 _LIMITS = {"text": MAX_TEXT_CHARS, "answer": MAX_TEXT_CHARS, "url": MAX_URL_CHARS, "key": MAX_KEY_CHARS}
-# Longer ones would lose digits as floats.
+# Longer numbers would lose digits as floats.
 _NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
-# As the snapshot or other programs show a reference: `[ref=e12]`, `ref=e12`, `@e12`.
+# A reference as written in snapshots or by other programs: `[ref=e12]`, `ref=e12`, `@e12`.
 _WRAPPED_REF = re.compile(r"\s*\[?(?:ref=|@)?([^\s\[\]]+)\]?\s*")
 # Digits after the colon are a port: `shop.example:8443`.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?![0-9])")
 _BARE_HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?(?:[/?#].*)?")
-# The backslash, which browsers read as a slash, controls, line separators, bidirectional controls and surrogates.
+# The backslash (which browsers treat as a slash), controls, line separators, bidirectional controls and surrogates.
 _NOT_IN_URL = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 
@@ -61,8 +61,8 @@ _TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false",
 class ToolPolicy:
     """How one server tool is offered: each allowed parameter with its description, or with changes to its schema.
 
-    `ours` are schemas of further parameters, which the judge itself understands. Descriptions are short: they are sent
-    with every message.
+    `ours` are schemas of additional parameters that the judge itself handles. Descriptions are short because they are
+    sent with every message.
     """
 
     description: str
@@ -167,7 +167,7 @@ _POINT_TOOLS = frozenset(name for name in TOOL_POLICY if name.startswith("browse
 _LEFT_OUT: Mapping[Actions, frozenset[str]] = MappingProxyType(
     {"refs": _POINT_TOOLS, "coordinates": _REF_TOOLS, "both": frozenset()}
 )
-# Without a target, `browser_type` writes where the focus is.
+# Without a target, `browser_type` types into the focused element.
 _TYPE = "browser_type"
 _TYPE_AT_FOCUS = "Type text into the focused field, at the caret"
 _TYPE_ANYWHERE = f"{TOOL_POLICY[_TYPE].description}; without target at the caret of the focused field"
@@ -176,7 +176,7 @@ _TYPE_ANYWHERE = f"{TOOL_POLICY[_TYPE].description}; without target at the caret
 def offered_tools(server_tools: Sequence[ToolSpec], actions: Actions = "refs") -> tuple[ToolSpec, ...]:
     """The server's tools as participants see them, with our own: `browser_scroll`, `finish`, `browser_close`.
 
-    A tool that the policy does not name is left out, and so is one that requires a parameter the policy does not allow.
+    A tool is left out if the policy does not name it, or if it requires a parameter that the policy does not allow.
     """
     scroll = {
         "direction": {"type": "string", "enum": ["up", "down", "left", "right"]},
@@ -195,7 +195,7 @@ def offered_tools(server_tools: Sequence[ToolSpec], actions: Actions = "refs") -
 
 
 def _adapted(tool: ToolSpec, actions: Actions) -> ToolSpec:
-    """The tool as it is offered to participants that name what they act on in this way."""
+    """The tool as offered to participants that identify targets in this way."""
     schema, description = tool.parameters, tool.description
     if actions == "refs":
         return tool
@@ -216,7 +216,7 @@ def _allowed(server_tools: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
             continue
         known = schema.get("properties", {})
         properties = {key: _property(known[key], changes) for key, changes in policy.params.items() if key in known}
-        # The server requires some that have a default.
+        # The server marks some parameters as required although they have a default.
         required = {*policy.required, *(key for key in schema.get("required", ()) if "default" not in known[key])}
         parameters = _object({**properties, **policy.ours}, *(key for key in properties if key in required))
         yield ToolSpec(name=name, description=policy.description, parameters=parameters)
@@ -228,7 +228,7 @@ def _property(schema: Mapping[str, Any], changes: str | Mapping[str, Any]) -> di
 
 
 class CheckedAction(Record):
-    """An action that may go to the browser: an offered tool, with parameters normalised to its schema."""
+    """A validated action: an offered tool, with parameters normalised to its schema."""
 
     tool: str
     params: dict[str, Any]
@@ -254,9 +254,9 @@ def check_action(
 ) -> CheckedAction | Complaint:
     """The action normalised for the browser, or why it is refused.
 
-    `tools` are the offered ones; `snapshot` is the judge's own of the current page, `None` when there is none. With
-    `open_tabs` given, closing the only tab is refused: an episode without a page would look like a browser fault. With
-    `viewport` given (width and height), points outside it are refused.
+    `tools` are the offered ones; `snapshot` is the judge's own of the current page, if there is one. With `open_tabs`,
+    closing the only tab is refused, because an episode without a page would look like a browser fault. With `viewport`
+    (width and height), points outside it are refused.
     """
     try:
         params = _checked(action, tools, snapshot)
@@ -278,7 +278,7 @@ def _checked(action: Action, tools: Sequence[ToolSpec], snapshot: Snapshot | Non
     if isinstance(fields := params.get("fields"), list | dict):
         fields = fields if isinstance(fields, list) else [fields]
         params["fields"] = [_renamed_field(item) if isinstance(item, dict) else item for item in fields]
-    # Before the schema, which takes its time for each item that it objects to.
+    # Before the schema validation, which takes long for many invalid items.
     for key, value in params.items():
         if isinstance(value, list) and len(value) > MAX_ITEMS:
             raise _Refused(f"{name}: {excerpt(key, 40)} has {len(value)} items; send at most {MAX_ITEMS}.")
@@ -303,14 +303,14 @@ def _renamed(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed_field(item: Mapping[str, Any]) -> dict[str, Any]:
-    """A form field. The server's schema has `element` for it as well, which stands in for a missing name."""
+    """A form field. The server's schema also has `element` for it, which is used if the name is missing."""
     renamed = _renamed(item)
     element = renamed.pop("element", None)
     return renamed if element is None else {"name": element, **renamed}
 
 
 def _coerced_object(params: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters with unambiguous spellings brought to the schema's types, and optional nulls left out."""
+    """The parameters with unambiguous values converted to the schema's types, and optional nulls removed."""
     properties, required = schema.get("properties", {}), schema.get("required", ())
     return {
         key: _coerced(value, properties.get(key, {}))
@@ -342,7 +342,7 @@ def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _sentence(error: ValidationError) -> str:
-    """The schema's objection in our words: the library's own would repeat the participant's text without a bound."""
+    """The validation error in our words: the library's message would repeat the participant's text in full."""
     where = ".".join(str(part) for part in error.absolute_path)
     allowed = error.validator_value
     value = _TYPES.get(type(error.instance)) or f"the number {error.instance}"
@@ -391,7 +391,7 @@ def _resolve_targets(params: dict[str, Any], tool: str, snapshot: Snapshot | Non
 
 
 def _check_meaning(tool: str, params: dict[str, Any]) -> None:
-    """What the schemas do not say."""
+    """Rules that the schemas do not express."""
     match tool:
         case "browser_tabs":
             action = params["action"]
@@ -417,7 +417,7 @@ def _check_meaning(tool: str, params: dict[str, Any]) -> None:
 
 def _check_pointer(tool: str, params: dict[str, Any], viewport: Viewport | None) -> None:
     if tool in _POINT_TOOLS or tool == SCROLL or (tool == _TYPE and "target" not in params):
-        # The server does not know descriptions here, and nothing depends on them.
+        # The server does not accept descriptions here, and they have no effect.
         for key in _DESCRIPTIONS:
             params.pop(key, None)
     if tool == "browser_mouse_wheel":

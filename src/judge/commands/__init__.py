@@ -1,4 +1,4 @@
-"""The `wabe` commands: one module for each, with a function (or a group) of the command's name."""
+"""The `wabe` commands: one module each, which contains a function (or a group) with the command's name."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-OutputDir = Annotated[Path | None, typer.Option(help="Where runs are kept.")]
+OutputDir = Annotated[Path | None, typer.Option(help="The folder for runs.")]
 TasksFile = Annotated[
     Path | None,
-    typer.Option("--tasks", help="Data set file with the texts of a foreign folder's tasks.", metavar="FILE"),
+    typer.Option("--tasks", help="Dataset file with the descriptions of a foreign folder's tasks.", metavar="FILE"),
 ]
 RUN_HELP = "A run's id, its folder, `latest`, or a folder with trajectories."
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -29,7 +29,7 @@ def plain_app(*, add_completion: bool = False, **options: Any) -> typer.Typer:
 
 def wide_console() -> "Console":
     """A console for tables: Rich assumes 80 columns for a pipe, which would wrap or cut them."""
-    # Late, because the help of a command needs no console.
+    # Imported here because a command's help needs no console.
     from rich.console import Console
 
     console = Console()
@@ -37,7 +37,7 @@ def wide_console() -> "Console":
 
 
 def table(title: str, words: Iterable[str], numbers: Iterable[str]) -> "Table":
-    """An empty table with columns of words, then of numbers. Titles and names are shown as they are."""
+    """An empty table with text columns, then number columns. Titles and names are not parsed as markup."""
     from rich.table import Table
     from rich.text import Text
 

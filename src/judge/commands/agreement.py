@@ -97,7 +97,7 @@ def _results(run: str, output_dir: Path | None) -> Path:
 def _show(compared: _Compared, truth: str | None) -> None:
     console, judge_id, agreed = wide_console(), compared.judge_id, compared.agreement
     if truth:
-        # First, because they are what a reader can look into.
+        # Before the rates, because a reader will want to inspect these.
         count = counted(len(compared.differences), "disagreement")
         console.print(Text(f"{count} of {judge_id} with {truth}", style="bold"), soft_wrap=True)
         for line in _difference_lines(compared, truth):
@@ -113,7 +113,7 @@ def _show(compared: _Compared, truth: str | None) -> None:
 
 
 def _difference_lines(compared: _Compared, truth: str) -> Iterator[Text]:
-    """Each disagreement: both verdicts, the failed checks with what was found instead, the judge's reasoning."""
+    """Each disagreement: both verdicts, the failed checks with their findings, the judge's reason."""
     for each in compared.differences:
         said = f": {truth} says {each.truth}, {compared.judge_id} says {each.judge}"
         yield Text.assemble((each.task_id, "red"), said)
@@ -130,7 +130,7 @@ def _shown(text: str) -> str:
 
 
 def _as_json(found: Sequence[_Compared], truth: str | None) -> str:
-    """One comparison as such; several as `{"judges": {id: …}}`."""
+    """A single comparison directly; several as `{"judges": {id: …}}`."""
     plain = {}
     for each in found:
         disagreements = [difference.model_dump(mode="json") for difference in each.differences]
@@ -154,7 +154,7 @@ def _cell(rates: Rates, name: str) -> Text:
     value, interval = getattr(rates, name), rates.intervals_95[name]
     if value is None or interval is None:
         return Text("-")
-    # Kappa runs from -1 to 1, the others are shares.
+    # Kappa ranges from -1 to 1, the others are fractions.
     if name == "kappa":
         return Text("{:.2f}\n[{:.2f}, {:.2f}]".format(value, *interval))
     return Text("{:.1f} %\n[{:.1f}, {:.1f}]".format(*(100 * number for number in (value, *interval))))

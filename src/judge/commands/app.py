@@ -17,14 +17,14 @@ from shared.imports import collector_paused
 
 
 def command_app(name: str, *, add_completion: bool = False) -> typer.Typer:
-    """The command of that name alone, as an app of its own."""
+    """The named command as an app of its own."""
     function = name.replace("-", "_")
     module = "participants.command" if name == "participant" else f"judge.commands.{function}"
-    # Only now, so that scoring one trajectory does not wait for the libraries of a server, a leaderboard or a report.
-    # A fifth of an import's time would go to garbage collection that finds nothing.
+    # Imported on demand, so that each command only waits for its own libraries.
+    # Garbage collection would take a fifth of the import time and find nothing.
     with collector_paused():
         command = getattr(importlib.import_module(module), function)
-    # Marked as a paragraph whose lines are not joined.
+    # `\b` keeps the lines of this paragraph from being joined.
     epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
     if isinstance(command, typer.Typer):
         command.info.epilog = epilog
@@ -39,7 +39,7 @@ class _LazyGroup(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        # Only the names are used: for the help and for suggestions.
+        # Only the names are used, for help and suggestions.
         self.commands = cast("dict[str, Any]", dict.fromkeys(EXAMPLES))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -65,14 +65,14 @@ def wabe(
 
 
 def _bundled() -> Collection[str]:
-    # Late: `--help` should not wait for it.
+    # Imported here because `--help` does not need it.
     from shared.settings import Settings
 
     return Settings.from_environ().bundled_scenarios
 
 
 def expand_resume(arguments: list[str]) -> list[str]:
-    """`--resume` may stand without a run id, but the option parser requires one, so `latest` is inserted."""
+    """Insert `latest` after a `--resume` without a run id, because the option parser requires a value."""
     expanded: list[str] = []
     bundled = _bundled() if "--resume" in arguments else ()
     for argument, following in itertools.pairwise([*arguments, "--"]):

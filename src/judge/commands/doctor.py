@@ -37,7 +37,7 @@ _PORTS = (9009, 9019)
 _JUDGE_MODEL = "judge model"
 _CARD_TIMEOUT_S = 5.0
 _POLL_S = 0.2
-# An agent that answers without a usable card may still be starting, but not for longer than this.
+# How long an agent that answers without a usable card is assumed to be still starting.
 _ANSWERING_S = 10.0
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "missing": ("MISSING", "bold red")}
 
@@ -70,7 +70,7 @@ def doctor(
     else:
         findings = examine(settings, output_folder(output_dir, settings))
         if scenario is not None:
-            # Its own judge model counts, not the default one.
+            # The scenario's own judge model is checked, so drop the finding about the default one.
             findings = [finding for finding in findings if finding.subject != _JUDGE_MODEL]
             findings += check_scenario(scenario_file(scenario, settings), settings)
     if not quiet:
@@ -101,7 +101,7 @@ def check_browser(settings: Settings) -> Finding:
 
 def check_model(settings: Settings) -> Finding:
     """Whether the key of the default judge model is set. The demo needs none."""
-    # Late, as in `check_agent`: installing and health checks ask for one thing only.
+    # Imported here, as in `check_agent`, because image builds and health checks only run one of the checks.
     from judge.judges.factory import check_judge_model
 
     model = settings.judge_model or RunConfig().judge_model
@@ -114,7 +114,7 @@ def check_model(settings: Settings) -> Finding:
 
 
 def check_scenario(path: Path, settings: Settings) -> list[Finding]:
-    """Whether a scenario can be run: settings, keys, variables, log-ins, and what its sites and agents need."""
+    """Whether a scenario can be run: settings, keys, variables, logins, and requirements of its sites and agents."""
     from judge.episode.preflight import check_config
     from judge.runner.launch import members_of
 
@@ -138,7 +138,7 @@ def check_scenario(path: Path, settings: Settings) -> list[Finding]:
 
 
 def check_member(member: "Member", settings: Settings) -> list[Finding]:
-    """Whether the program that starts a site or an agent is there, with its key; or whether an agent answers."""
+    """Whether the program that starts a site or agent exists and has its key, or whether a running agent answers."""
     from shared.llm.opening import PROVIDERS, provider_of
 
     if member.cmd is None:
@@ -146,7 +146,7 @@ def check_member(member: "Member", settings: Settings) -> list[Finding]:
     try:
         words = shlex.split(member.cmd)
         path = f"{Path(sys.executable).parent}{os.pathsep}{member.env.get('PATH', settings.path)}"
-        # A program in the scenario's own folder is named by a placeholder.
+        # Not checked if named by a placeholder, which stands for the scenario's folder.
         if words and "{" not in words[0] and shutil.which(words[0], path=path) is None:
             return [Finding("missing", member.name, f"{excerpt(words[0])} is not installed; check the cmd")]
         match words:
@@ -161,7 +161,7 @@ def check_member(member: "Member", settings: Settings) -> list[Finding]:
 def check_port(port: int) -> Finding:
     """Whether a port that the bundled scenarios use is free."""
     with socket.socket() as probe:
-        # As servers do: a connection that was closed a moment ago does not count.
+        # As servers do, so that recently closed connections do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -172,7 +172,7 @@ def check_port(port: int) -> Finding:
 
 
 def check_disk(output_dir: Path) -> Finding:
-    """Whether results can be written and there is room for them (about 2 MB a task)."""
+    """Whether results can be written and there is space for them (about 2 MB per task)."""
     # The folder may not exist yet; then its nearest parent decides.
     existing = next(path for path in (output_dir, *output_dir.absolute().parents) if os.path.lexists(path))
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
@@ -193,7 +193,7 @@ def check_miniwob() -> Finding:
 
 
 def check_webarena(settings: Settings) -> Finding:
-    """Whether there is an environment for WebArena-Verified's own evaluator. Nothing else needs it."""
+    """Whether there is an environment for WebArena-Verified's own evaluator, which only that benchmark needs."""
     try:
         return Finding("ok", "webarena", f"{required_python(settings)}, for WebArena-Verified")
     except ConfigError as error:
@@ -211,7 +211,7 @@ async def check_agent(url: str, wait_s: float) -> Finding:
             card = await fetch_card(url, timeout_s=_CARD_TIMEOUT_S)
         except WabeError as error:
             reason = str(error)
-            # Waiting helps while nothing listens there; a wrong answer seldom becomes a right one.
+            # Retrying helps if nothing is listening yet; a wrong answer rarely becomes a right one.
             if not answered and not isinstance(error, ParticipantUnreachable):
                 answered, deadline = True, min(deadline, clock() + _ANSWERING_S)
         else:

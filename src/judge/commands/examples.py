@@ -1,4 +1,4 @@
-"""Every command, with the command lines that its help ends with; a test checks that they can be parsed."""
+"""Every command with the example command lines at the end of its help; a test checks that they can be parsed."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

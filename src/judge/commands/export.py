@@ -1,4 +1,4 @@
-"""`wabe export`: a run in the layout of another benchmark or as a table, and the check of submission folders."""
+"""`wabe export`: writes a run in another benchmark's layout or as a table, and validates submission folders."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ from shared.settings import Settings
 from shared.text import counted, one_line
 
 CSV, PARQUET, MARKDOWN = "csv", "parquet", "markdown"
-# The file of each, by default.
+# The default file name for each format.
 _TABLES: Mapping[str, str] = {CSV: "attempts.csv", PARQUET: "attempts.parquet", MARKDOWN: "summary.md"}
 _STDOUT = Path("-")
 
@@ -50,7 +50,7 @@ def export(
         Path | None, typer.Option(help="Dataset file (JSON) with the human reference lengths.", metavar="FILE")
     ] = None,
     epoch: Annotated[
-        int, typer.Option(min=1, help="Which epoch to write: these formats hold one attempt at each task.", metavar="N")
+        int, typer.Option(min=1, help="The epoch to write: these formats have one attempt per task.", metavar="N")
     ] = 1,
     tasks: TasksFile = None,
     output_dir: OutputDir = None,
@@ -92,7 +92,7 @@ def _export_folder(
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
     written = len(results) - len(left_out)
     typer.echo(f"{target}: {written} of {counted(len(results), 'task')} written")
-    # What was written is checked at once: the user should not learn of mistakes from the benchmark's server.
+    # Validated immediately, so that the user does not learn of mistakes from the benchmark's server.
     if written and format_ == WEBARENA:
         try:
             _check_package(target, settings)
@@ -107,14 +107,14 @@ def _export_folder(
 
 
 def _export_table(store: RunStore, format_: str, target: Path) -> None:
-    """Write the attempts as one file, or print them. What could not be read is named, and the exit code says so."""
+    """Write the attempts to one file, or print them. Unreadable ones are reported, and the exit code is 1."""
     rows: list[AttemptRow] = []
     left_out: list[Unreadable] = []
     for each in table_of(store):
         if isinstance(each, Unreadable):
             left_out.append(each)
         else:
-            # Without its steps: a run has thousands of them.
+            # Only the row is kept, because all steps of a run would take too much memory.
             rows.append(each.row)
     data = parquet_of(rows) if format_ == PARQUET else _text_of(store, format_, rows).encode()
     if target == _STDOUT:

@@ -14,7 +14,7 @@ from judge.results.leaderboard import rows as leaderboard_rows
 from shared.text import counted, one_line
 
 _TASK_SET = "Task Set"
-# Shown as columns only where rows differ.
+# Shown as columns only if rows differ.
 _SETUP = frozenset(
     {"Recorded By", "Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts"}
     | {_TASK_SET}
@@ -57,7 +57,7 @@ def leaderboard(
 
 
 def _shared(columns: list[str], rows: list[tuple[Any, ...]]) -> dict[int, Any]:
-    """The columns about the set-up of runs that have one value in all rows: the others need the room more."""
+    """The configuration columns with the same value in all rows, which are not shown as columns to save space."""
     values = {number: {row[number] for row in rows} for number, column in enumerate(columns) if column in _SETUP}
     return {number: next(iter(found)) for number, found in values.items() if len(found) == 1}
 

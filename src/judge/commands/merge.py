@@ -1,4 +1,4 @@
-"""`wabe merge`: the shards of an assessment as one submission, or as one run."""
+"""`wabe merge`: merges the shards of an assessment into one submission, or into one run."""
 
 import json
 from pathlib import Path
@@ -20,9 +20,7 @@ from shared.text import counted
 def merge(
     files: Annotated[
         list[str],
-        typer.Argument(
-            help="Submission files (results.json), or one run that was played in shards.", metavar="FILE…|RUN"
-        ),
+        typer.Argument(help="Submission files (results.json), or one run with shards.", metavar="FILE…|RUN"),
     ],
     output: Annotated[
         Path | None,
@@ -32,8 +30,8 @@ def merge(
     ] = None,
     output_dir: OutputDir = None,
 ) -> None:
-    """Merge the shards of one assessment. Submission files become one, all counts recomputed from the tasks; the shards
-    of a run become a run like any other."""
+    """Merge the shards of one assessment. Submission files become one, with counts recomputed from the tasks; shards of
+    a run become a normal run."""
     paths = [Path(name) for name in files]
     kept = output
     if len(files) == 1 and not paths[0].is_file() and paths[0].suffix != ".json":

@@ -1,4 +1,4 @@
-"""`wabe new-agent`: a folder with an agent that plays as it is, to be changed into one's own."""
+"""`wabe new-agent`: creates a folder with a working agent as a starting point for one's own."""
 
 import re
 import shlex
@@ -16,12 +16,12 @@ FILES = ("agent.py", "scenario.toml", "Dockerfile", "README.md")
 
 
 def new_agent(
-    folder: Annotated[Path, typer.Argument(help="The folder to make; the agent is named after it.", metavar="DIR")],
+    folder: Annotated[Path, typer.Argument(help="The folder to create; the agent is named after it.", metavar="DIR")],
 ) -> None:
     """Write a folder with an agent that runs as it is. It has a scenario that it plays, a Dockerfile and a README."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} exists already", remedy="choose another folder")
-    # The name is also that of an image.
+    # Also used as an image name, so restricted to its characters.
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "agent"
     templates = resources.files("judge.commands") / "agent_template"
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)

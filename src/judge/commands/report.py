@@ -14,7 +14,7 @@ from shared.errors import ConfigError
 
 def report(
     runs: Annotated[list[str], typer.Argument(metavar="RUN [RUN_B …]", help="Run ids, `latest`, or folders.")],
-    output: Annotated[Path | None, typer.Option(metavar="PATH", help="Where the report goes.")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="PATH", help="Where to write the report.")] = None,
     single_file: Annotated[
         bool, typer.Option("--single-file", help="One HTML file with all pages and scaled images.")
     ] = False,
@@ -22,7 +22,7 @@ def report(
     output_dir: OutputDir = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
-    """Make the HTML report of a run, or of several side by side. It is one self-contained folder, or a single file."""
+    """Write the HTML report of a run, or of several side by side. It is one self-contained folder, or a single file."""
     folder = output_folder(output_dir)
     stores = [resolve_store(run, folder, tasks) for run in runs]
     if len({store.folder.resolve() for store in stores}) < len(stores):

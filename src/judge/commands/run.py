@@ -1,6 +1,6 @@
 """`wabe run` and `agentbeats-run`: an assessment from a scenario file or a bundled task set."""
 
-# Only what the help needs is imported here; the rest takes a second.
+# Only imports that the help needs; the rest takes a second.
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -126,14 +126,14 @@ def run(
 
 
 def scenario_file(argument: str, settings: "Settings") -> Path:
-    """A file goes before a bundled task set of the same name."""
+    """The scenario file: an existing file takes precedence over a bundled task set of the same name."""
     path = Path(argument)
     bundled = settings.bundled_scenarios
     if path.is_file():
         return path
     if argument in bundled:
         return bundled[argument]
-    # It looks like a path, so the message should be about that file.
+    # It looks like a path, so the error message should be about that file.
     if path.suffix or len(path.parts) > 1 or path.exists():
         return path
     from shared.fields import closest

@@ -1,4 +1,4 @@
-"""`wabe runs`: the runs on this machine, and deleting them."""
+"""`wabe runs`: lists and deletes the runs on this machine."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ _STYLES = {"finished": "green", "running": "cyan", "interrupted": "yellow"}
 
 
 class _Run(NamedTuple):
-    """A run as listed; what could not be read is `None`."""
+    """A run as listed; values that could not be read are `None`."""
 
     id: str
     scenario: str | None = None
@@ -41,7 +41,7 @@ class _Run(NamedTuple):
 
 
 class _Record(BaseModel):
-    """What is listed of `run.json`."""
+    """The listed values in `run.json`."""
 
     state: str
     participants: dict[str, Any]
@@ -51,14 +51,14 @@ class _Record(BaseModel):
 
 
 class _Submission(BaseModel):
-    """What is listed of `results.json`. Older files do not say how many tasks were scored."""
+    """The listed values in `results.json`. Older files lack the number of scored tasks."""
 
     success_rate: float | None = Field(validation_alias=AliasPath("results", 0, "detail", "success_rate"))
     scored_tasks: int | None = Field(default=None, validation_alias=AliasPath("results", 0, "detail", "scored_tasks"))
 
     @property
     def rate(self) -> float | None:
-        """The success rate; there is none if nothing was scored."""
+        """The success rate; `None` if nothing was scored."""
         return None if self.scored_tasks == 0 else self.success_rate
 
 
@@ -157,7 +157,7 @@ def _megabytes(size: int) -> str:
 
 
 def _worked_on(store: RunStore) -> float:
-    """When the run was started or resumed last, in seconds since 1970. An id of the user's own does not tell."""
+    """When the run was last started or resumed, in seconds since 1970. Not from the id, which the user may choose."""
     times = []
     for part in (store, *store.shards()):
         # A newer version's record is not read.
@@ -193,7 +193,7 @@ def _listed(store: RunStore) -> _Run:
         return _Run(store.run_id)
     state = _STATES.get(record.state, "damaged")
     if record.state == "running":
-        # A judge that was killed could not record its end, but it lost its lock.
+        # A killed judge could not record its end, but it has lost its lock.
         state = "running" if store.is_being_judged else "interrupted"
     known = identity_in(run)
     return _Run(

@@ -1,4 +1,4 @@
-"""`wabe score`: stored trajectories judged again, by any method and model."""
+"""`wabe score`: judges stored trajectories again, with any method and model."""
 
 import json
 import re
@@ -56,7 +56,7 @@ _OPTIONS: Mapping[str, str] = MappingProxyType(
 
 
 class _Planned(NamedTuple):
-    """One judge of the plan, and which time it judges everything."""
+    """One judge of the plan, and the number of its repeat."""
 
     name: str
     config: RunConfig
@@ -109,7 +109,7 @@ def score(
     runs = output_folder(output_dir, settings)
     folder, run = _folder(target, runs)
     if (written := run or _run_around(folder)) is not None:
-        # Until the command ends, no assessment may write to it.
+        # Locked until the command ends, so that no assessment writes to it.
         context.with_resource(written.held("judge"))
     is_webarena = method == WEBARENA
     is_compared = judges is not None or repeat > 1
@@ -200,12 +200,12 @@ def _named_as_given(origins: Mapping[str, str]) -> Iterator[None]:
 
 
 def _update(run: RunStore, config: RunConfig, tally: Tally) -> bool:
-    """Update the run's results with the verdicts of its own judge; those of other judges stay beside them."""
+    """Update the run's results with the verdicts of its own judge; those of other judges are only stored."""
     try:
         adopt(run, config, tally.judge)
         tally.updated = take_over(run)
     except ConfigError as error:
-        # The verdicts are written and paid for, so their summary is printed all the same.
+        # The verdicts are written and paid for, so their summary is still printed.
         typer.echo(f"error: {error}", err=True)
         return False
     return True
@@ -228,11 +228,11 @@ def _reliability(plan: Sequence[_Planned], tallies: Sequence[Tally]) -> Reliabil
 
 
 def _plan(configs: Mapping[str, RunConfig], repeat: int, settings: Settings) -> list[_Planned]:
-    """Every repeat of every judge. Raises `ConfigError` for one that cannot work, before any is paid for."""
+    """Every repeat of every judge. Raises `ConfigError` for one that cannot work, before any costs arise."""
     plan: list[_Planned] = []
     for name, config in configs.items():
         check_judge_model(config, settings)
-        # Checks say the same each time.
+        # Checks are deterministic.
         often = 1 if config.judge_model == OFFLINE else repeat
         plan += [_Planned(name or config.judge_method, config, number) for number in range(1, often + 1)]
     if repeat > 1 and len(plan) == len(configs):
@@ -241,7 +241,7 @@ def _plan(configs: Mapping[str, RunConfig], repeat: int, settings: Settings) -> 
 
 
 def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
-    """The settings of each judge of `--judges` by its name; the one that the other options describe without it."""
+    """The settings of each judge in `--judges`, by name; without it, one judge configured by the other options."""
     if judges is None:
         return {"": {}}
     named = {}
@@ -249,7 +249,7 @@ def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
         method, at, model = name.partition("@")
         if not at and name not in METHODS:
             method, model = "", name
-        # A judge is a method on a model; what is not named is as in the other options.
+        # A judge is a method and a model; a part that is not named comes from the other options.
         named[name] = {key: value for key, value in (("judge_method", method), ("judge_model", model)) if value}
     if not named:
         raise ConfigError("--judges names no judge", remedy=f"give models or methods: {', '.join(METHODS)}")
@@ -264,7 +264,7 @@ async def _judge_all(
     max_parallel: int,
     again: bool,
 ) -> int:
-    """Judge the trajectories by each judge of the plan, one after the other. Returns the exit code."""
+    """Judge the trajectories with each judge of the plan in turn. Returns the exit code."""
     code = EXIT_DONE
     for planned in plan:
         config, tally = planned.config, await open_(planned)
@@ -283,9 +283,9 @@ async def _judge_all(
 
 
 def _folder(target: str, runs: Path) -> tuple[Path, RunStore | None]:
-    """The folder with the trajectories, and the run if the folder is a whole run."""
+    """The folder with the trajectories, and the run if the folder is that of a complete run."""
     path = Path(target)
-    # A folder without a run.json holds trajectories of any origin.
+    # A folder without a run.json contains trajectories of any origin.
     if (path / "result.json").is_file() or (path.is_dir() and not (path / "run.json").is_file()):
         return path, None
     if path.exists() and not path.is_dir():
@@ -303,14 +303,14 @@ def _run_around(folder: Path) -> RunStore | None:
 
 
 def _config(run: RunStore | None, changes: dict[str, Any], *, names_judge: bool) -> RunConfig:
-    """The run's own configuration, so that its judge is the default, with the changes of the command line.
+    """The run's own configuration, so that its judge is the default, with the changes from the command line.
 
-    `names_judge` says that a judge is asked for, whatever its name.
+    `names_judge`: the user asked for a judge explicitly.
     """
     before = as_mapping((run.read_run() or {}).get("config") if run else None)
     is_named = names_judge or bool({"judge_method", "judge_model"} & changes.keys())
     if is_named and changes.get("judge_model", before.get("judge_model")) != OFFLINE:
-        # A user who names a method or a model wants its verdict, on tasks with checks too.
+        # A user who names a method or model wants its verdict, even on tasks with checks.
         changes = {**changes, "judge_checked_tasks": True, "truth": "judge"}
     # A run of another version may have settings that no longer exist.
     known = {name: value for name, value in before.items() if name in RunConfig.model_fields}

@@ -1,4 +1,4 @@
-"""What `wabe score` prints: a line for each trajectory, the totals of a judge, and tables that compare several."""
+"""The output of `wabe score`: a line per trajectory, the totals of a judge, and tables that compare several."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class Tally:
     def summary(self) -> dict[str, Any]:
         """The totals, as `--json` prints them."""
         counts = Counter(self.outcomes.values())
-        # A run may have attempts at a task in several epochs; other folders have names of any kind.
+        # A run has a folder per epoch, so tasks are counted by folder name; other folders may have any name.
         names = (Path(folder).name if self.is_run else folder for folder in self.outcomes)
         tallies = tallies_of(zip(names, self.outcomes.values(), strict=True))
         rate = success_rate(tallies.values())
@@ -86,7 +86,7 @@ class Tally:
         }
 
     def _sites(self) -> dict[str, dict[str, int]]:
-        """The counts of each site as users of WebArena-Verified know them; `error` is any other outcome."""
+        """The counts of each site in WebArena-Verified's terms; `error` is any other outcome."""
         sites: dict[str, Counter[str]] = {}
         if not isinstance(self.judge, WebArenaJudge):
             return {}
@@ -97,7 +97,7 @@ class Tally:
         return {name: {key: sites[name][key] for key in keys} for name in sorted(sites)}
 
     def line(self) -> str:
-        """The totals in a line; above it a line for each site."""
+        """The totals in one line, preceded by a line for each site."""
         summary = self.summary()
         rate = "no success rate"
         if summary["success_rate"] is not None:
@@ -116,7 +116,7 @@ class Tally:
 
 
 def spent(spending: Spending) -> str:
-    """What the judge models used, cut-off calls included."""
+    """The judge models' usage, including calls that were cut off."""
     usage = spending.usage
     estimated = f", {usage.estimated_calls} of them estimated" if usage.estimated_calls else ""
     tokens = counted(usage.input + usage.output, "token")

@@ -41,7 +41,7 @@ def make(
         if why:
             typer.echo(f"left out {task_id}: {one_line(why)}")
     if not total:
-        raise ConfigError(f"run {store.run_id}: no step to make a reference of", remedy="give a run with a success")
+        raise ConfigError(f"run {store.run_id}: no usable step for a reference", remedy="give a run with a success")
     typer.echo(f"{folder / STEPS_FILE}: {counted(total, 'step')}")
 
 
@@ -51,9 +51,9 @@ def score(
         Path, typer.Argument(metavar="FILE", help="steps.jsonl, or Multimodal-Mind2Web rows (Parquet or JSON lines).")
     ],
     participant: Annotated[str, typer.Option(metavar="URL", help="The participant's A2A address.")],
-    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the report goes.")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write the report.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N steps.")] = None,
-    max_parallel: Annotated[int, typer.Option(min=1, max=64, help="Steps asked at once.")] = 4,
+    max_parallel: Annotated[int, typer.Option(min=1, max=64, help="How many steps run at once.")] = 4,
     reply_timeout: Annotated[float, typer.Option(min=1, help="Seconds for one reply.")] = 120.0,
     as_json: AsJson = False,
     output_dir: OutputDir = None,

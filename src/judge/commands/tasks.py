@@ -75,7 +75,7 @@ def validate(
         if try_ and scenario is not None and not problems:
             problems, passing = asyncio.run(try_checks(scenario, Settings.from_environ()))
             problems = [f"{path}: {one_line(problem, 500)}" for problem in problems]
-        # All files are examined, so that one call shows every mistake.
+        # All files are checked, so that one call reports every mistake.
         bad += bool(problems)
         for problem in problems:
             typer.echo(problem, err=True)
@@ -122,7 +122,7 @@ def import_tasks(
 ) -> None:
     """Create a scenario from a benchmark. Knows Online-Mind2Web, MiniWoB++ and WebArena-Verified."""
     first, *more = source or [""]
-    # Names may also follow one another, as in `--tasks click-test click-link`.
+    # Names may also be separate arguments, as in `--tasks click-test click-link`.
     chosen = [*(names or ()), *more]
     if first != WEBARENA and (addresses or subset):
         raise ConfigError(f"--config and --subset are for {WEBARENA}", remedy=f"wabe tasks import {WEBARENA} …")
@@ -175,7 +175,7 @@ def _warnings(scenario: Scenario) -> list[str]:
 
 
 def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str], list[str]]:
-    """The scenario, if it can be parsed, its mistakes, and what is allowed and probably wrong."""
+    """The scenario, if it can be parsed, its mistakes, and warnings about probable mistakes."""
     try:
         content = read_scenario_bytes(path)
     except ConfigError as error:
@@ -185,7 +185,7 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str], li
         return None, problems, []
     warnings = _warnings(scenario)
     try:
-        # Without the variables of passwords: a scenario is often written on another machine than it is run on.
+        # Without resolving password variables: a scenario is often written on another machine than it is run on.
         warnings += expired_logins(with_logins(scenario, scenario.tasks, environ=None), time.time())
     except ConfigError as error:
         problems.append(str(error))
@@ -194,12 +194,12 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str], li
         problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in found]
     config = scenario.config
     if scenario.green_agent.cmd is None:
-        # A judge that runs elsewhere may have files that are not here.
+        # A judge that runs elsewhere may have files that do not exist here.
         paths = {name: getattr(config, name) for name in ("browser_path", "prompts")}
         config = config.model_copy(
             update={name: None for name, value in paths.items() if value and not Path(value).exists()}
         )
-    # Without the model's key: a scenario is often written on another machine than it is run on.
+    # Without the model's key, for the same reason: a scenario is often written on another machine.
     try:
         check_config(config, Settings.from_environ(), with_key=False)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""`wabe verify`: whether the files of a stored run are consistent."""
+"""`wabe verify`: checks that the files of a stored run are consistent."""
 
 from typing import Annotated
 
@@ -20,8 +20,8 @@ def verify(
     """Report what does not match in a run. Recomputes checksums, digests, counts and rates from its files.
 
     Digests are recomputed from the screenshots, snapshots and steps, and each verdict is compared with the
-    trajectory that it names. They carry no key: they reveal corruption and mixed-up files, but not changes by someone
-    who rewrote the whole folder.
+    trajectory that it names. Digests are not signed: they reveal corruption and mixed-up files, but not changes by
+    someone who rewrote the complete folder.
     """
     store = resolve_store(run, output_folder(output_dir), tasks)
     findings = verify_run(store)

@@ -1,4 +1,4 @@
-"""WebArena-Verified in `wabe tasks`: its tasks for an import, and the logins that they need."""
+"""WebArena-Verified in `wabe tasks`: imports its tasks, and creates the logins that they need."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ async def webarena_tasks(
         raise ConfigError(f"unknown --subset {shown(subset)}", remedy=did_you_mean(subset, found.subsets))
     rows = _chosen(found.tasks, ids)
     if not ids:
-        # Everything that can be played; a user who names tasks wants to know which cannot.
+        # Without named tasks, import those whose sites have an address. For named ones, a missing address is an error.
         rows = [row for row in rows if set(row.sites) <= set(addresses.environments)]
         if left_out := len(found.tasks) - len(rows):
             typer.echo(f"note: {counted(left_out, 'task')} left out: --config has no address for every site", err=True)
@@ -92,7 +92,7 @@ async def _log_in(addresses: SiteAddresses, output: Path) -> None:
 
 
 def _save(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a storage state for this user only: whoever reads it is logged in."""
+    """Write a storage state readable by this user only, because it gives access to the account."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:

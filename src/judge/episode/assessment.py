@@ -1,7 +1,7 @@
-"""An assessment: plays every task of a request, retries aborted attempts, has them judged, and records everything.
+"""An assessment: plays every task of a request, retries aborted attempts, judges them, and records everything.
 
-Finished work is kept: a task with a settled `result.json` is not played again, and a played but unjudged one is only
-judged. So resuming a run and starting one are the same function.
+Finished work is kept: a task with a settled `result.json` is not played again, and one that was played but not judged
+is only judged. So the same function starts and resumes a run.
 """
 
 import asyncio
@@ -47,10 +47,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Assessment:
-    """The tasks and settings of one run, with the parts that play and judge them.
+    """The tasks and settings of one run, with the components that play and judge them.
 
-    `browser` opens one that reaches what a policy allows: the sites of its task. `closed` are the addresses of the
-    assessment's own servers, which it does not reach.
+    `browser` opens a browser whose network access is limited by a policy. `closed` are the addresses of the
+    assessment's own servers, which are blocked.
     """
 
     tasks: tuple[Task, ...]
@@ -64,13 +64,13 @@ class Assessment:
 
     def __post_init__(self) -> None:
         self._sites = SiteTurns(self.config, self._policy)
-        # Of the digests that stand for session cookies in network traces. It is stored nowhere.
+        # For the digests that replace session cookies in network traces. Never stored.
         self._salt = secrets.token_bytes(16)
 
     async def run(self) -> tuple[TaskSummary, ...]:
-        """Play and judge every task that is not settled yet; one `TaskSummary` per task and epoch, in this order.
+        """Play and judge every task that is not settled yet. Returns one `TaskSummary` per task and epoch, in order.
 
-        An epoch begins when all tasks of the one before have begun, so a run that is stopped has whole epochs.
+        An epoch begins once all tasks of the previous one have begun, so that a stopped run has complete epochs.
         Cancellation stops all attempts and closes their browsers.
         """
         epochs = self.config.epochs
@@ -97,7 +97,7 @@ class Assessment:
         try:
             result = await self._settle(task, store)
         except OSError as error:
-            # A full disk, for example.
+            # For example a full disk.
             why = f"cannot write results: {error.strerror or error}"
             result = self._done(self._unplayed(task, store, why, blame="internal"))
         # Isolation boundary: an internal error fails only this task.
@@ -111,7 +111,7 @@ class Assessment:
         """The stored result if it is settled: undamaged evidence, and this judge's verdict on it."""
         try:
             stored = _stored(task, store)
-        # Whatever it is, `_settle` meets it again inside the isolation boundary, and reports it.
+        # `_settle` meets any error again inside the isolation boundary, and reports it.
         except Exception:  # noqa: BLE001
             return None
         if stored is None:
@@ -140,8 +140,8 @@ class Assessment:
         for number in range(first, last + 1):
             end = await self._attempt(task, store, number, in_real_time=in_real_time)
             in_real_time |= end.needs_real_time
-            # The judge's way of waiting failed, so this costs no attempt. A participant that led the browser to a page
-            # elsewhere could otherwise get another attempt whenever it liked.
+            # Page time failed, which is the judge's fault, so this does not use up a retry. Not if the participant led
+            # the browser off site: otherwise it could get another attempt whenever it wanted.
             if end.needs_real_time and not end.is_astray and self._sites.can_reset(task):
                 self._retried(store, number, f"{end.error}: now in real time")
                 end = await self._attempt(task, store, number, in_real_time=True)
@@ -151,9 +151,9 @@ class Assessment:
             self._retried(store, number, end.error or end.stop_reason)
         if end.is_aborted and is_astray:
             end = _blame_participant(end)
-        # The task is the judge's own text, and stays whole.
+        # Except the task, which is not foreign text and must not be cut.
         result = bounded(end).model_copy(update={"task": task})
-        # On disk before the judge is asked, so that a crash from here on costs no attempt.
+        # Written before judging, so that a crash from here on does not cost an attempt.
         store.write_result(result.to_json())
         return self._done(result) if end.is_aborted else await self._judge(result, store)
 
@@ -161,7 +161,7 @@ class Assessment:
         self.emit(TaskRetried(task_id=store.name, epoch=store.epoch, attempt=attempt, cause=cause))
 
     async def _attempt(self, task: Task, store: TaskStore, number: int, *, in_real_time: bool) -> EpisodeEnd:
-        """An attempt on sites in their first state, or one that is aborted because they could not be brought there."""
+        """Play an attempt on sites in their initial state, or abort it because they could not be reset."""
         try:
             async with self._sites.turn(task, is_first=number == store.epoch == 1) as turn:
                 end = await self._play(task, store, number, in_real_time=in_real_time)
@@ -213,7 +213,7 @@ class Assessment:
         return await episode.run()
 
     def _unplayed(self, task: Task, store: TaskStore, why: str, *, blame: Blame, number: int = 1) -> EpisodeEnd:
-        """An attempt that is aborted before it has begun."""
+        """The end of an attempt that was aborted before it began."""
         now = time.time()
         return EpisodeEnd(
             task=task,
@@ -232,7 +232,7 @@ class Assessment:
         began = time.monotonic()
         asking = TaskJudging(task_id=result.task.task_id, epoch=result.epoch, steps=result.steps_taken)
         scored = await judge_stored(store, self.judge, off_site=self.config.off_site, asking=lambda: self.emit(asking))
-        # Without a verdict the folder could not be read or written: nothing is known, so it is not a failure.
+        # No verdict means that the folder could not be read or written, which is not a failure of the participant.
         verdict = scored.verdict or Verdict(outcome="unscored", reason=scored.reason, judge=self.judge.info)
         judged = result.model_copy(update={"verdict": verdict, "judge_s": round(time.monotonic() - began, 3)})
         store.write_result(judged.to_json())
@@ -246,18 +246,19 @@ class Assessment:
 
 
 def _blame_participant(end: EpisodeEnd) -> EpisodeEnd:
-    """The end of an attempt that broke after the participant had led the browser off the site, as it did every time.
+    """The end of an attempt in which, as in every retry, the browser broke after the participant had left the site.
 
-    If it stayed aborted, a participant could keep any task that it is losing out of the rates.
+    It counts as the participant's error: otherwise a participant could remove any task that it is losing from the
+    rates.
     """
     error = f"led the browser off the task's website, where it broke each time: {end.error}"
     return end.model_copy(update={"stop_reason": "participant_error", "error": error, "blame": "participant"})
 
 
 def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
-    """What an earlier process recorded for this task, or `None` if it left no result.
+    """The attempt that an earlier process recorded for this task, or `None` if there is no result.
 
-    Raises `TrajectoryError` for a result that is damaged, whose files differ from those it recorded, or that belongs to
+    Raises `TrajectoryError` for a result that is damaged, whose files differ from those recorded, or that belongs to
     another task or an older version. Such a task is played again.
     """
     path = store.folder / "result.json"
@@ -269,7 +270,7 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
         raise TrajectoryError(f"{path}: recorded by an older version, without digests")
     if result.network is not None and trajectory.network is None:
         raise TrajectoryError(f"{path}: {trajectory.network_missing}")
-    # By their dumps, which hold no log-in: one may have been renewed.
+    # Compare dumps, which exclude login data, because that may have been renewed.
     if result.task.model_dump() != task.model_dump() or result.epoch != store.epoch:
         raise TrajectoryError(f"{path}: records a different task or epoch")
     return result, trajectory

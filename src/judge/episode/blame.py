@@ -1,8 +1,8 @@
-"""Who caused the browser to go where: the participant or the task's website.
+"""Attributes navigations: did the participant or the task's website cause them?
 
-A fault of browser or site aborts an attempt and keeps its task out of the rates. A participant that could send the
-browser to a page of its choice could thus get rid of any task it is about to lose. So each navigation is attributed
-(`judge.browser.requests`), whether or not a page arrived.
+A fault of browser or site aborts an attempt and excludes its task from the rates. So a participant that can send the
+browser to a page of its choice could get rid of any task that it is about to lose. Therefore each navigation is
+attributed (`judge.browser.requests`), whether or not a page arrived.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ _MAX_NAVIGATIONS = 20
 
 
 class Lead(Enum):
-    """What made the browser navigate last. Looking, waiting, scrolling and changing tabs do not."""
+    """What last could make the browser navigate. Observing, waiting, scrolling and changing tabs cannot."""
 
     WEBSITE = "the website's own address, before any action"
     ADDRESS = "an address that the participant typed"
@@ -36,21 +36,21 @@ class Lead(Enum):
 def chosen_by(lead: Lead, *, is_named: bool = False, is_astray: bool = False) -> Party:
     """Who caused a navigation.
 
-    | what led there last                              | on the task's site                              | astray      |
+    | last lead                                        | on the task's site                              | astray      |
     |--------------------------------------------------|-------------------------------------------------|-------------|
     | the website's own address                        | site                                            | -           |
     | an address the participant typed, its redirects  | participant                                     | participant |
     | an action on the page                            | site; participant if it typed that site's       | participant |
     |                                                  | address, into a field or inside another address |             |
 
-    Astray: the participant chose to go to another site, or back to one, and has not been seen with all of its pages on
-    the task's site since.
+    Astray: the participant chose to go to another site, or back to one, and since then not all of its tabs have been
+    observed on the task's site.
     """
     return "participant" if lead is Lead.ADDRESS or is_named or is_astray else "site"
 
 
 class Route:
-    """Follows the browser through one attempt."""
+    """Tracks the browser's navigations through one attempt."""
 
     def __init__(self, website: str, allowed_sites: Iterable[str] = ()) -> None:
         self._website = website
@@ -60,12 +60,12 @@ class Route:
         self._named: frozenset[str] = frozenset()
         self._has_typed = self._has_strayed = False
         self._is_elsewhere = False
-        # The participant itself led the browser to another site, and not all tabs have returned.
+        # Whether the participant led the browser to another site and not all tabs have returned.
         self.is_astray = False
 
     @property
     def is_off_site(self) -> bool:
-        """Whether the browser shows another site or is on its way there, whoever caused it."""
+        """Whether the browser shows, or is navigating to, another site, whoever caused it."""
         return self._is_elsewhere or self.is_astray
 
     def is_elsewhere(self, url: str) -> bool:
@@ -73,25 +73,25 @@ class Route:
         return is_off_site(self._website, url, landed=self._landed) and not self._allowed.holds(url)
 
     def landed(self, page: Page) -> None:
-        """The website's own address led to this page before any action, so it is the task's site as well."""
+        """Record the page that the website's own address led to before any action; it counts as the task's site too."""
         self._landed = page.url
 
     def saw(self, page: Page) -> None:
-        """A page was observed, with its tabs."""
+        """Record an observed page with its tabs."""
         self._is_elsewhere = self.is_elsewhere(page.url)
         addresses = (page.url, *(tab.url for tab in page.tabs))
         if all(site_of(url) is not None and not self.is_elsewhere(url) for url in addresses):
             self.is_astray = False
 
     def acts(self, tool: str, params: Mapping[str, Any]) -> None:
-        """The participant is about to act. To be called before the action: a page may break the browser at once."""
+        """Record an action. Call this before executing it, because the next page may break the browser immediately."""
         if url := params.get("url"):
             self._lead = Lead.ADDRESS
             self._has_typed = True
             self._named |= sites_named_in(url)
             self._strays(url)
         elif tool == _BACK and self._has_typed:
-            # Back may lead to any earlier page, including those behind an address it typed.
+            # Back may lead to any earlier page, including those reached through a typed address.
             self._lead = Lead.ADDRESS
         elif tool in _PAGE_TOOLS:
             self._lead = Lead.PAGE
@@ -99,7 +99,7 @@ class Route:
         self.is_astray |= self._has_strayed and tool in _BACK_TOOLS
 
     def went(self, hops: Iterable[Hop]) -> tuple[Navigation, ...]:
-        """The navigations since the last action, each with who caused it."""
+        """Attribute the navigations since the last action."""
         navigations = []
         for hop in hops:
             self._is_elsewhere = self.is_elsewhere(hop.url)
@@ -117,8 +117,8 @@ class Route:
     def left_site(self, navigations: Sequence[Navigation]) -> bool:
         """Whether navigations left the task's site, even if no page arrived.
 
-        Navigations caused by the participant count at every hop, those caused by the site only at the end: a site may
-        pass visitors through another one, to log in for example.
+        For navigations caused by the participant every hop counts, for those caused by the site only the last one: a
+        site may redirect visitors through another one, for example to log in.
         """
         if self._lead is Lead.WEBSITE or not navigations:
             return False
@@ -132,7 +132,7 @@ def _typed_texts(params: Mapping[str, Any]) -> list[str]:
 
 
 def shortened(navigations: Sequence[Navigation]) -> tuple[Navigation, ...]:
-    """The first and the last navigations: a page can navigate without end."""
+    """The first and last navigations; a limit, because a page can navigate any number of times."""
     if len(navigations) <= _MAX_NAVIGATIONS:
         return tuple(navigations)
     half = _MAX_NAVIGATIONS // 2

@@ -1,6 +1,6 @@
-"""One attempt at one task: observe, ask, act, record, until the participant or a limit ends it.
+"""One attempt at one task: observe, ask, act and record, until the participant or a limit ends it.
 
-Retries belong to `judge.episode.assessment`: an executed action is never executed again.
+Retries are in `judge.episode.assessment`: within an attempt, an executed action is never repeated.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ from shared.text import excerpt, without_surrogates
 FOUND_AGAIN = "element_found_again"
 MAX_UNREADABLE = 3
 _ANSWERING_TOOLS = frozenset({"browser_find", "browser_tabs"})
-# How the browser's server begins an answer.
+# The heading with which the browser's server begins an answer.
 _RESULT_HEADING = "### Result\n"
 _KEPT_TABS = 8
 NETWORK_LOST = "its network trace is lost"
 _NETWORK_UNWRITTEN = "the attempt's time was up before the network trace was written"
-# An answer that is being read when the attempt ends is waited for, at most a tenth of a second.
+# When the attempt ends, wait at most a tenth of a second for a response that is still being read.
 _PENDING_TRIES = 5
 _PENDING_S = 0.02
 
@@ -57,14 +57,14 @@ Connect = Callable[[], AbstractAsyncContextManager[Participant]]
 
 
 class OutOfTime(ParticipantError):
-    """The participant has used up its time."""
+    """The participant has used up its time (`task_timeout_s`)."""
 
 
 class Clock:
     """Measures one party's time against a limit; runs only inside `running`.
 
     An attempt has three clocks: the participant's (`task_timeout_s`), which runs while the judge waits for a reply,
-    during waits that the participant requested and while it is off site; the browser's in each step
+    during waits that the participant requested, and while it is off site; one for the browser in each step
     (`step_timeout_s`); and an overall one.
     """
 
@@ -75,7 +75,7 @@ class Clock:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Count the body's time, also if it fails. At the limit, interrupt it and raise the clock's error."""
+        """Count the body's time, even if it fails. At the limit, interrupt it and raise the clock's error."""
         now = asyncio.get_running_loop().time
         began = now()
         try:
@@ -89,17 +89,17 @@ class Clock:
             self.used_s += now() - began
 
     def charge(self, seconds: float) -> None:
-        """Add time whose owner is known only afterwards. Raises the clock's error when the limit is reached."""
+        """Add time that is attributed only afterwards. Raises the clock's error if the limit is reached."""
         self.used_s += seconds
         if self.used_s >= self._limit_s:
             raise self._error
 
 
 class EpisodeEnd(Attempt):
-    """An attempt as it ended, without a verdict, and what decides whether it is played again. That is not recorded.
+    """An ended attempt without a verdict, plus unrecorded facts that decide whether it is played again.
 
-    `is_astray`: the participant itself had led the browser off the task's website without returning. `needs_real_time`:
-    waiting in page time could not work for the site.
+    `is_astray`: the participant had led the browser off the task's website and not returned. `needs_real_time`: page
+    time does not work for the site.
     """
 
     is_astray: bool = False
@@ -108,10 +108,10 @@ class EpisodeEnd(Attempt):
 
 @dataclass
 class Episode:
-    """One attempt. `run` raises nothing for what goes wrong in it, except cancellation.
+    """One attempt. Whatever goes wrong, `run` raises only `CancelledError`.
 
-    `observed` is called when a step's observation is on disk and the participant has not been asked yet; `stepped` when
-    the whole step is on disk.
+    `observed` is called when a step's observation is on disk, before the participant is asked; `stepped` when the
+    complete step is on disk.
     """
 
     task: Task
@@ -159,8 +159,9 @@ class Episode:
         except TimeoutError:
             if not limit.expired():
                 raise
-            # What happened first is the cause, even if the final look or closing the browser took until the limit.
-            # But a verdict may need the trace, and nobody leaves the rate by ending at the last moment.
+            # The first end is the cause, even if the final observation or closing the browser then reached the limit.
+            # But if the network trace, which a verdict may need, is missing, the timeout counts: otherwise a
+            # participant could become unscored by ending at the last moment.
             if self._ended is None or (self._ended in JUDGED_ENDS and self._network_missing == _NETWORK_UNWRITTEN):
                 error = self._fault or OutOfTime(
                     f"the attempt did not end within {self.config.attempt_limit_s:g} s (attempt_timeout_s)"
@@ -187,7 +188,7 @@ class Episode:
             error=self._error_text(error) if error else None,
             blame=error.blame if error else None,
             started_at=started_at,
-            # Monotonic: the duration stays right if the machine's time is corrected meanwhile.
+            # Monotonic, so that the duration is right even if the machine's clock is corrected meanwhile.
             ended_at=started_at + (time.monotonic() - began),
             versions=self._versions,
             participant_s=self._clock.used_s,
@@ -218,7 +219,7 @@ class Episode:
                     self._ended = await self._take_steps(participant, browser)
                 except ParticipantError as error:
                     self._ended = error
-                await self._look_finally(browser)
+                await self._observe_finally(browser)
             except EnvironmentFault as fault:
                 self._fault = fault
                 raise
@@ -226,11 +227,11 @@ class Episode:
                 self._navigations = shortened(self._route.went(browser.take_hops()))
                 await self._keep_network(browser)
             if self._network_fault and self._ended in JUDGED_ENDS:
-                # Its verdict may depend on what is lost.
+                # The verdict may depend on the lost trace.
                 raise self._network_fault
 
     async def _keep_network(self, browser: Browser) -> None:
-        """Write the network trace. A failure is kept as the reason why there is none."""
+        """Write the network trace. A failure is recorded as the reason why there is none."""
         if not self.config.record_network:
             self._network_missing = "record_network is off"
             return
@@ -268,7 +269,7 @@ class Episode:
         return "max_steps"
 
     async def _step(self, participant: Participant, browser: Browser, index: int) -> StopReason | None:
-        """One observation, one reply, one outcome; recorded in every case, also if a part of it fails."""
+        """Take one step: observation, reply, outcome. It is recorded even if a part of it fails."""
         fault = BrowserFault(f"step {index} took longer than {self.config.step_timeout_s:g} s")
         limit = Clock(self.config.step_timeout_s, fault)
         times: dict[str, float] = {}
@@ -277,8 +278,8 @@ class Episode:
                 page = await browser.observe()
                 probed = await self._probes.read(browser, page)
                 if index and self._probes.has_ended(page, probed):
-                    # Not a step: the participant is not asked any more.
-                    self._record_final_look(page, probed, browser)
+                    # Not a step, because the participant is not asked again.
+                    self._record_final_observation(page, probed, browser)
                     return "ended_by_page"
                 self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
                 self._downloads = ()
@@ -306,33 +307,33 @@ class Episode:
         self.stepped(step)
         return stop
 
-    async def _look_finally(self, browser: Browser) -> None:
-        """Record the page once more if no step shows it: its last action, or the page itself, changed it since.
+    async def _observe_finally(self, browser: Browser) -> None:
+        """Record the page once more if it has changed since the last step's observation.
 
-        Checks judge it and reports show it; no model sees it.
+        Checks judge it and reports show it; no judge model sees it.
         """
         if self._final_look is not None:
             return
-        limit = Clock(self.config.step_timeout_s, BrowserFault("the final look took too long"))
-        # The attempt has ended: whatever breaks now, it is judged on what is recorded already.
+        limit = Clock(self.config.step_timeout_s, BrowserFault("the final observation took too long"))
+        # The attempt has ended: whatever fails now, it is judged on what is already recorded.
         with suppress(WabeError):
-            # Not the participant's time, which may be used up.
+            # On its own clock, because the participant's time may be used up.
             async with limit.running():
                 page = await browser.observe()
                 probed = await self._probes.read(browser, page)
             if (_content(page), probed) != self._content:
-                self._record_final_look(page, probed, browser)
+                self._record_final_observation(page, probed, browser)
             if self._ended == "max_steps" and self._probes.has_ended(page, probed):
                 self._ended = "ended_by_page"
 
-    def _record_final_look(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
+    def _record_final_observation(self, page: Page, probed: tuple[ProbeValue, ...], browser: Browser) -> None:
         self._feedback = None
         files = self.store.write_final_page(page)
         self._final_look = Step(**self._record_page(len(self._steps), page, probed, browser, files))
 
     @asynccontextmanager
     async def _browser_time(self, limit: Clock) -> AsyncIterator[None]:
-        """Time of browser and site. Off site the participant is charged too, or it could wait there for free."""
+        """Count the body as browser time; off site, where waiting must not be free, also as the participant's."""
         is_charged, used_s = self._route.is_off_site, limit.used_s
         async with AsyncExitStack() as clocks:
             await clocks.enter_async_context(limit.running())
@@ -353,7 +354,7 @@ class Episode:
     def _record_page(
         self, index: int, page: Page, probed: tuple[ProbeValue, ...], browser: Browser, files: dict[str, str | None]
     ) -> dict[str, Any]:
-        """The observation's fields of the step's record; the rest of the step adds to them."""
+        """The fields of the step's record that the observation provides."""
         hops = browser.take_hops()
         if index == 0:
             self._route.landed(page)
@@ -393,7 +394,7 @@ class Episode:
     async def _act_on(
         self, text: str, page: Page, browser: Browser, limit: Clock, record: dict[str, Any]
     ) -> StopReason | None:
-        """Execute what a reply asks for; `record` gets every fact as soon as it is known."""
+        """Execute the action in a reply; adds every fact to `record` as soon as it is known."""
         snapshot = parse_snapshot(page.snapshot)
         understood = understand(
             text,
@@ -418,7 +419,7 @@ class Episode:
         if not result.ok:
             self._feedback = result.text
         else:
-            # The text of these tools is their result; the effect of any other action shows on the next page.
+            # The answer of these tools is their result; the effect of other actions shows in the next observation.
             answers = checked.tool in _ANSWERING_TOOLS
             self._feedback = RESULT + result.text.removeprefix(_RESULT_HEADING) if answers else None
         line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
@@ -436,13 +437,13 @@ class Episode:
     async def _execute(
         self, checked: CheckedAction, browser: Browser, limit: Clock, record: dict[str, Any]
     ) -> ToolResult:
-        """Execute an action; where it led is recorded even if it breaks the browser."""
+        """Execute an action. The navigations that it causes are recorded even if it breaks the browser."""
         browser.begin_step(record["index"] + 1)
-        # What the page did on its own while the participant was thinking is not caused by this action.
+        # Navigations while the participant was thinking are not caused by this action.
         seen = len(record["navigations"])
         record["navigations"] += self._route.went(browser.take_hops())
         self._route.acts(checked.tool, checked.params)
-        # Its effect has to be seen, whatever it is.
+        # The page may have changed, so a final observation is due.
         self._content = None
         # A requested wait does not count against the browser's timeout, only against the participant's.
         is_wait = checked.tool == "browser_wait_for"

@@ -1,7 +1,7 @@
-"""Checks whether the browser, prompt set and judge that a configuration names can work on this machine.
+"""Checks that the browser, prompt set and judge in a configuration are usable on this machine.
 
 `wabe tasks validate`, `agentbeats-run` and the judge share this check, so that none accepts what another refuses later.
-The judge runs it only for requests it trusts: the answers reveal which files exist.
+The judge runs it only for trusted requests, because the error messages reveal which files exist.
 """
 
 from judge.browser.chromium import configured_browser
@@ -12,9 +12,9 @@ from shared.settings import Settings
 
 
 def check_config(config: RunConfig, settings: Settings, *, with_key: bool = True) -> None:
-    """Raise `ConfigError` for the first setting that cannot work here. Starts nothing and calls nothing.
+    """Raise `ConfigError` for the first setting that cannot work here. Starts no process and sends no request.
 
-    `with_key=False` ignores a missing key of the judge model: a scenario may be validated on another machine.
+    `with_key=False` ignores a missing key for the judge model, because a scenario may be validated on another machine.
     """
     check_judge_model(config, settings) if with_key else check_judge(config)
     if config.browser_path is not None:

@@ -1,7 +1,7 @@
-"""Brings the sites of a task back to their first state before each attempt, and tells which attempts share one.
+"""Resets the sites of a task before each attempt, and reports which attempts share a site's state.
 
-Attempts on a site that is reset follow each other: a reset would change it under an attempt that is being played.
-Sites that are static are never changed. On any other site, an attempt may find what another one left.
+Attempts on a site that can be reset run one after the other, because a reset would disturb an attempt in progress.
+Static sites never change. On any other site, an attempt may find changes that another one made.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ _STATIC = "static"
 
 @dataclass
 class Turn:
-    """An attempt on its sites. `shares_state`: another one was played there since, or is being played at once."""
+    """An attempt's use of its sites. `shares_state`: another attempt was played there earlier or in parallel."""
 
     shares_state: bool
 
 
 class SiteTurns:
-    """The sites of one assessment, and who plays on them. `policy_for` is what a task's browser may reach."""
+    """Coordinates attempts on the sites of one assessment. `policy_for` returns a task's network policy."""
 
     def __init__(self, config: RunConfig, policy_for: Callable[[Task], NetworkPolicy]) -> None:
         self._config = config
@@ -40,24 +40,24 @@ class SiteTurns:
         self._playing: defaultdict[Origin, list[Turn]] = defaultdict(list)
 
     def can_reset(self, task: Task) -> bool:
-        """Whether each attempt finds the task's sites in their first state."""
+        """Whether each attempt finds the task's sites in their initial state."""
         return not self._unreset(task)
 
     @asynccontextmanager
     async def turn(self, task: Task, *, is_first: bool) -> AsyncIterator[Turn]:
-        """Play an attempt in the body, on sites in their first state where they can be reset. `is_first`: of the task.
+        """Reset the sites that can be reset; the body then plays the attempt. `is_first`: the task's first attempt.
 
-        Raises `SiteFault` when a reset fails.
+        Raises `SiteFault` if a reset fails.
         """
         resets = self._declared(task)
         unreset = self._unreset(task)
         async with AsyncExitStack() as stack:
-            # In one order for all tasks, so that no two wait for each other.
+            # In the same order for all tasks, to avoid deadlocks.
             for site in sorted(site for site, how in resets.items() if how != _STATIC):
                 await stack.enter_async_context(self._locks[site])
                 policy = self._policy_for(task)
                 if site in self._restarts:
-                    # The runner's own address: no browser may reach it.
+                    # The runner's own address, which no browser may reach, so it needs its own policy.
                     policy = NetworkPolicy.for_websites([resets[site]])
                 await reset_site(resets[site], policy)
             turn = Turn(shares_state=bool(unreset) and not is_first)
@@ -71,21 +71,21 @@ class SiteTurns:
             yield turn
 
     def _declared(self, task: Task) -> dict[str, str]:
-        """The sites of the task that can be reset, and how."""
+        """How to reset each of the task's sites that can be reset."""
         area = own_site(task, self._config.allowed_sites)
         return {site: how for site, how in (self._config.site_resets | self._restarts).items() if area.holds(site)}
 
     def _unreset(self, task: Task) -> frozenset[Origin]:
-        """The origins where the task begins that cannot be reset."""
+        """The origins of the task's start pages that cannot be reset."""
         begins = frozenset(map(origin_of, (task.website, *task.start_urls)))
         return frozenset(filter(None, begins - set(map(origin_of, self._declared(task)))))
 
 
 async def reset_site(address: str, policy: NetworkPolicy) -> None:
-    """Bring a site back to its first state by a POST to `address`. Raises `SiteFault`.
+    """Reset a site by a POST to `address`. Raises `SiteFault`.
 
-    The address comes with a request that a stranger may have sent, so it is asked for as a browser would: through a
-    guard with the task's `policy`.
+    The address comes from a request that may be untrusted, so the POST goes through a guard with the task's `policy`,
+    like a browser's requests.
     """
     try:
         async with (

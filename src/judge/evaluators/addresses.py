@@ -1,7 +1,7 @@
-"""Addresses as checks write and compare them. Pure.
+"""Compares addresses as written in checks. Pure.
 
-Relative ones belong to the website's origin. A trailing slash, encoding, default ports and the order of parameters do
-not matter; a fragment does only if it is written. `*` stands for anything.
+Relative addresses belong to the website's origin. A trailing slash, encoding, default ports and the order of parameters
+do not matter; a fragment matters only if it is written. `*` matches anything.
 """
 
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -12,12 +12,12 @@ from shared.patterns import glob
 
 
 def is_at(look: Look, written: str, *, extra_query: bool = False) -> bool:
-    """Whether a look was at the address that a check writes; never on another site than the task's."""
+    """Whether a look was at the address in a check; always false outside the task's site."""
     return look.is_own and is_address(look.step.url, written, is_home=look.is_home, extra_query=extra_query)
 
 
 def is_address(url: str, written: str, *, is_home: bool, extra_query: bool = False) -> bool:
-    """Whether `url` is the address that a check writes; `is_home`: it lies on the website's own origin."""
+    """Whether `url` is the address in a check; `is_home`: it is on the website's own origin."""
     if written.startswith("*"):
         return glob(_plain(written)).fullmatch(_plain(url))
     wanted, seen = _split(written), _split(url)
@@ -35,13 +35,13 @@ def is_address(url: str, written: str, *, is_home: bool, extra_query: bool = Fal
         return False
     if "#" in written and not glob(unquote(wanted.fragment)).fullmatch(unquote(seen.fragment)):
         return False
-    # Without a query of its own, a star at the end stands for the parameters too.
+    # Without a query, a star at the end matches the parameters too.
     is_open = extra_query or ("?" not in written and wanted.path.endswith("*"))
     return _has_query(wanted.query, seen.query, is_open=is_open)
 
 
 def is_reachable(written: str, site: Site) -> bool:
-    """Whether a page of the task's site can have the address, as far as the site is known before the task is run."""
+    """Whether a page of the task's site can have the address, as far as is known before the task runs."""
     if not _is_absolute(written):
         return True
     parts = _split(written)
@@ -72,7 +72,7 @@ def _has_query(written: str, actual: str, *, is_open: bool) -> bool:
     if ("*", "") in wanted:
         wanted.remove(("*", ""))
         is_open = True
-    # Exact ones first, so that a star does not take what another parameter needs.
+    # Exact parameters first, so that a star does not use up the match of another one.
     for name, value in sorted(wanted, key=lambda pair: "*" in pair[0] + pair[1]):
         key, content = glob(name), glob(value)
         found = next((pair for pair in left if key.fullmatch(pair[0]) and content.fullmatch(pair[1])), None)

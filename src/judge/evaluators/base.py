@@ -1,4 +1,4 @@
-"""What every evaluator returns: assertions with what was expected, what was found, and how it was compared."""
+"""The result types of evaluators: assertions with the expected, found and compared values."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,9 @@ MAX_FOUND_CHARS = 500
 class Assertion(Record):
     """One expectation and its result.
 
-    `passed` is `None` where the necessary recording is missing or damaged; `found` then names what is missing.
-    `normalised` is the form that was compared, where it differs from what was found. `step` is the index of the step at
-    which the expectation was met first.
+    `passed` is `None` if the necessary recording is missing or damaged; `found` then names what is missing.
+    `normalised` is the compared form, if it differs from `found`. `step` is the index of the step at which the
+    expectation was first met.
     """
 
     check: str
@@ -30,7 +30,7 @@ _ASSERTIONS = TypeAdapter(list[Assertion])
 
 
 def assertions_in(verdict: Verdict | None) -> list[Assertion]:
-    """The results of the checks that a verdict's evidence holds; none where it holds anything else."""
+    """The check results in a verdict's evidence; empty if its evidence is of another kind."""
     try:
         return _ASSERTIONS.validate_python(verdict.evidence.get("checks") if verdict else None, strict=True)
     except ValidationError:
@@ -38,7 +38,7 @@ def assertions_in(verdict: Verdict | None) -> list[Assertion]:
 
 
 class Found(NamedTuple):
-    """The result of a comparison. `counts` is false where there was nothing to compare: no page, no answer."""
+    """The result of a comparison. `counts` is false if there was nothing to compare: no page, no answer."""
 
     passed: bool
     text: str
@@ -47,7 +47,7 @@ class Found(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Whether a check passed, the finding that decided it, and the index of the step at which it passed first."""
+    """Whether a check passed, the finding that decided it, and the index of the step at which it first passed."""
 
     passed: bool
     found: Found

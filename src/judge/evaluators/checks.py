@@ -1,7 +1,7 @@
 """Declared checks on recorded evidence: page, element, text, action, answer, request, probe, and one of several.
 
-Each kind reads what is actually there, normalises it, compares it with what is expected, and reports what was found
-instead. The rules that all kinds share (which looks count, which is the end, what `not` means) are in `_over_looks`.
+Each kind reads the actual value, normalises it, compares it with the expected one, and reports what was found instead.
+The rules that all kinds share (which looks count, which one is the end, what `not` means) are in `_over_looks`.
 """
 
 import difflib
@@ -43,7 +43,7 @@ _COORDINATES = re.compile(rf":?(?: ?at)? ?{_POINT}(?: to {_POINT})?$")
 
 
 def evaluate(trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> tuple[Assertion, ...]:
-    """One assertion for each check of the task, in order; undecided where evidence is missing."""
+    """One assertion for each check of the task, in order; undecided if evidence is missing."""
     recording = Recording(trajectory, tuple(allowed_sites))
     return tuple(_assertion(number, check, recording) for number, check in enumerate(trajectory.task.checks, 1))
 
@@ -61,14 +61,14 @@ def _assertion(number: int, check: Check, recording: Recording) -> Assertion:
 
 
 def describe(check: Check) -> str:
-    """The check in words: its own description, otherwise its keys with their values."""
+    """The check in words: its own description, otherwise its keys and values."""
     if check.description:
         return plain(check.description)
     if isinstance(check, AnyOf):
         words = (" and " if check.inverted else " or ").join(describe(each) for each in check.any_of)
         return f"none of: {words}" if check.inverted else words
     keys = check.model_dump(exclude_defaults=True, exclude={"kind", "inverted", "description"})
-    # What is expected comes first, then the keys that every kind takes.
+    # The keys of this kind come first, then those that every kind has.
     words = ", ".join(f"{key} {_in_words(keys[key])}" for key in sorted(keys, key=lambda key: key in _COMMON_KEYS))
     words = words if check.kind in keys else f"{check.kind} {words}"
     return f"not: {words}" if check.inverted else words
@@ -81,7 +81,7 @@ def _in_words(value: Any) -> str:
 
 def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
     if isinstance(check, AnyOf):
-        # "None of them" is "not the first, and not the second, …": each keeps its own rule for missing pages.
+        # "None of them" is "not the first, and not the second, …", so that each keeps its own rule for missing pages.
         inner = [_decide(each, recording, each.inverted != inverted) for each in check.any_of]
         passed = (all if inverted else any)(one.passed for one in inner)
         steps = [one.step for one in inner if one.step is not None]
@@ -121,8 +121,8 @@ def _over_looks(
 ) -> Decision:
     """The rules of `at` and `not`.
 
-    At the end: the last look decides. At any time: one look is enough. Inverted: no look may pass, and the last one
-    must show a page, so that nobody ends on a page that hides what must never show.
+    `at = "end"`: the last look decides. `at = "any"`: one look is enough. Inverted: no look may pass, and the last one
+    must show a page, so that ending on a page without content cannot hide what must never be shown.
     """
     if not looks:
         return Decision(False, Found(False, f"{check.on} was never on screen" if check.on else "no page"), None)
@@ -144,7 +144,7 @@ def _over_looks(
 
 
 def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Found]:
-    """Address and title; of several addresses, whether the look is at the last one after all others in this order."""
+    """Tests address and title; of several addresses, whether the look is at the last one after all others in order."""
     *earlier, target = as_tuple(check.url) or ("",)
     missing: dict[int, str] = {}
     for look in looks:
@@ -167,7 +167,7 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Foun
 
 
 def _probe_test(check: ProbeCheck, looks: Sequence[Look], expressions: Sequence[str]) -> Callable[[Look], Found]:
-    """What was read in the page; with `keep`, from the first value on that one."""
+    """Tests the value read in the page; with `keep`, the first value read so far."""
     at = expressions.index(check.expression)
     found: dict[int, Found] = {}
     kept: Found | None = None
@@ -193,7 +193,7 @@ def _compared(check: ProbeCheck, value: bool | int | float | str) -> Found:
     if check.expected is not None:
         if isinstance(value, str) and isinstance(check.expected, str):
             return Found(plain(value) == plain(check.expected), text)
-        # In Python `True` equals 1.
+        # In Python `True == 1`.
         return Found(isinstance(value, bool) == isinstance(check.expected, bool) and value == check.expected, text)
     if isinstance(value, bool | str):
         return Found(False, f"{text} is not a number", counts=False)
@@ -201,7 +201,7 @@ def _compared(check: ProbeCheck, value: bool | int | float | str) -> Found:
 
 
 def _snapshot_test(check: ElementCheck | TextCheck) -> Callable[[Look], Found]:
-    """What the page shows, or the part of it that `within` names."""
+    """Tests the page, or the part of it that `within` names."""
     within = parse_element(check.within) if check.within else None
     # Parsed once for all looks.
     wanted = check.elements if isinstance(check, ElementCheck) else ()
@@ -251,7 +251,7 @@ def _elements_shown(
 
 
 def _fitting(page: Snapshot, element: Element, places: Sequence[int]) -> list[Node]:
-    """The nodes that are the element. Of nested ones that only repeat each other's content, the innermost."""
+    """The nodes that match the element. Of nested ones that only repeat each other's content, the innermost."""
     found = [page.nodes[at] for at in places if _fits(page, page.nodes[at], element)]
     if element.role is not None:
         return found
@@ -291,7 +291,7 @@ def _written(page: Snapshot, node: Node) -> str:
 
 
 def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: bool) -> str:
-    """The elements that come closest."""
+    """The elements closest to the expected one, for the finding."""
     if in_view and _fitting(page, element, places):
         return "it is not in view"
     nodes = [page.nodes[at] for at in places if element.role in (None, page.nodes[at].role)]
@@ -325,7 +325,7 @@ def _matched(text: str, pattern: Pattern, check: TextCheck) -> Found:
     if not check.reads_numbers:
         return Found(is_counted, counted(len(matches), "match", "matches"))
     if not matches:
-        # Nothing to compare: this fails inverted as well.
+        # With nothing to compare, the check fails even when inverted.
         return Found(False, f"no match in: {excerpt(text, 200)}", counts=False)
     written = [match.group(1) or "" for match in matches]
     values = []
@@ -366,9 +366,9 @@ def _acted(check: ActionCheck, actions: Sequence[tuple[int, str]]) -> tuple[Foun
 
 
 def _line_key(line: str) -> str:
-    """A line to compare: white space collapsed, coordinates at its end left out.
+    """The line as compared: white space collapsed, coordinates at its end removed.
 
-    Only where nothing was typed: what a participant writes must not be trimmed into something else.
+    Coordinates are only removed where nothing was typed: trimming could turn typed text into the expected text.
     """
     line = plain(line)
     parts = split_line(line)
@@ -376,7 +376,7 @@ def _line_key(line: str) -> str:
 
 
 def _says(pattern: Pattern, line: str) -> bool:
-    """Whether a line matches. A match that begins inside what was typed, chosen or visited is not one."""
+    """Whether a line matches. A match that begins inside text that was typed, chosen or visited does not count."""
     span = pattern.search(line)
     parts = split_line(line)
     if span is None or parts is None:
@@ -406,7 +406,7 @@ def _answered(check: AnswerCheck, answer: str | None) -> Found:
 
 
 def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:
-    # Late: few tasks have a schema, and importing the validator takes longer than judging the others.
+    # Imported here because few tasks have a schema, and the import takes longer than judging a task without one.
     from jsonschema import Draft202012Validator, ValidationError, validators
     from jsonschema.exceptions import best_match
 
@@ -414,7 +414,7 @@ def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:
         if isinstance(text, str) and Pattern(written).search(text) is None:
             yield ValidationError(f"{text[:60]!r} does not match {written!r}")
 
-    # RE2 in place of `re`, which a foreign pattern could keep busy for hours.
+    # RE2 instead of `re`, because a foreign pattern could make `re` run for hours.
     validator = validators.extend(Draft202012Validator, {"pattern": matches})
     try:
         error = best_match(validator(schema).iter_errors(value))

@@ -1,7 +1,7 @@
-"""A recording as evidence for checks: what the judge itself saw and did on the task's own site, and nothing else.
+"""A recording as evidence for checks: only what the judge itself observed and did on the task's own site.
 
-A participant writes its replies, thoughts and answer; of these only the answer is evidence, and only for checks of the
-answer. It cannot add a page: pages of another origin do not count as evidence, whatever they show.
+Of the text that a participant writes (replies, thoughts, answer) only the answer is evidence, and only for `answer`
+checks. A participant cannot add a page: pages of another origin are never evidence, whatever they show.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from shared.text import without_downloads
 _TYPING = frozenset({"browser_type", "browser_fill_form"})
 _PASTING = ("control+v", "meta+v", "controlormeta+v", "shift+insert")
 _VIEW_SHARE = 0.5
-# Roles that take the focus and keys, but contain no typed text.
+# Roles that receive focus and key presses, but contain no typed text.
 _PRESSED = frozenset(
     """button checkbox radio switch link menuitem menuitemcheckbox menuitemradio option tab treeitem iframe listbox menu
     menubar radiogroup tablist grid tree treegrid dialog alertdialog document main region""".split()
@@ -44,7 +44,7 @@ class Look:
 
     @cached_property
     def snapshot(self) -> Snapshot | None:
-        """The page; `None` where there is none to see: an open dialog, an empty page, another origin."""
+        """The page; `None` if none is visible: an open dialog, an empty page, another origin."""
         if not self.is_own or self.path is None:
             return None
         try:
@@ -55,12 +55,12 @@ class Look:
 
     @cached_property
     def hidden(self) -> frozenset[int]:
-        """Places of elements with text that the participant typed, though they are not fields (`contenteditable`)."""
+        """Positions of elements that are not fields but contain text that the participant typed (`contenteditable`)."""
         nodes = self.snapshot.nodes if self.snapshot else ()
         return frozenset(node.position for node in nodes if (node.ref, node.role) in self.typed_into)
 
     def texts(self, roots: Iterable[Node] | None, in_view: bool) -> str:
-        """What a reader sees inside `roots` (`None`: on the whole page), white space as single blanks."""
+        """The visible text inside `roots` (`None`: on the entire page), with white space collapsed."""
         page = self.snapshot
         if page is None:
             return ""
@@ -76,7 +76,7 @@ class Look:
     def is_in_view(self, node: Node) -> bool:
         """Whether at least half of the element is inside the viewport, or it fills half of the viewport.
 
-        A piece of text is where its element is; an element in a frame is shifted by the frame's place.
+        A piece of text has its element's box; an element in a frame is shifted by the frame's position.
         """
         if self.step.viewport is None:
             raise MissingEvidence(f"the size of the viewport at step {self.step.index + 1} was not recorded")
@@ -94,20 +94,20 @@ class Look:
 
 @dataclass(frozen=True)
 class Recording:
-    """A trajectory as evidence. What a check does not need is not read."""
+    """A trajectory as evidence. Files are read only when a check needs them."""
 
     trajectory: Trajectory
     allowed_sites: tuple[str, ...] = ()
 
     @cached_property
     def site(self) -> Site:
-        """The task's own site, with the one to which its website redirected."""
+        """The task's own site, including the one to which its website redirected."""
         landed = next((step.url for step in self.trajectory.observations), "")
         return own_site(self.trajectory.task, self.allowed_sites, landed=landed)
 
     @cached_property
     def looks(self) -> tuple[Look, ...]:
-        """Every observation; none where no steps are on record, as in folders of other programs."""
+        """Every observation; empty if no steps were recorded, as in foreign trajectories."""
         looks: list[Look] = []
         typed: frozenset[tuple[str, str]] = frozenset()
         for step in self.trajectory.observations:
@@ -143,16 +143,16 @@ def _types(step: Step) -> bool:
         return False
     if step.action.tool == "browser_press_key":
         key = str(step.action.params.get("key", ""))
-        # Longer names are keys that only act, such as `Enter`.
+        # Longer names are keys that type nothing, such as `Enter`.
         return (len(key) == 1 and not key.isspace()) or key.lower().endswith(_PASTING)
     return step.action.tool in _TYPING
 
 
 def _typed_into(before: Look, after: Look) -> Iterator[tuple[str, str]]:
-    """Reference and role of elements that were written into, though their role is not that of a field.
+    """Reference and role of elements that were typed into although their role is not that of a field.
 
-    The element that an action named, or where it named none the one that had the focus, and the one that has the focus
-    afterwards: an element that is named by its content gets another reference with another content.
+    These are the element that the action named (or else the focused one) and the element focused afterwards, because an
+    element that is named by its content gets a new reference when the content changes.
     """
     action = before.step.action
     params = action.params if action else {}

@@ -1,4 +1,4 @@
-"""Probes during an attempt: what is read at each look at the page, and when it ends the attempt."""
+"""Probes during an attempt: reads their values at each observation, and decides whether one ends the attempt."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -10,13 +10,13 @@ from shared.models import Page, ProbeValue, Task
 
 
 class Reader(Protocol):
-    """Reads expressions in the page that was observed last: a `judge.browser.session.Browser`."""
+    """Reads expressions in the last observed page: a `judge.browser.session.Browser`."""
 
     async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]: ...
 
 
 class Probes:
-    """The probes of a task in one attempt. The first page that is read is the one where the website led."""
+    """The probes of a task in one attempt. The first page read shows where the website redirects."""
 
     def __init__(self, task: Task, allowed_sites: Iterable[str] = ()) -> None:
         self._task = task
@@ -26,7 +26,7 @@ class Probes:
         self._site: Site | None = None
 
     async def read(self, browser: Reader, page: Page) -> tuple[ProbeValue, ...]:
-        """A value for each expression of the task. Pages of another site are not read."""
+        """A value for each expression of the task, or an error for each on a page of another site."""
         if not self._expressions:
             return ()
         self._site = self._site or own_site(self._task, self._allowed_sites, landed=page.url)
@@ -39,7 +39,7 @@ class Probes:
         return tuple(ProbeValue(error=why) for _ in self._expressions)
 
     def has_ended(self, page: Page, values: Sequence[ProbeValue]) -> bool:
-        """Whether a probe with `ends` has a value; on a page of another site none has."""
+        """Whether a probe with `ends` has a value; never on a page of another site."""
         if self._site is None:
             return False
         found = dict(zip(self._expressions, values, strict=True))

@@ -1,7 +1,7 @@
-"""Checks of requests: what the task's own site sent and answered, from the recorded network trace.
+"""Evaluates `request` checks on the recorded network trace.
 
-A request counts if it went to the task's site and a page of that site sent it, or the browser itself, as for a typed
-address. Otherwise a participant could send it from a page of its own.
+A request counts only if it went to the task's site and was sent by a page of that site or by the browser itself (as for
+a typed address). Otherwise a participant could send it from a page of its own.
 """
 
 import json
@@ -29,17 +29,17 @@ _MAX_SHOWN = 3
 
 
 def named_fields(task: Task) -> frozenset[str]:
-    """Names, in lower case, whose values a check or an evaluator of the task compares: they must not be redacted."""
+    """Names, in lower case, whose values the task's checks or evaluator compare, so that they must not be redacted."""
     checks = (check for check in plain_checks(task.checks) if isinstance(check, RequestCheck))
     compared = {name for check in checks for name in check.compared}
     return frozenset(compared | {name.lower() for name in task.keep_fields})
 
 
 def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], *, inverted: bool) -> Decision:
-    """Whether it passes, what was found, and the index of the step that caused the request that decided.
+    """Whether the check passes, what was found, and the index of the step that caused the deciding request.
 
-    The last request with the method and address decides on the rest; with `at = "any"`, one is enough. Inverted: that
-    one may not match, or none at all, whoever sent it. `looks` are those at which `on` lets an action count.
+    The last request with the method and address is compared; with `at = "any"`, one match is enough. Inverted: the last
+    one (or any) must not match, whoever sent it. `looks` are those at which `on` lets an action count.
     """
     traffic = recording.traffic
     entries = [entry for entry in traffic.entries if recording.site.holds(entry.request.url)]
@@ -107,7 +107,7 @@ def _problems(entry: Entry, check: RequestCheck, *, inverted: bool) -> Iterator[
         yield from _differences("header", check.headers, lambda name: _of_name(headers, name.lower()))
     if check.post_data is not None:
         yield from _body_differences("post_data", check.post_data, entry.request.body)
-    # A site may have acted on a request that it did not answer, so a check that forbids the request counts it.
+    # A site may have acted on a request without answering it, so an inverted check counts unanswered requests.
     if not (inverted and check.status is None and entry.response.status == 0):
         problem = _answer_problem(entry, check.status)
         yield from [problem] if problem else []
@@ -118,7 +118,7 @@ def _problems(entry: Entry, check: RequestCheck, *, inverted: bool) -> Iterator[
 
 
 def _answer_problem(entry: Entry, status: int | None) -> str | None:
-    """Why the answer is not the expected one; without a status, any answer but an error is."""
+    """Why the response is not the expected one; if no status is given, every response but an error is."""
     found = entry.response.status
     if found == 0:
         return f"no answer ({entry.response.error})" if entry.response.error else "no answer"
@@ -153,20 +153,20 @@ def _differences(what: str, wanted: dict[str, Any], found: Callable[[str], list[
 
 
 def _of_name(pairs: Iterable[tuple[str, str]], name: str) -> list[Any]:
-    """The value of a name; of one that occurs several times, the list of its values, which no single value equals."""
+    """The value of a name; a list if the name occurs several times, so that no single value equals it."""
     values = [value for key, value in pairs if key == name]
     return values if len(values) < 2 else [values]
 
 
 def _of_path(content: Any, path: str) -> list[Any]:
-    # A name with dots and brackets in it, as forms have them, may be written as it is.
+    # A form field's name with dots and brackets in it may be written literally.
     if isinstance(content, dict) and path in content:
         return [content[path]]
     return values_at(content, parse_path(path))
 
 
 def _is_value(expected: Any, actual: Any) -> bool:
-    """Whether a value is the expected one; in a text `*` stands for anything. Unlisted keys of a table are ignored."""
+    """Whether a value is the expected one; `*` in a string matches anything. Unlisted keys of a table are ignored."""
     match expected:
         case dict():
             return isinstance(actual, dict) and all(
@@ -179,7 +179,7 @@ def _is_value(expected: Any, actual: Any) -> bool:
             return not isinstance(actual, dict | list) and glob(plain(expected)).fullmatch(plain(_text(actual)))
         case bool() | None:
             return actual is expected or (isinstance(actual, str) and actual.lower() == _text(expected))
-    # A form has texts only.
+    # Form values are always strings.
     return not isinstance(actual, bool) and _number(actual) == _number(expected)
 
 
@@ -195,7 +195,7 @@ def _number(value: Any) -> Decimal | None:
 
 
 def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
-    """The requests that come closest: those to the address, then those of the method, then the last ones."""
+    """The requests closest to the expected one: to the same address, else with the same method, else the last ones."""
     path = target.partition("?")[0]
     near = [entry for entry in entries if entry.request.url.partition("?")[0].endswith(path)]
     near = near or [entry for entry in entries if entry.request.method == check.method] or list(entries)

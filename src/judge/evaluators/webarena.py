@@ -1,8 +1,7 @@
-"""WebArena-Verified's own evaluator, in a process of its own: it needs other versions of the libraries that we use.
+"""WebArena-Verified's own evaluator, in a separate process because it needs other versions of our libraries.
 
-`WABE_WEBARENA_PYTHON` names the Python of that environment; `webarena_program.py` is what runs there. One process
-evaluates any number of attempts, one after the other. It gets no credentials and no environment variables, and needs
-no network.
+`WABE_WEBARENA_PYTHON` is the Python of that environment, in which `webarena_program.py` runs. One process evaluates
+any number of attempts, one after the other. It gets no credentials and no environment variables, and needs no network.
 """
 
 import asyncio
@@ -32,11 +31,11 @@ INSTALL = (
     " && export WABE_WEBARENA_PYTHON=$PWD/.webarena/bin/python"
 )
 _PROGRAM = Path(__file__).with_name("webarena_program.py")
-# Loading the package and its 812 tasks takes about a second, an attempt some milliseconds.
+# Loading the package and its 812 tasks takes about a second, evaluating an attempt some milliseconds.
 _START_TIMEOUT_S = 120.0
 _TIMEOUT_S = 30.0
 _PACKAGING_TIMEOUT_S = 300.0
-# An answer that every evaluator can read; what it makes of it is not used.
+# An answer that every evaluator can parse; its result is not used.
 _NEUTRAL_ANSWER = '{"task_type": "RETRIEVE", "status": "UNKNOWN_ERROR"}'
 _MAX_ANSWER_BYTES = 32_000_000
 _KEPT_OF_ERRORS = 500
@@ -48,7 +47,7 @@ class EvaluatorError(WabeError):
 
 
 class Foreign(BaseModel):
-    """A part of the package's files and answers. It has more keys than are read here."""
+    """A part of the package's files and answers. Keys that are not declared are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -65,7 +64,7 @@ class About(Foreign):
 class PackageTask(Foreign):
     """A task of the package. `start_urls` begin with a site's placeholder, such as `__SHOPPING__`.
 
-    `fields` are the names of what its evaluators read in requests and responses: parameters, form fields, headers.
+    `fields` are the names of the parameters, form fields and headers that its evaluators read.
     """
 
     task_id: int
@@ -76,14 +75,14 @@ class PackageTask(Foreign):
 
 
 class PackageTasks(Foreign):
-    """The tasks of a subset, or `None` where there is none of that name; `subsets` are the names that there are."""
+    """The tasks of a subset, `None` if it does not exist; `subsets` are the existing names."""
 
     tasks: tuple[PackageTask, ...] | None
     subsets: tuple[str, ...]
 
 
 class PackageAssertion(Foreign):
-    """One thing that an evaluator did not find as expected."""
+    """One assertion of an evaluator that failed."""
 
     assertion_name: str
     status: str
@@ -92,7 +91,7 @@ class PackageAssertion(Foreign):
 
 
 class EvaluatorResult(Foreign):
-    """What one evaluator of a task found, as JSON texts: `actual` as recorded, `actual_normalized` as compared."""
+    """The findings of one evaluator, as JSON text: `actual` as recorded, `actual_normalized` as compared."""
 
     evaluator_name: str
     status: Literal["success", "partial_match", "failure", "error"]
@@ -120,9 +119,9 @@ class PackageResult(Foreign):
 
 
 class Evaluation(Foreign):
-    """The package's result for one attempt, which is `None` where it cannot read what the participant made.
+    """The package's result for one attempt; `None` if it cannot parse the participant's answer or requests.
 
-    `refusal` is why a success does not count, or what cannot be read: the participant's fault either way.
+    `refusal` says why a success does not count, or what cannot be parsed; both are the participant's fault.
     """
 
     result: PackageResult | None
@@ -138,10 +137,10 @@ class Evaluation(Foreign):
 
 
 def required_python(settings: Settings) -> Path:
-    """The Python of the package's environment. Raises `ConfigError` with the command that makes it."""
+    """The Python of the package's environment. Raises `ConfigError` with the command that creates it."""
     if settings.webarena_python is None:
         raise ConfigError("WABE_WEBARENA_PYTHON is not set: WebArena-Verified has no environment", remedy=INSTALL)
-    # Not resolved: the link in a virtual environment's bin folder is what makes it one.
+    # Not resolved: Python detects a virtual environment by the link in its bin folder.
     path = Path(settings.webarena_python).absolute()
     if not path.is_file() or not os.access(path, os.X_OK):
         raise ConfigError(f"WABE_WEBARENA_PYTHON: {path} is not a program", remedy=INSTALL)
@@ -149,18 +148,18 @@ def required_python(settings: Settings) -> Path:
 
 
 def evaluator_trace(har: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded trace as the package is to see it: requests of the web only, frames marked as such.
+    """The recorded trace in the form that the package expects: HTTP requests only, with frames marked.
 
-    For the package the last navigation is where the participant went, and the document of a frame would count as one
-    unless its `Sec-Fetch-User` header says that no user asked for it. A request without an answer has the status -1, as
-    Playwright's own recorder writes it: eight tasks expect that.
+    The package takes the last navigation as the participant's destination, and would count a frame's document as one
+    unless its `Sec-Fetch-User` header says that no user requested it. An unanswered request has the status -1, as
+    Playwright's own recorder writes it, because eight tasks expect that.
     """
     entries = [_marked(entry) for entry in har["log"]["entries"] if entry["request"]["url"].startswith("http")]
     return {"log": {**har["log"], "entries": entries}}
 
 
 def _holds_pattern(entry: Mapping[str, Any]) -> bool:
-    """Whether there may be something in the request that the package takes for a regular expression."""
+    """Whether the request may contain text that the package would treat as a regular expression."""
     request = entry["request"]
     sent = (request.get("postData") or {}).get("text") or ""
     return re.search(r"\^.*\$", unquote(request["url"]) + unquote(sent), re.DOTALL) is not None
@@ -182,7 +181,7 @@ class _Packaged(Foreign):
 
 
 class SubmissionSummary(Foreign):
-    """What the package's own submission command says of a folder (its `summary.json`)."""
+    """The `summary.json` that the package's own submission command writes."""
 
     packaged_tasks: _Packaged
 
@@ -240,10 +239,10 @@ class WebArenaPackage:
     async def evaluate(
         self, task_id: int, *, instruction: str, answer: str | None, har: Mapping[str, Any]
     ) -> Evaluation:
-        """The result for one attempt: the participant's answer as it was given, and the trace of its requests.
+        """The result for one attempt, from the participant's unchanged answer and the trace of its requests.
 
-        Where the package fails, it is asked again without what the participant wrote: if it succeeds then, the
-        participant is to blame. Raises `EvaluatorError` if it is not.
+        If the package fails, it is called again without the participant's text. If that succeeds, the failure is the
+        participant's fault; otherwise raises `EvaluatorError`.
         """
         trace = evaluator_trace(har)
         try:
@@ -272,7 +271,7 @@ class WebArenaPackage:
             return await self._ask(request, Evaluation)
 
     async def aclose(self) -> None:
-        """End the process and whatever it started."""
+        """End the process and its child processes."""
         await self._end()
         self._folder.cleanup()
 
@@ -280,7 +279,7 @@ class WebArenaPackage:
         folder = Path(self._folder.name)
         try:
             with (folder / "log").open("wb") as log:
-                # Isolated: neither this folder nor variables of the environment can add modules.
+                # Isolated mode: neither the working folder nor environment variables can add modules.
                 self._process = await asyncio.create_subprocess_exec(
                     *(self._python, "-I", "-X", "utf8", _PROGRAM),
                     stdin=asyncio.subprocess.PIPE,
@@ -315,10 +314,10 @@ class WebArenaPackage:
             problem = f"no answer within {timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
             raise EvaluatorError(f"WebArena-Verified: {bounded_line(problem, _KEPT_OF_ERRORS)}") from None
         except OSError:
-            # It ended before it read the request.
+            # The process ended before it read the request.
             line = b""
         except asyncio.CancelledError:
-            # Its answer would be read as that of the next request.
+            # A late answer would be read as that of the next request.
             await self._end()
             raise
         if not line.endswith(b"\n"):
@@ -341,7 +340,7 @@ def _last_line(errors: bytes, *, otherwise: str) -> str:
 
 
 def parsed_answer(line: bytes, model: type[M]) -> M:
-    """A line of the package's process. Raises `EvaluatorError` for an error in it, and for anything unexpected."""
+    """Parse a line of the package's process. Raises `EvaluatorError` if it reports an error or is not as expected."""
     try:
         value = parse_json(line.decode())
         if isinstance(value, dict) and isinstance(value.get("error"), str):

@@ -1,8 +1,8 @@
-"""The half that runs in the environment of the `webarena-verified` package; `judge.evaluators.webarena` starts it.
+"""Runs in the environment of the `webarena-verified` package; `judge.evaluators.webarena` starts it.
 
-Standard input and output carry one JSON object a line. The first one in is `{"environments": {"shopping": {"urls":
-[…], "active_url_idx": 0}}}`, answered by the package's version and checksums; every later one has an `op`. It imports
-none of the judge's modules, because that environment has other versions of the libraries that we use.
+Standard input and output carry one JSON object per line. The first request is `{"environments": {"shopping": {"urls":
+[…], "active_url_idx": 0}}}`, answered with the package's version and checksums; every later one has an `op`. It imports
+none of the judge's modules, because that environment has other versions of our libraries.
 """
 
 import json
@@ -28,7 +28,7 @@ _MAX_TEXT_CHARS = 20_000
 
 def serve() -> None:
     """Answer requests until standard input ends."""
-    # The package prints; its output must not mix with the answers.
+    # The package prints to standard output, which must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     package: WebArenaVerified | None = None
@@ -40,7 +40,7 @@ def serve() -> None:
                 answer = _about(package)
             else:
                 answer = _OPERATIONS[request.pop("op")](package, **request)
-        # The judge decides what an error means. It must not stop the evaluation of later tasks.
+        # The judge decides what an error means; it must not stop the evaluation of later attempts.
         except Exception as error:  # noqa: BLE001
             answer = {"error": f"{type(error).__name__}: {error}"[:2000]}
         answers.write(json.dumps(answer, default=str) + "\n")
@@ -57,7 +57,7 @@ def _about(package: WebArenaVerified) -> dict[str, Any]:
 
 
 def tasks(package: WebArenaVerified, subset: str | None) -> dict[str, Any]:
-    """What an import needs of every task, or of those in a subset; `null` instead of tasks for an unknown subset."""
+    """The data needed to import every task, or those of a subset; `null` instead of tasks for an unknown subset."""
     subsets = SubsetsManager(package.config)
     names = [path.stem.removeprefix("webarena-verified-") for path in subsets.subsets_dir.glob("*.json")]
     if subset is not None and subset not in names:
@@ -81,14 +81,14 @@ def _row(task: WebArenaVerifiedTask) -> dict[str, Any]:
 
 
 def _fields(task: WebArenaVerifiedTask) -> set[str]:
-    """The names of headers, cookies, parameters and fields whose values the evaluators look at."""
+    """The names of headers, cookies, parameters and fields whose values the evaluators read."""
     names: set[str] = set()
     for config in task.network_event_evaluator_cfgs:
         expected = config.expected
         for part in (expected.headers, expected.query_params, expected.response_cookies):
             names.update(part or ())
         for part in (expected.post_data, expected.response_content):
-            # `$.note.note` is a path in JSON: its last key is the field's name.
+            # `$.note.note` is a JSON path: its last key is the field's name.
             names.update(key.strip().rpartition(".")[2] if key.startswith("$") else key.strip() for key in part or ())
     return names
 
@@ -96,8 +96,8 @@ def _fields(task: WebArenaVerifiedTask) -> set[str]:
 def evaluate(package: WebArenaVerified, task_id: int, instruction: str, answer: str | None, har: str) -> dict[str, Any]:
     """The package's own result for one attempt.
 
-    `refusal` is why a success must not count: a value of the attempt is a pattern or a list of guesses, which the
-    package's comparison would accept for the expected value.
+    `refusal` says why a success must not count: a value of the attempt is a pattern or a list of guesses, which the
+    package's comparison would accept in place of the expected value.
     """
     task = package.get_task(task_id)
     if task.intent not in instruction:
@@ -112,14 +112,14 @@ def evaluate(package: WebArenaVerified, task_id: int, instruction: str, answer: 
     refusal = _refusal(task, answer, made) if made["status"] == "success" else None
     for each in made["evaluators_results"]:
         for key in ("actual", "actual_normalized", "expected"):
-            # As text: a participant's answer may hold what other JSON readers refuse.
+            # As text, because a participant's answer may contain values that other JSON readers refuse.
             value = each[key] if isinstance(each[key], str) else json.dumps(each[key], default=str)
             each[key] = value[:_MAX_TEXT_CHARS]
     return {"result": made, "refusal": refusal}
 
 
 def _refusal(task: WebArenaVerifiedTask, answer: str | None, made: Mapping[str, Any]) -> str | None:
-    """Why a success does not count. The package compares both ways, so a value may be the pattern that matches."""
+    """Why a success does not count. The package matches in both directions, so an answer may be a pattern itself."""
     for each, config in zip(made["evaluators_results"], task.eval, strict=True):
         if each["evaluator_name"] == "AgentResponseEvaluator":
             given = each["actual_normalized"]
@@ -139,15 +139,15 @@ def _refusal(task: WebArenaVerifiedTask, answer: str | None, made: Mapping[str, 
 
 
 def _raw_data(answer: str | None) -> Any:
-    """What the package reads as the answer's `retrieved_data`."""
+    """The answer's `retrieved_data` as the package reads it."""
     value = AgentResponseEvaluator()._get_actual_agent_response_dict(answer)
     return value.get("retrieved_data") if isinstance(value, Mapping) else None
 
 
 def _holds_guesses(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether there is a list where the schema has none."""
+    """Whether there is a list where the schema does not allow one."""
     if schema.get("format") == "coordinates" and isinstance(value, list) and len(value) == 2:
-        # A latitude and a longitude.
+        # A pair of numbers is allowed: latitude and longitude.
         return not all(isinstance(number, int | float) for number in value)
     if isinstance(value, list):
         items = schema.get("items", {}) if schema.get("type") == "array" else None

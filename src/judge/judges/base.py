@@ -1,7 +1,7 @@
 """A judge takes a trajectory and returns a verdict.
 
-Live judging and re-scoring are one function. Judging during an episode is the same method on a single-flight cache:
-`prefetch` sends the very requests that `judge` will make, so `judge` finds them answered.
+Live judging and re-scoring use the same function. Judging during an episode relies on a single-flight cache: `prefetch`
+sends the same requests that `judge` will make, so `judge` finds them answered.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ class Judge(ABC):
     info: JudgeInfo
 
     def judges_of(self, task: Task) -> tuple["Judge", ...]:
-        """The judges of a task: first the one whose verdict counts, then those whose verdicts are kept beside it."""
+        """The judges of a task: first the one whose verdict counts, then those whose verdicts are also stored."""
         return (self,)
 
     def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
@@ -34,10 +34,10 @@ class Judge(ABC):
 
     @abstractmethod
     async def judge(self, trajectory: Trajectory) -> Verdict:
-        """The verdict. Faults of the model make it `unscored` and are named in its reason; they are not raised."""
+        """The verdict. Model errors are not raised: they make it `unscored` and are named in its reason."""
 
     async def aclose(self) -> None:
-        """Release what the judge holds."""
+        """Release the judge's resources."""
         return
 
 

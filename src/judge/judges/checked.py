@@ -1,4 +1,4 @@
-"""Judging by a task's declared checks: no model, no network; the same trajectory always gives the same verdict."""
+"""Judges by a task's declared checks: no model, no network; the same trajectory always gives the same verdict."""
 
 import asyncio
 from pathlib import Path
@@ -34,17 +34,17 @@ class ChecksJudge(Judge):
             model=OFFLINE,
             prompt_set="none",
             prompt_version=RULES_VERSION,
-            # Checks have no prompts; what decides is the code that evaluates them.
+            # There are no prompts: the code that evaluates the checks decides.
             prompt_checksum=code["code_checksum"],
             threshold=config.score_threshold,
             **code,
         )
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
-        """Success if every check passes; unscored if there are none, or if what one needs was not recorded."""
+        """Success if every check passes; unscored if there are none, or if evidence for one was not recorded."""
         if not trajectory.task.checks:
             return Verdict(outcome="unscored", reason=NO_CHECKS, judge=self.info, cost_usd=0.0)
-        # Reading snapshots of several megabytes takes seconds.
+        # In a thread, because reading snapshots of several megabytes takes seconds.
         assertions = await asyncio.to_thread(evaluate, trajectory, self._allowed_sites)
         return Verdict(
             outcome=_outcome(assertions),
@@ -58,13 +58,13 @@ class ChecksJudge(Judge):
 
 
 class CheckedJudge(Judge):
-    """A model's judge beside declared checks: tasks with checks are decided by them without a model call.
+    """Combines checks with a judge model: tasks that declare checks are decided by them without a model call.
 
     With `judge_checked_tasks` the model judges those as well, and `truth` says which of the two verdicts counts.
     """
 
     def __init__(self, checks: ChecksJudge, model: Judge, config: RunConfig) -> None:
-        # The model judge names the run's judge; a task with checks has the verdict file of its checks.
+        # The run's judge has the model judge's id; the verdict file of a task with checks is named by `ChecksJudge`.
         self.id = model.id
         self.info = model.info
         self._checks = checks
@@ -73,7 +73,7 @@ class CheckedJudge(Judge):
         self._truth = config.truth
 
     def judges_of(self, task: Task) -> tuple[Judge, ...]:
-        """The judges of a task: first the one whose verdict counts, then those whose verdicts are kept beside it."""
+        """The judges of a task: first the one whose verdict counts, then those whose verdicts are also stored."""
         if not task.checks:
             return (self._model,)
         if not self._judges_both:
@@ -81,7 +81,7 @@ class CheckedJudge(Judge):
         return (self._model, self._checks) if self._truth == "judge" else (self._checks, self._model)
 
     def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
-        """Prefetch where the model judges at all."""
+        """Prefetch for tasks that the model judges."""
         for judge in self.judges_of(task):
             judge.prefetch(task, screenshot)
 
@@ -112,7 +112,7 @@ def _outcome(assertions: tuple[Assertion, ...]) -> VerdictOutcome:
 
 
 def _scores(trajectory: Trajectory, assertions: tuple[Assertion, ...]) -> tuple[ImageScore, ...]:
-    """A score for each screenshot: 5 where a check first passes, else 1."""
+    """A score for each screenshot: 5 if a check first passes there, else 1."""
     first: dict[int, list[str]] = {}
     for each in assertions:
         if each.step is not None:

@@ -1,4 +1,4 @@
-"""The code that judges: which files it is, and the checksum by which every verdict names it."""
+"""The judging code: its files, and the checksum that every verdict records."""
 
 import importlib.metadata
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 
 from judge.judges.base import files_checksum
 
-# What can change the verdict on a trajectory: whole packages, and single files.
+# Code that can change the verdict on a trajectory: packages, and single files.
 _JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
 _JUDGING_FILES = (
     "judge/trajectory/files.py",
@@ -46,10 +46,10 @@ def judging_code() -> Mapping[str, Traversable]:
 
 @cache
 def code_checksum() -> str:
-    """SHA-256 over the judging code. Line ends do not count."""
+    """SHA-256 over the judging code. Line endings do not matter."""
     return files_checksum({name: file.read_bytes().replace(b"\r\n", b"\n") for name, file in judging_code().items()})
 
 
 def installed_code() -> dict[str, str]:
-    """The two fields of `JudgeInfo` that name this installation."""
+    """The two fields of `JudgeInfo` that identify this installation."""
     return {"package_version": importlib.metadata.version("wabe"), "code_checksum": code_checksum()}

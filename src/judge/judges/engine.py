@@ -1,7 +1,7 @@
-"""What all judge methods on a model share: questions, retries of unusable replies, the record, and prefetching.
+"""Shared by all judge methods on a model: questions, retries of unusable replies, the record, and prefetching.
 
-An unusable reply is asked for once more with a stricter reminder. If that fails too, both replies are dropped from the
-cache, so that a later scoring gets a new chance, and the method decides what the missing answer means.
+After an unusable reply the question is repeated once with a stricter reminder. If that fails too, both replies are
+removed from the cache, so that a later scoring can succeed, and the method decides what the missing answer means.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ MAX_REASON_CHARS = 2_000
 
 @dataclass(frozen=True)
 class JudgeParts:
-    """What a judge is made with.
+    """The components of a judge.
 
-    `repeat` counts from 1; the verdicts of each repeat of a judge stand in files of their own.
+    `repeat` counts from 1; each repeat of a judge has its own verdict files.
     """
 
     config: RunConfig
@@ -44,7 +44,7 @@ class JudgeParts:
 
 
 class Question(Record):
-    """One question to the judge model. `order` is its place in the record, whenever its answer arrives."""
+    """One question to the judge model. `order` is its position in the record, because answers arrive in any order."""
 
     prompt: str
     values: Mapping[str, Any]
@@ -60,7 +60,7 @@ class Question(Record):
 class Session:
     """The questions about one trajectory; records every prompt and reply with tokens and cost.
 
-    A reply that another `payer` counts already, such as another epoch's verdict, is free.
+    A reply that another `payer` has already paid for, such as another epoch's verdict, is free.
     """
 
     def __init__(self, parts: JudgeParts, payer: str | None = None) -> None:
@@ -80,14 +80,14 @@ class Session:
         text = ""
         is_published = self._parts.config.fidelity == "published"
         for attempt in range(1 if is_published else 2):
-            # Built only now, because a request holds the bytes of its images.
+            # Built only now, because a request contains the bytes of its images.
             request = self._request(question, remind=attempt > 0)
             requests.append(request)
             try:
                 completion = await self._parts.model.complete(request, self._payer)
             except ModelError as error:
                 self._note(question, attempt, request, f"({error.message})", "error", error)
-                # An answer without usable text counts as an unusable reply, once.
+                # The first answer without usable text counts as an unusable reply; a second one is an error.
                 if attempt or not isinstance(error, (ModelTruncated, ModelMalformed)):
                     raise
                 if is_published:
@@ -95,11 +95,11 @@ class Session:
                 continue
             text = completion.text
             self._note(question, attempt, request, text, completion.finish_reason, completion)
-            # The end of a reply that was cut off is not its conclusion.
+            # A reply that was cut off does not end with its conclusion.
             value = parse(text) if is_published or completion.finish_reason != "length" else None
             if value is not None:
                 return value, text
-        # A later scoring must not get the unusable replies from the cache.
+        # A later scoring must not get these unusable replies from the cache.
         for request in requests:
             await self._parts.model.discard(request)
         return None, text
@@ -114,7 +114,7 @@ class Session:
     def verdict(self, outcome: VerdictOutcome, reason: str, **fields: Any) -> Verdict:
         """A verdict with the record of this session as evidence."""
         extra = fields.pop("evidence", {})
-        # Concurrent answers arrive in any order; the record has the order of the questions.
+        # Concurrent answers arrive in any order; the record keeps the order of the questions.
         calls = [entry for _, entry in sorted(self._record, key=lambda item: item[0])]
         known = [cost for cost in self._costs if cost is not None]
         return Verdict(
@@ -128,7 +128,7 @@ class Session:
         )
 
     def decision(self, status: VerdictOutcome | None, text: str, **fields: Any) -> Verdict:
-        """The verdict of an outcome reply: its status, or unscored when two replies had none."""
+        """The verdict of an outcome reply: its status, or unscored if neither reply had one."""
         if status is None:
             return self.verdict("unscored", "the judge model's replies contained no status", **fields)
         return self.verdict(status, text, **fields)
@@ -206,7 +206,7 @@ class ModelJudge(Judge):
         """Send the requests that depend on the task alone, or on the task and one screenshot."""
 
         async def quietly() -> None:
-            # `judge` asks again and reports the result.
+            # Errors are ignored here: `judge` asks again and reports them.
             with contextlib.suppress(ModelError, TrajectoryError):
                 await self.ask_ahead(Session(self.parts), task, screenshot)
 
@@ -226,7 +226,7 @@ class ModelJudge(Judge):
         except (ModelError, TrajectoryError) as error:
             verdict = session.verdict("unscored", f"{error.blame}: {error}")
         changes: dict[str, Any] = {"judge": self.info}
-        # Reading all snapshots of a long attempt takes a while.
+        # In a thread, because reading all snapshots of a long attempt takes a while.
         if found := await asyncio.to_thread(suspicions, trajectory):
             listed = [each.model_dump() for each in found]
             changes |= {"flags": (INJECTION,), "evidence": {INJECTION: listed, **verdict.evidence}}
@@ -244,13 +244,13 @@ class ModelJudge(Judge):
         """The method itself. `ModelError` and `TrajectoryError` may be raised."""
 
     async def ask_ahead(self, session: Session, task: Task, screenshot: Path | None) -> None:
-        """The questions of `decide` that need the task only, or one screenshot as well."""
+        """Ask the questions of `decide` that need only the task, or the task and one screenshot."""
         return
 
     def question(
         self, prompt: str, trajectory: Trajectory, images: Iterable[Path], blocks: Mapping[str, str], **options: Any
     ) -> Question:
-        """A question about the whole attempt, with the blocks that most prompts show and those of the method.
+        """A question about the complete attempt, with the blocks that most prompts show and those of the method.
 
         `options` are fields of `Question`.
         """

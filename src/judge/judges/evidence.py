@@ -1,6 +1,6 @@
 """The evidence of an attempt that a judge model sees: fenced blocks of single, bounded lines, and screenshots.
 
-Everything that a task or an attempt can influence is data. Each block is between two lines that name it and carry a tag
+Everything that a task or an attempt can influence is data. Each block is enclosed by two lines with its name and a tag
 computed from its content, so no content can close its own fence; each entry is one escaped line.
 """
 
@@ -18,7 +18,7 @@ from shared.llm.model import ImagePart
 from shared.models import Record, Task
 from shared.text import bounded_line, split_line
 
-# Bounds, so that nothing a task or a participant writes can crowd the rest out of the judge model's context.
+# Limits, so that text from a task or a participant cannot push other evidence out of the judge model's context.
 MAX_TASK_CHARS = 4_000
 MAX_ANSWER_CHARS = 4_000
 MAX_ACTION_CHARS = 500
@@ -28,7 +28,7 @@ MAX_LINES = 200
 
 
 class Shot(Record):
-    """A screenshot of a trajectory: its place in the order (from 1), its file, and how often it came in a row."""
+    """A screenshot of a trajectory: its number (from 1), its file, and how often it was repeated in a row."""
 
     place: int
     path: Path
@@ -38,13 +38,13 @@ class Shot(Record):
 def block(title: str, lines: Iterable[str]) -> str:
     """A fenced block of lines that are already escaped."""
     body = "\n".join(lines)
-    # Content would have to contain its own hash to close the fence.
+    # To close the fence, content would have to contain its own hash.
     tag = hashlib.sha256(f"{title}\0{body}".encode()).hexdigest()[:10]
     return f"[[begin {title} {tag}]]\n{body}\n[[end {title} {tag}]]"
 
 
 def numbered(lines: Sequence[str], limit: int) -> list[str]:
-    """`1. …` for each text, escaped and bounded; of very many, the first few and the last ones with a note between."""
+    """`1. …` for each text, escaped and bounded; if there are too many, the first few, a note, and the last ones."""
     texts = [f"{number}. {bounded_line(text, limit)}" for number, text in enumerate(lines, 1)]
     if len(texts) <= MAX_LINES:
         return texts
@@ -62,7 +62,7 @@ def task_block(task: Task) -> str:
 
 
 def key_points_block(points: Sequence[str]) -> str:
-    """The key points, numbered; empty text when there are none."""
+    """The key points, numbered; empty if there are none."""
     return block("key points", numbered(points, MAX_LINE_CHARS)) if points else ""
 
 
@@ -80,7 +80,7 @@ def answer_block(trajectory: Trajectory) -> str:
 
 
 def _quoted(line: str) -> str:
-    """An action line with its value in quotation marks, none of which the value contains; any other text as it is."""
+    """An action line with its value quoted, and quotation marks in the value replaced; other text is unchanged."""
     parts = split_line(line)
     if parts is None or not parts[2]:
         return line
@@ -95,13 +95,13 @@ def thoughts_block(trajectory: Trajectory) -> str:
 
 
 def reasons_block(reasons: Sequence[str]) -> str:
-    """Why each attached screenshot was found relevant, in their order; empty text when there are none."""
+    """Why each attached screenshot was found relevant, in order; empty if there are none."""
     lines = [f"{number}. {bounded_line(text, MAX_LINE_CHARS) or '(no note)'}" for number, text in enumerate(reasons, 1)]
     return block("notes on the attached screenshots, one each, which may repeat what pages say", lines) if lines else ""
 
 
 def read_shots(trajectory: Trajectory) -> tuple[Shot, ...]:
-    """The screenshots that differ from the one before. Raises `TrajectoryError` when one cannot be read."""
+    """The screenshots that differ from the previous one. Raises `TrajectoryError` if one cannot be read."""
 
     def digest(numbered: tuple[int, Path]) -> bytes:
         return hashlib.sha256(read_image(numbered[1])).digest()

@@ -44,11 +44,11 @@ def open_judge(
 ) -> Judge:
     """The judge of `config`. Replies are cached under `cache_dir`, or in memory when that is `None`.
 
-    `wrap` is put around the provider's model, inside caches and limits (tracing). `spending` is what the run has
-    used so far; every call adds to it, and to the budgets `others` that several judges share. The judge of one of
-    several `shards` uses its share of the rate limits and budgets, or all of them together with the others, if
-    `settings` names a Redis server and the run's id its shard. A `repeat` above 1 asks everything again:
-    it uses no reply that is cached for another one.
+    `wrap` wraps the provider's model, inside caches and limits (for tracing). `spending` is the run's usage so
+    far; every call adds to it and to the budgets `others`, which several judges share. Each of several `shards`
+    uses its share of the rate limits and budgets; if `settings` names a Redis server and the run's id names a shard,
+    all shards share the full limits. A `repeat` above 1 asks everything again: it uses no reply that is cached for
+    another repeat.
     Raises `ConfigError` for an unknown model, a missing key or SDK, a broken prompt set, a budget in dollars for a
     model without a known price, or more shards than requests per minute.
     """
@@ -59,7 +59,7 @@ def open_judge(
     run_id, _, shard = (config.run_id or "").partition("/shards/")
     state = SharedState(settings.redis_url, run_id) if settings.redis_url and shard else None
     if state is None and shards > (config.judge_requests_per_minute or shards):
-        # The first requests of all shards would already be too many.
+        # The first request of every shard would already exceed the limit.
         raise ConfigError(
             f"config.judge_requests_per_minute: {config.judge_requests_per_minute} is less than one for each of "
             f"{shards} shards",
@@ -80,7 +80,7 @@ def open_judge(
         purpose="judge model",
         timeout_s=config.judge_timeout_s,
         base_url=config.judge_base_url,
-        # A lambda, because the meter is made only below: it wraps this model.
+        # A lambda, because the meter is created below: it wraps this model.
         before_retry=lambda: metered.before_retry(),
     )
     metered = MeteredModel(
@@ -104,7 +104,7 @@ def open_judge(
 
 
 def check_judge(config: RunConfig) -> None:
-    """Raises `ConfigError` for an unknown judge, or a budget that cannot be kept."""
+    """Raises `ConfigError` for an unknown judge, or a budget that cannot be enforced."""
     if config.fidelity == "published" and (config.prompts is None or config.judge_method != "webjudge"):
         raise ConfigError(
             'config.fidelity: "published" needs webjudge with imported prompts',
@@ -130,7 +130,7 @@ def check_judge(config: RunConfig) -> None:
 
 
 def check_judge_model(config: RunConfig, settings: Settings) -> None:
-    """`check_judge`, and that the model's key and SDK are there. Raises `ConfigError`; calls nothing."""
+    """Like `check_judge`, and raises `ConfigError` if the model's key or SDK is missing. Sends no request."""
     check_judge(config)
     if config.judge_model == OFFLINE:
         return
@@ -144,9 +144,9 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
 
 
 def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:
-    """The cache namespace: replies of a stand-in under a model's name must not be taken for that model's.
+    """The cache namespace: replies of another endpoint under a model's name must not be mistaken for that model's.
 
-    By host and not by port, so that a local server may come back on another one.
+    It includes the host but not the port, so that a local server may be restarted on another one.
     """
     base_url = config.judge_base_url or provider_of(config.judge_model, settings).base_url
     try:

@@ -1,7 +1,7 @@
-"""Finds text in an attempt's evidence that is addressed to the judge model: a suspected injection. It only flags.
+"""Flags text in an attempt's evidence that is addressed to the judge model: a suspected injection.
 
-Patterns miss other wordings, and a page may contain such words legitimately. So a flag decides nothing, and prompts
-mark all evidence as untrusted.
+Patterns miss other wordings, and a page may contain such words legitimately. So a flag does not affect the verdict, and
+prompts mark all evidence as untrusted.
 """
 
 import re
@@ -14,7 +14,7 @@ from shared.text import bounded_line, split_line
 
 FLAG = "suspected_injection"
 MAX_FOUND = 20
-# Snapshots may have several megabytes. Only this much of each is read and searched.
+# Snapshots may be large; only this much of each is read and searched.
 _MAX_SNAPSHOT_BYTES = 8_000_000
 _MAX_SEARCHED_CHARS = 400_000
 _AROUND = 60
@@ -29,19 +29,20 @@ _ORDER = re.compile(
     r"|\b(?:all|every)(?: of the)? key points? (?:is|are|has been|have been) (?:met|fulfilled|satisfied)\b"
     r"|\[\[\s?(?:begin|end)\b|<\|?(?:system|im_start|assistant)\b|^\W{0,8}#{2,3} (?:system|instructions?)\b"
 )
-# How a judge's reply ends. Only participants' text is searched for it: pages show statuses and scores of their own.
+# Typical ends of a judge's reply. Only participants' text is searched for these, because pages show statuses and
+# scores of their own.
 _REPLY = re.compile(r"(?i)\b(?:status|verdict|decision)\W{1,6}(?:success|passed|met)\b|\bscore\W{1,6}[1-5]\b")
 
 
 class Suspicion(Record):
-    """Where such text stands, and the text itself with its surroundings, in one line."""
+    """Where suspicious text was found, and the text with its surroundings, in one line."""
 
     where: str
     text: str
 
 
 def suspicions(trajectory: Trajectory) -> tuple[Suspicion, ...]:
-    """Suspicious text in what was typed, in the answer and on pages; at most the first twenty. Reads snapshots."""
+    """Suspicious text in actions, in the answer and on pages; at most the first twenty. Reads snapshots."""
     found: list[Suspicion] = []
     for where, text, is_participants in _evidence(trajectory):
         match = _ORDER.search(text) or (_REPLY.search(text) if is_participants else None)
@@ -54,7 +55,7 @@ def suspicions(trajectory: Trajectory) -> tuple[Suspicion, ...]:
 
 
 def _evidence(trajectory: Trajectory) -> Iterator[tuple[str, str, bool]]:
-    """Where, what, and whether the participant wrote it."""
+    """Pieces of evidence: where each is, its text, and whether the participant wrote it."""
     for number, line in enumerate(trajectory.action_history, 1):
         subject, _, value = split_line(line) or ("", "", line)
         yield f"the text of action {number}", value or "", True
@@ -68,6 +69,6 @@ def _evidence(trajectory: Trajectory) -> Iterator[tuple[str, str, bool]]:
             try:
                 snapshot = read_file(path, max_bytes=_MAX_SNAPSHOT_BYTES).decode("utf-8", "replace")
             except (OSError, ValueError):
-                # Judges that need the snapshot report it; the others never look at it.
+                # Not an error here: judges that need the snapshot report it, and the others do not read it.
                 continue
             yield f"page {step.index + 1}", snapshot[:_MAX_SEARCHED_CHARS], False

@@ -21,7 +21,7 @@ from shared.models import Record
 from shared.validation import validated
 
 MANIFEST = "prompts.toml"
-# The blocks that each template must use: a prompt that leaves evidence out would judge something else.
+# The blocks that each template must use: a prompt without this evidence would be another method.
 REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "key_points": frozenset({"task_block"}),
@@ -37,7 +37,7 @@ REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
         "rubric_outcome": frozenset({"task_block", "criteria_block", "actions_block", "answer_block"}),
     }
 )
-# The blocks that a template may use as well.
+# The blocks that a template may use in addition.
 OPTIONAL: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         **dict.fromkeys(("outcome", "key_point"), frozenset({"image_count", "thoughts_block"})),
@@ -67,13 +67,13 @@ _PUBLISHED = TypeAdapter(Published)
 
 @cache
 def _environment() -> jinja2.Environment:
-    # Sandboxed: a prompt set from somewhere else must not run code here.
+    # Sandboxed, because a third party's prompt set must not run code here.
     return jinja2.sandbox.SandboxedEnvironment(
         undefined=jinja2.StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
     )
 
 
-# Cached, because a server opens a judge for each run, mostly with the bundled prompts.
+# Cached, because a server opens a judge for each run, usually with the bundled prompts.
 @lru_cache(64)
 def _template(text: str) -> jinja2.Template:
     return _environment().from_string(text)
@@ -98,19 +98,19 @@ class PromptSet:
         self._files = files
 
     def render(self, name: str, values: Mapping[str, object]) -> Prompt:
-        """The two texts of prompt `name`. Known blocks without a value count as empty."""
+        """The system and user text of prompt `name`. Known blocks without a value count as empty."""
         known = dict.fromkeys(_known_blocks(name), "")
         user = _template(self._files[f"{name}.user.j2"]).render({**known, **values})
         return Prompt(system=self._files[f"{name}.system.txt"].strip(), user=user.strip())
 
     def reminder(self, kind: str) -> str:
-        """The sentence that is added when a reply was unusable; kinds are list, score, status and json."""
+        """The sentence that is added after an unusable reply; kinds are list, score, status and json."""
         return self._files[f"reminder_{kind}.txt"].strip()
 
     def check(self, names: tuple[str, ...], reminders: tuple[str, ...], *, is_published: bool = False) -> None:
-        """Raises `ConfigError` naming a file that a method needs and that is missing or unusable.
+        """Raises `ConfigError` naming a file that a method needs but that is missing or unusable.
 
-        `is_published` needs a set that `wabe prompts import` made.
+        `is_published` requires a set created by `wabe prompts import`.
         """
         if self.published is not None:
             require_pillow("imported prompts", "published")
@@ -158,7 +158,7 @@ class PromptSet:
 
 
 def load_prompts(folder: str | Path | None) -> PromptSet:
-    """The bundled set (`None`) or one of the user's own. Raises `ConfigError` naming the file and the key."""
+    """The bundled set (`None`) or the user's own. Raises `ConfigError` naming the file and the key."""
     source: Traversable = (
         resources.files("judge.judges").joinpath("prompts", "default") if folder is None else Path(folder)
     )
@@ -192,7 +192,7 @@ def _is_prompt_file(entry: Traversable) -> bool:
 
 def _read(entry: Traversable) -> str:
     with read_errors(entry, "prompts are short UTF-8 texts"):
-        # A resource of the package may be in an archive; a user's prompts are files.
+        # Bundled prompts may be inside an archive; a user's prompts are files.
         data = read_file(entry, max_bytes=_MAX_FILE_BYTES) if isinstance(entry, Path) else entry.read_bytes()
-        # A checkout with other line ends must have the same checksum.
+        # A checkout with other line endings must have the same checksum.
         return decode(data).replace("\r\n", "\n")

@@ -1,7 +1,7 @@
-"""WebJudge's published requests, as `wabe prompts import` read them from the evaluator's source.
+"""WebJudge's published requests, as imported from the evaluator's source by `wabe prompts import`.
 
-The parts that versions of the evaluator have in common are written here; everything that differs between them (texts,
-markers, limits, the labels of images) is data in `published.json`. Source: the evaluator of Online-Mind2Web
+What all versions of the evaluator have in common is code here; everything that differs between them (texts, markers,
+limits, the labels of images) is data in `published.json`. Source: the evaluator of Online-Mind2Web
 (arXiv:2504.01382), variants `online_mind2web` and `general`.
 """
 
@@ -60,7 +60,7 @@ class Stage(Record):
 
 
 class Published(Record):
-    """What one version of the evaluator's source says."""
+    """The data of one version of the evaluator's source."""
 
     variant: Literal["online_mind2web", "general"]
     source_sha256: str
@@ -69,7 +69,7 @@ class Published(Record):
     outcome: Stage
     outcome_without_images: str
     max_images: int = Field(ge=1, le=500)
-    # In `key_points_markers` the second one is used where the first does not occur.
+    # The second of `key_points_markers` is used if the first does not occur.
     key_points_markers: tuple[str, str]
     score_marker: str = Field(min_length=1)
     reason_marker: str = Field(min_length=1)
@@ -81,7 +81,7 @@ class Published(Record):
         texts |= {name: getattr(self, name).user for name in ("key_points", "image", "outcome")}
         for name, text in texts.items():
             used = fields_of(text)
-            # A field may reach into its value (`{task.x}`), so the names alone do not say what a text shows.
+            # A field may access attributes of its value (`{task.x}`), so complete fields are compared, not names.
             if used != FIELDS[name]:
                 raise Invalid(f"{name} shows {sorted(used)}, not {sorted(FIELDS[name])}", "import the source again")
         return self
@@ -89,7 +89,7 @@ class Published(Record):
     def request(
         self, name: str, values: Mapping[str, Any], images: Sequence[Path], inputs: Sequence[Path], reminder: str
     ) -> ModelRequest:
-        """The request of a stage; of `values` its fields are used. Raises `TrajectoryError` for an unreadable image."""
+        """The request of a stage, filled in from `values`. Raises `TrajectoryError` for an unreadable image."""
         stage: Stage = getattr(self, name)
         template = self.outcome_without_images if name == "outcome" and not images else stage.user
         text = template.format(**{key: without_surrogates(values[key]) for key in FIELDS[name]})
@@ -100,15 +100,15 @@ class Published(Record):
         return ModelRequest(system=stage.system, lead=(lead, *given) if lead else (), parts=parts)
 
     def actions(self, trajectory: Trajectory, *, with_thoughts: bool) -> str:
-        """The numbered actions; in the general variant with the participant's thoughts, if wanted."""
+        """The numbered actions; in the general variant, with the participant's thoughts if `with_thoughts`."""
         lines: Sequence[str] = trajectory.action_history
         if with_thoughts and self.variant == "general":
-            # The source pairs them in order too, and drops what is left over.
+            # Like the source: pair them in order and drop the rest.
             lines = [f"{line}. Reasoning: {said}" for line, said in zip(lines, trajectory.thoughts, strict=False)]
         return numbered(lines)
 
     def clean_key_points(self, reply: str) -> str:
-        """The key points as they are shown later."""
+        """The key points in the form in which later requests show them."""
         first, second = self.key_points_markers
         text = reply.replace("\n\n", "\n")
         parts = text.split(first)
@@ -116,12 +116,12 @@ class Published(Record):
         return "\n".join(line.lstrip() for line in text.splitlines())
 
     def reason(self, reply: str) -> str:
-        """Why a screenshot was scored as it was, in one line."""
+        """The reason for a screenshot's score, in one line."""
         text = reply.split(self.reason_marker)[-1].strip().lstrip("\n")
         return text.split(self.reason_end)[0].replace("\n", " ")
 
     def score(self, reply: str) -> int:
-        """The score as the source reads it: 0 when it finds none."""
+        """The score as the source reads it: 0 if it finds none."""
         parts = reply.split(self.score_marker)
         found = _SCORE.search(parts[1]) if len(parts) > 1 else None
         return int(found[0]) if found else 0
@@ -133,13 +133,13 @@ def numbered(lines: Sequence[str]) -> str:
 
 
 def published_status(reply: str) -> Status:
-    """The verdict as the source reads it: failure when it finds none."""
+    """The verdict as the source reads it: failure if it finds none."""
     parts = reply.lower().split("status:")
     return "success" if len(parts) > 1 and "success" in parts[1] else "failure"
 
 
 def fields_of(text: str) -> set[str]:
-    """The fields of a format string, as they are written; those with a conversion or a format among them."""
+    """The fields of a format string as written, including any conversion and format."""
     try:
         return {
             f"{name}!{conversion}" if conversion else f"{name}:{form}" if form else name
@@ -151,10 +151,10 @@ def fields_of(text: str) -> set[str]:
 
 
 def _encoded(path: Path, label: ImageLabel) -> ImagePart:
-    """The image as the source sends it: encoded again as JPEG, under the source's label, whatever the format was."""
+    """The image as the source sends it: re-encoded as JPEG, with the source's label, whatever the format was."""
     try:
         data = encoded_as_jpeg(read_image(path))
-    # Image decoders raise errors of any kind on foreign bytes.
+    # Image decoders raise all kinds of exceptions on foreign bytes.
     except Exception as error:  # noqa: BLE001
         raise TrajectoryError(f"{path}: not an image that can be encoded as JPEG: {error!a:.200}") from None
     return ImagePart(data=data, detail=label.detail, named_type=label.media_type)

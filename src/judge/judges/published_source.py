@@ -1,7 +1,7 @@
-"""Reads the source of Online-Mind2Web's evaluator, without executing it, and makes a prompt set of it.
+"""Reads the source of Online-Mind2Web's evaluator, without executing it, and makes a prompt set from it.
 
-What differs between its versions is taken from the source; the rest of its structure must be the known one, so that no
-request differs from it unnoticed.
+The parts that differ between versions are taken from the source. The rest must have the known structure, so that our
+requests cannot differ from the published ones unnoticed.
 """
 
 import ast
@@ -24,7 +24,7 @@ MAX_SOURCE_BYTES = 1_000_000
 _EVALS: Mapping[str, Literal["online_mind2web", "general"]] = MappingProxyType(
     {"WebJudge_Online_Mind2Web_eval": "online_mind2web", "WebJudge_general_eval": "general"}
 )
-# Statements of the evaluation, as `ast.unparse` writes them. `(.+)` is a literal that versions differ in.
+# Statements of the evaluation, as `ast.unparse` writes them. `(.+)` is a literal that differs between versions.
 _KEY_POINTS_CLEANED = r"key_points\.replace\('\\n\\n', '\\n'\)"
 _KEY_POINTS_FIRST = r"key_points\.split\((.+)\)\[1\]"
 _KEY_POINTS_ELSE = r"key_points\.split\((.+)\)\[-1\]"
@@ -37,7 +37,7 @@ _REMEDY = "give a WebJudge file of the evaluator's src/methods, unchanged"
 
 
 def read_source(path: Path) -> Published:
-    """What the evaluator's source says. Raises `ConfigError` naming the file and what is not as expected in it."""
+    """Read the evaluator's source. Raises `ConfigError` naming the file and what is not as expected in it."""
     try:
         with read_errors(path, _REMEDY):
             text = read_text(path, max_bytes=MAX_SOURCE_BYTES)
@@ -47,7 +47,7 @@ def read_source(path: Path) -> Published:
 
 
 def write_prompts(published: Published, folder: Path, reminders: Mapping[str, str]) -> None:
-    """Write the prompt set; `reminders` are the texts for replies that are asked for again. Raises `OSError`."""
+    """Write the prompt set; `reminders` are the texts added after unusable replies. Raises `OSError`."""
     name = published.variant.replace("_", "-")
     manifest = f'name = "webjudge-{name}"\nversion = "{published.source_sha256[:12]}"\n'
     files = {"prompts.toml": manifest, FILE: published.model_dump_json(indent=2) + "\n", **reminders}
@@ -75,7 +75,7 @@ class _Source:
         if name is None:
             self._fail(f"no function {' or '.join(_EVALS)}")
         outcome = self._functions[name]
-        # ast.walk reaches each `try` before what is in it, so the order of the statements is the source's.
+        # ast.walk visits each `try` before its body, so the statements are in the source's order.
         statements = [ast.unparse(value) for _, value in _assigned(ast.walk(outcome))]
         for known in (_KEY_POINTS_CLEANED, _LINES_STRIPPED, _SCORE, _PATTERN):
             self._literals(statements, known)
@@ -107,7 +107,7 @@ class _Source:
         return self._functions[name]
 
     def _literals(self, statements: list[str], form: str) -> tuple[str, ...]:
-        """The texts in the one statement of that form."""
+        """The literals in the only statement of that form."""
         found = {match.groups() for text in statements if (match := re.fullmatch(form, text))}
         try:
             (groups,) = found
@@ -130,7 +130,7 @@ class _Source:
         }
 
     def _system(self, function: ast.AST) -> str:
-        """The text of the one message with the role `system`."""
+        """The text of the only message with the role `system`."""
         texts = _texts(function)
         found = {
             texts.get(content.id) if isinstance(content, ast.Name) else _text(content)
@@ -142,7 +142,7 @@ class _Source:
         return str(found.pop())
 
     def _template(self, name: str, function: ast.AST) -> str:
-        """The one text with exactly that stage's fields."""
+        """The only text with exactly that stage's fields."""
         found = {
             node.value
             for _, node in _assigned(ast.walk(function))
@@ -153,7 +153,7 @@ class _Source:
         return str(found.pop())
 
     def _label(self, nodes: list[ast.AST], function: ast.AST) -> dict[str, str | None] | None:
-        """How images are labelled in these nodes; `None` where there are none."""
+        """How images are labelled in these nodes; `None` if there are none."""
         found = set()
         for entries in _dicts(nodes):
             url = entries.get("url")
@@ -165,7 +165,7 @@ class _Source:
         return next(({"media_type": media_type, "detail": detail} for media_type, detail in found), None)
 
     def _lead(self, function: ast.AST) -> str | None:
-        """The fixed text of a message, which only that with the task's own images has."""
+        """The fixed text of a message; only the message with the task's own images has one."""
         entries = _dicts(ast.walk(function))
         texts = {text for entry in entries if (text := _text(entry.get("text"))) is not None}
         if len(texts) > 1:
@@ -173,7 +173,7 @@ class _Source:
         return texts.pop() if texts else None
 
     def _limit(self, function: ast.AST) -> int:
-        """How many images the outcome is decided on."""
+        """The maximum number of images in the outcome request."""
         limits = {
             self._numbers.get(upper.id) if isinstance(upper, ast.Name) else getattr(upper, "value", None)
             for node in ast.walk(function)

@@ -1,4 +1,4 @@
-"""Judging stored trajectories: `judge_stored` is behind live judging, resuming and `wabe score`.
+"""Judges stored trajectories: live judging, resuming and `wabe score` all use `judge_stored`.
 
 A verdict is valid only for the trajectory whose digest it names, and that digest is recomputed from the files.
 """
@@ -22,7 +22,7 @@ from shared.models import Record, StopReason, Verdict
 _log = logging.getLogger(__name__)
 
 ScoreOutcome = Literal["success", "failure", "unscored", "aborted", "broken"]
-# Ends of an attempt that settle its score without a judge (contract, "Outcomes").
+# Stop reasons that mean score 0 without asking a judge.
 WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
     {
         "max_steps": "over the step budget, no answer",
@@ -32,12 +32,12 @@ WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
     }
 )
 _PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "final", "verdicts", "attempts", "scores")
-# Deeper than any layout. A file system may be nested without end.
+# Deeper than any layout; a limit, because links can nest folders without end.
 _MAX_DEPTH = 32
 
 
 class Scored(Record):
-    """The result for one folder. `kept`: an earlier verdict was kept. Aborted and broken folders have no `verdict`."""
+    """The result for one folder. `kept`: an earlier verdict was reused. Aborted and broken ones have no `verdict`."""
 
     folder: Path
     outcome: ScoreOutcome
@@ -47,10 +47,10 @@ class Scored(Record):
 
 
 def find_trajectories(path: Path) -> tuple[Path, ...]:
-    """The trajectory folders at and under `path`, at any depth, in name order; a run's are those of its tasks.
+    """The trajectory folders at and under `path`, at any depth, in name order; for a run, its tasks' folders.
 
-    A folder that neither is a trajectory nor holds one is listed as well, so that judging it reports it. A folder
-    reached again through a link counts once. Raises `ConfigError` when there is none.
+    A folder that neither is nor contains a trajectory is listed as well, so that judging it reports the problem. A
+    folder that is reached again through a link counts once. Raises `ConfigError` if there is no trajectory.
     """
     if not path.is_dir():
         raise ConfigError(f"{path}: no such folder", remedy="give a run, or a folder with trajectories in it")
@@ -61,7 +61,7 @@ def find_trajectories(path: Path) -> tuple[Path, ...]:
 
 
 def _search(folder: Path, seen: set[Path], *, depth: int) -> tuple[list[Path], bool]:
-    """What is listed at and under a folder, and whether it contains a trajectory; `seen` folders are skipped."""
+    """The folders to list at and under a folder, and whether it contains a trajectory; skips `seen` folders."""
     if depth > _MAX_DEPTH:
         return [folder], False
     is_one = is_trajectory(folder)
@@ -85,9 +85,9 @@ def _search(folder: Path, seen: set[Path], *, depth: int) -> tuple[list[Path], b
 
 
 def _children(folder: Path, *, is_run: bool) -> Iterator[Path]:
-    """The entries of a folder, of a run those of its results folders; links last in each."""
+    """The entries of a folder (of a run: of its results folders), links last."""
     for parent in [folder / "results", *later_results(folder)] if is_run else [folder]:
-        # A folder that is reached both directly and by a link is listed under its own name.
+        # Links last, so that a folder reached both directly and by a link is listed under its own name.
         yield from sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child))
 
 
@@ -102,7 +102,7 @@ async def score_all(
 ) -> None:
     """Judge every folder, at most `max_parallel` at once, and call `done` for each once its verdict is on disk.
 
-    `again` judges also what has a verdict already.
+    `again`: also judge those that already have a verdict.
     """
 
     async def score(folder: Path) -> None:
@@ -119,19 +119,19 @@ async def judge_stored(
     again: bool = False,
     asking: Callable[[], None] = lambda: None,
 ) -> Scored:
-    """The verdict on the trajectory in a task's folder, written beside it. Never raises but for cancellation.
+    """Judge the trajectory in a task's folder and write the verdict beside it. Raises only `CancelledError`.
 
-    In this order: an aborted attempt is not judged; an end that settles the score needs no judge; a verdict of this
-    judge on this very trajectory is kept, unless it is unscored or `again` is set; otherwise `asking` is called and
-    the judge decides. Where several judges decide a task, each verdict is written and the first one's counts.
+    In this order: an aborted attempt is not judged; some stop reasons settle the score without a judge; this judge's
+    existing verdict on this very trajectory is reused, unless it is unscored or `again` is set; otherwise `asking` is
+    called and the judge decides. If a task has several judges, all verdicts are written and the first one counts.
     """
     folder = store.folder
     try:
         trajectory = await asyncio.to_thread(load_trajectory, folder)
-    # An `OSError`: a folder or file that cannot be read. The judge is not to blame for that either.
+    # An `OSError` means that a folder or file cannot be read, which is not the judge's fault either.
     except (TrajectoryError, OSError) as error:
         return Scored(folder=folder, outcome="broken", reason=str(error))
-    # Isolation boundary: an internal error costs only this verdict; the trajectory can be judged again.
+    # Isolation boundary: an internal error fails only this verdict; the trajectory can be judged again.
     except Exception as error:  # noqa: BLE001
         return Scored(folder=folder, outcome="unscored", reason=_internal(store, error))
     if trajectory.is_aborted:
@@ -156,7 +156,7 @@ async def judge_stored(
         except Exception as error:  # noqa: BLE001
             verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=one.info)
         verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
-        # A judge that fails today must not replace the verdict that it gave before.
+        # A judge that now fails must not replace its earlier verdict.
         is_worse = verdict.outcome == "unscored" and before is not None and before.outcome != "unscored"
         try:
             if not is_worse:
@@ -171,7 +171,7 @@ async def judge_stored(
 
 
 def _why_settled(trajectory: Trajectory, off_site: str) -> str | None:
-    """Why the attempt failed, where its end settles that, or `None` when a judge must decide."""
+    """Why the attempt failed, if its stop reason settles that; `None` if a judge must decide."""
     why = WHY_ZERO.get(trajectory.stop_reason) if trajectory.stop_reason else None
     if why is not None:
         return f"{why}: {trajectory.error}" if trajectory.error else why
@@ -186,9 +186,9 @@ def _internal(store: TaskStore, error: Exception) -> str:
 
 
 def verdict_on_file(store: TaskStore, judge_id: str, trajectory: Trajectory) -> Verdict | None:
-    """The verdict that this judge gave on this very trajectory, or `None`.
+    """This judge's stored verdict on this very trajectory, or `None`.
 
-    Where the recorder wrote no digests (older versions, foreign layouts), a verdict that names none is accepted.
+    If the recorder wrote no digests (older versions, foreign layouts), a verdict without a digest is accepted.
     """
     verdict = store.read_verdict(judge_id)
     if verdict is None or (verdict.trajectory_sha256 is None and trajectory.is_digested):

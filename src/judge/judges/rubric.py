@@ -1,9 +1,9 @@
-"""The rubric method: criteria written before the attempt is seen, and every screenshot related to every criterion.
+"""The rubric method: criteria are written before the attempt is seen, then every screenshot is compared with each.
 
-Process and outcome are scored separately, and blockers are kept apart from mistakes. Success needs both judgements: the
-outcome decided as success, and no outcome criterion marked as missed. Two judgements that must agree make false
-positives rare. The process score (share of criteria met) and the first point of failure are reported beside the
-verdict. With `judge_votes` > 1 the last stage runs that often and more than half must agree.
+Process and outcome are scored separately, and blockers are distinguished from mistakes. Success requires both: the
+outcome stage says success, and no outcome criterion is marked as not met. Requiring both makes false positives rare.
+The process score (share of criteria met) and the first point of failure are reported with the verdict. With
+`judge_votes` > 1 the last stage runs that often and more than half of the votes must agree.
 """
 
 from collections import Counter
@@ -30,12 +30,12 @@ BLOCKERS = frozenset({"captcha", "login_wall", "out_of_stock", "site_down", "oth
 
 
 def _spelled(value: Any) -> Any:
-    """A word as it was asked for: "Not_Met" becomes "not met"."""
+    """A word in the requested spelling: "Not_Met" becomes "not met"."""
     return value.strip().lower().replace("_", " ").replace("-", " ") if isinstance(value, str) else value
 
 
 def _blocker(value: str | None) -> str | None:
-    """One of `BLOCKERS`, as it was asked for: "Login wall" becomes "login_wall"; `None` when none is named."""
+    """One of `BLOCKERS` in the requested spelling: "Login wall" becomes "login_wall"; `None` if there is none."""
     named = _spelled(value or "").replace(" ", "_")
     return None if named in ("", "null", "none") else named if named in BLOCKERS else "other"
 
@@ -46,7 +46,7 @@ Remark = Annotated[str, BeforeValidator(lambda value: "" if value is None else v
 
 
 class Criterion(Record):
-    """One requirement of the task. A `process` criterion is about the way, an `outcome` criterion about the end."""
+    """One requirement of the task. A `process` criterion is about the steps, an `outcome` criterion the result."""
 
     id: str
     requirement: str
@@ -54,7 +54,7 @@ class Criterion(Record):
 
 
 class _Answer(BaseModel):
-    """What a model wrote: unknown keys are ignored, the requested ones are checked."""
+    """A model's answer: unknown keys are ignored, the requested ones are validated."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -72,7 +72,7 @@ class _NewCriteria(_Answer):
 
 
 class ShotRelation(_Answer):
-    """What one screenshot says about one criterion."""
+    """How one screenshot relates to one criterion."""
 
     criterion: CriterionId
     relation: Annotated[Literal["supports", "contradicts", "unrelated"], BeforeValidator(_spelled)]
@@ -80,14 +80,14 @@ class ShotRelation(_Answer):
 
 
 class ShotReading(_Answer):
-    """What one screenshot says about every criterion, and the blocker that it shows."""
+    """How one screenshot relates to every criterion, and the blocker that it shows, if any."""
 
     relations: list[ShotRelation]
     blocker: Annotated[str | None, AfterValidator(_blocker)] = None
 
     @property
     def is_related(self) -> bool:
-        """Whether the screenshot says anything about a criterion or shows a blocker."""
+        """Whether the screenshot is relevant to a criterion or shows a blocker."""
         return self.blocker is not None or any(item.relation != "unrelated" for item in self.relations)
 
 
@@ -100,7 +100,7 @@ class CriterionMark(_Answer):
 
 
 class FirstFailure(_Answer):
-    """Where the attempt went wrong for good: the number of the action, from 1."""
+    """Where the attempt irreversibly went wrong: the number of the action, from 1."""
 
     action: int | None = None
     criterion: str | None = None
@@ -108,7 +108,7 @@ class FirstFailure(_Answer):
 
 
 class Blocker(_Answer):
-    """An obstacle; `avoidable` when the participant could have got around it, `None` when unknown."""
+    """An obstacle; `avoidable` if the participant could have got around it, `None` if unknown."""
 
     kind: Annotated[str, AfterValidator(lambda value: _blocker(value) or "other")]
     avoidable: bool | None = None
@@ -129,7 +129,7 @@ class ProcessMarks(_Answer):
 
 
 def parse_criteria(text: str) -> tuple[Criterion, ...] | None:
-    """The criteria of a rubric reply, numbered from c1; `None` when it holds none."""
+    """The criteria in a rubric reply, numbered from c1; `None` if there are none."""
     answer = _parse(_NewCriteria, text)
     if answer is None:
         return None
@@ -166,7 +166,7 @@ def _covers(items: Sequence[ShotRelation | CriterionMark], criteria: Sequence[Cr
 
 
 class Vote(NamedTuple):
-    """One run of the last stage: its outcome and why, and the two judgements as they are recorded."""
+    """One run of the last stage: its outcome and reason, and the record of both judgements."""
 
     outcome: VerdictOutcome
     reason: str
@@ -174,7 +174,7 @@ class Vote(NamedTuple):
 
 
 class RubricJudge(ModelJudge):
-    """Criteria from the scenario's key points when it has them, else from the judge model, once per task."""
+    """Takes the criteria from the scenario's key points if it has any, else asks the judge model once per task."""
 
     method = "rubric"
     prompts: ClassVar[tuple[str, ...]] = ("rubric_criteria", "rubric_image", "rubric_process", "rubric_outcome")
@@ -182,7 +182,7 @@ class RubricJudge(ModelJudge):
     options: ClassVar[tuple[str, ...]] = ("judge_sees_answer", "max_images", "judge_votes")
 
     async def ask_ahead(self, session: Session, task: Task, screenshot: Path | None) -> None:
-        """Criteria need the task only, a screenshot's reading needs the criteria and the screenshot."""
+        """Criteria need only the task; a screenshot's reading needs the criteria and the screenshot."""
         criteria = await _ask_criteria(session, task)
         if screenshot is not None:
             await _ask_reading(session, task, criteria, screenshot, place=0)
@@ -222,7 +222,7 @@ class RubricJudge(ModelJudge):
     ) -> Vote:
         most = self.config.max_images
         related = [shot for shot, reading in read if reading.is_related]
-        # Both stages see the answer or neither: marks that miss it would veto every task that asks for one.
+        # Either both stages see the answer or neither: without it, the marks would veto every task that asks for one.
         # Votes must differ, and each must be cached separately, so each has its own seed.
         sampling = {"temperature": VOTE_TEMPERATURE, "seed": run + 1} if self.config.judge_votes > 1 else {}
         blocks = {"criteria_block": _criteria_block(criteria)}
@@ -282,7 +282,7 @@ async def _ask_reading(
 
 
 def with_the_end(related: Sequence[Shot], shots: Sequence[Shot], most: int) -> tuple[Shot, ...]:
-    """The last few screenshots and, before them, the latest that say anything about a criterion; at most `most`."""
+    """The last few screenshots and, before them, the latest relevant ones; at most `most`."""
     end = shots[-min(FINAL_SHOTS, most) :]
     before = [shot for shot in related if shot.place < end[0].place]
     return (*before[max(len(before) - (most - len(end)), 0) :], *end)
@@ -291,7 +291,7 @@ def with_the_end(related: Sequence[Shot], shots: Sequence[Shot], most: int) -> t
 def _decide(
     criteria: tuple[Criterion, ...], marks: ProcessMarks | None, status: Status | None, text: str
 ) -> tuple[VerdictOutcome, str]:
-    """Failure needs one of the two judgements, success both; without enough of them there is no verdict."""
+    """Failure needs one of the two judgements, success needs both; otherwise the verdict is unscored."""
     if status == "failure":
         return "failure", text
     ends = {criterion.id: criterion.requirement for criterion in criteria if criterion.kind == "outcome"}
@@ -311,14 +311,14 @@ def _criteria_block(criteria: tuple[Criterion, ...]) -> str:
 
 
 def _notes_block(read: list[tuple[Shot, ShotReading]]) -> str:
-    """What the screenshots showed, criterion by criterion: the judge model's own notes, yet still only data."""
+    """What the screenshots showed, by criterion: written by the judge model, but still treated as untrusted data."""
     notes = [
         (item.criterion, f"{item.criterion}, screenshot {shot.place} {item.relation}: {bounded_line(item.seen, 300)}")
         for shot, reading in read
         for item in reading.relations
         if item.relation != "unrelated"
     ]
-    # By criterion, c2 before c10; the sort is stable, so the screenshots' order stays within a criterion.
+    # By criterion, c2 before c10; the sort is stable, so screenshots stay in order within a criterion.
     lines = [line for _, line in sorted(notes, key=lambda note: (len(note[0]), note[0]))]
     lines += [
         f"screenshot {shot.place} shows a blocker: {reading.blocker}" for shot, reading in read if reading.blocker

@@ -17,7 +17,7 @@ LAST_SHOTS = 15
 
 
 class AutonomousJudge(ModelJudge):
-    """The last screenshot and the actions; the other methods differ only in what they show."""
+    """Shows the last screenshot and the actions; the other methods differ only in the evidence that they show."""
 
     method = "autonomous"
     prompts: ClassVar[tuple[str, ...]] = ("autonomous",)
@@ -33,7 +33,7 @@ class AutonomousJudge(ModelJudge):
         return trajectory.screenshots[-1:]
 
     def blocks(self, trajectory: Trajectory) -> dict[str, str]:
-        """The evidence that the method shows in its own way."""
+        """The method's own blocks of evidence."""
         return {}
 
 

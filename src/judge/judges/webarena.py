@@ -1,4 +1,4 @@
-"""Judging by WebArena-Verified's own evaluator: deterministic, no model."""
+"""Judges with WebArena-Verified's own evaluator: deterministic, no model."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ ANSWER_EVALUATOR = "AgentResponseEvaluator"
 
 
 class WebArenaJudge(Judge):
-    """Passes the final answer and the network trace of an imported task to the package, and keeps its result."""
+    """Passes the final answer and the network trace of an imported task to the package, and records its result."""
 
     def __init__(self, package: WebArenaPackage, addresses: SiteAddresses, tasks: Iterable[PackageTask]) -> None:
         self._package = package
@@ -34,9 +34,9 @@ class WebArenaJudge(Judge):
             model=OFFLINE,
             prompt_set="none",
             prompt_version=about.version,
-            # No prompts: what decides is code, as for checks.
+            # There are no prompts: code decides, as for checks.
             prompt_checksum=code["code_checksum"],
-            # The score threshold of screenshots, which it does not look at.
+            # The threshold for screenshot scores is required but not used by this method.
             threshold=1,
             note=f"webarena-verified {about.version}, evaluators {about.evaluator_checksum[:12]}, "
             f"data {about.data_checksum[:12]}",
@@ -45,7 +45,7 @@ class WebArenaJudge(Judge):
 
     @classmethod
     async def open(cls, settings: Settings, addresses: SiteAddresses) -> "WebArenaJudge":
-        """With the package in a process of its own, which `aclose` ends. Raises `ConfigError` without one."""
+        """Start the package in its own process, which `aclose` ends. Raises `ConfigError` if it is not installed."""
         package = await WebArenaPackage.open(settings, addresses.without_credentials())
         try:
             return cls(package, addresses, (await package.tasks(None)).tasks or ())
@@ -54,12 +54,12 @@ class WebArenaJudge(Judge):
             raise
 
     def site_of(self, task_id: str) -> str:
-        """The site of a task, as the benchmark groups its results: several are joined, as in `gitlab-reddit`."""
+        """The site of a task, as the benchmark groups its results; several are joined: `gitlab-reddit`."""
         number = task_number(task_id)
         return "other" if number is None else self._sites.get(number, "other")
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
-        """The package's verdict; unscored where it or the recording failed."""
+        """The package's verdict; unscored if the package or the recording failed."""
         number = task_number(trajectory.task.task_id)
         if number is None:
             return self._unscored("not a task that was imported from WebArena-Verified")
@@ -73,7 +73,7 @@ class WebArenaJudge(Judge):
         if made.result is None:
             return self._verdict("failure", made.refusal or "", None)
         if dropped and any(each.evaluator_name != ANSWER_EVALUATOR for each in made.result.evaluators_results):
-            # Otherwise a participant could hide a request, or end unscored, by sending more than are recorded.
+            # Otherwise a participant could hide a request, or become unscored, by sending more than are recorded.
             return self._verdict("failure", f"{counted(dropped, 'later request')} went unrecorded", made.result)
         if made.result.status == "success" and made.refusal is None:
             return self._verdict("success", "all evaluators passed", made.result)
@@ -98,7 +98,7 @@ class WebArenaJudge(Judge):
 
 
 def read_trace(trajectory: Trajectory) -> tuple[Mapping[str, Any], int]:
-    """The recorded trace as JSON, and how many requests came after it was full.
+    """The recorded trace as JSON, and the number of requests dropped because it was full.
 
     Raises `TrajectoryError` if there is none.
     """
@@ -113,7 +113,7 @@ def read_trace(trajectory: Trajectory) -> tuple[Mapping[str, Any], int]:
 
 
 def _reason(result: PackageResult) -> str:
-    """What the evaluators did not find, in the package's words."""
+    """The failed assertions, in the package's words."""
     failed = [each for each in result.evaluators_results if each.status != "success"]
     return "; ".join(f"{each.evaluator_name}: {_messages(each)}" for each in failed) or f"status {result.status}"
 

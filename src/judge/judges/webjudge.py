@@ -1,8 +1,8 @@
 """WebJudge: key points, a relevance score for every screenshot, then a decision on the evidence that matters.
 
 The three stages of Xue et al., "An Illusion of Progress? Assessing the Current State of Web Agents" (arXiv:2504.01382):
-screenshots are scored with the key points, and the reasons for their scores are passed on to the decision. What
-participants say is left out.
+screenshots are scored against the key points, and the reasons for their scores are passed on to the decision.
+Participants' own statements are not shown by default.
 
 With imported prompts (`judge.judges.published`) the requests are those of the evaluator's source.
 """
@@ -34,14 +34,14 @@ _KEY_POINTS_ORDER, _IMAGE_ORDER, _DECISION_ORDER = range(3)
 
 
 class KeyPoints(Record):
-    """The key points, and the text in which imported prompts show them."""
+    """The key points, and their text in imported prompts."""
 
     points: tuple[str, ...]
     text: str = ""
 
 
 class Rated(Record):
-    """A screenshot with its score, `None` when the model gave none, the reply that gave it, and the reason in it."""
+    """A screenshot with its score (`None` if the model gave none), the model's reply, and the reason in it."""
 
     path: Path
     score: int | None
@@ -50,7 +50,7 @@ class Rated(Record):
 
 
 class WebJudge(ModelJudge):
-    """The default method. The first `max_images` screenshots at or above `score_threshold` are decided on."""
+    """The default method. Decides on the first `max_images` screenshots with at least `score_threshold`."""
 
     method = "webjudge"
     prompts: ClassVar[tuple[str, ...]] = WEBJUDGE_PROMPTS
@@ -64,7 +64,7 @@ class WebJudge(ModelJudge):
         self._takes_replies_as_published = published is not None and self.config.fidelity == "published"
 
     async def ask_ahead(self, session: Session, task: Task, screenshot: Path | None) -> None:
-        """Key points need the task only, a screenshot's score needs the key points and the screenshot."""
+        """Key points need only the task; a screenshot's score needs the key points and the screenshot."""
         points = await self._ask_key_points(session, task)
         if screenshot is not None:
             await self._ask_score(session, task, points, screenshot)
@@ -75,9 +75,9 @@ class WebJudge(ModelJudge):
         inputs = self._inputs(trajectory)
         points = await self._ask_key_points(session, task, inputs)
         rated = await together(self._ask_score(session, task, points, shot.path, shot.place, inputs) for shot in shots)
-        # Repeated screenshots share one score, which is paid for once.
+        # Repeated screenshots share one score, so that it is paid for only once.
         every = [one for shot, one in zip(shots, rated, strict=True) for _ in range(shot.times)]
-        # A screenshot without a score is among them: what the model failed to rate must not vanish from the evidence.
+        # Includes screenshots without a score: evidence must not disappear because the model failed to rate it.
         threshold = self.config.score_threshold
         relevant = [one for one in every if one.score is None or one.score >= threshold]
         records = tuple(ImageScore(Response=one.reply, Score=one.score) for one in every)
@@ -94,7 +94,7 @@ class WebJudge(ModelJudge):
                 "task": trajectory.task.task,
                 "key_points": points.text,
                 "last_actions": self._published.actions(trajectory, with_thoughts=self.config.judge_sees_thoughts),
-                # The first reasons, not those of the first images, which may have none.
+                # The first reasons available, because the first images may have none.
                 "thoughts": numbered([one.reason for one in relevant if one.reason][: self._max_images]),
             }
         inputs = self._inputs(trajectory)
@@ -106,15 +106,15 @@ class WebJudge(ModelJudge):
         return session.decision(status, text, key_points=points.points, **fields)
 
     def _inputs(self, trajectory: Trajectory) -> tuple[Path, ...]:
-        """The task's own images, where the prompts show them. Raises `TrajectoryError` for a file that is not there."""
+        """The task's own images, if the prompts show them. Raises `TrajectoryError` for a missing file."""
         if self._published is None or self._published.outcome.inputs is None:
             return ()
         return tuple(inside(trajectory.folder, name) for name in trajectory.input_images)
 
     async def _ask_key_points(self, session: Session, task: Task, inputs: tuple[Path, ...] = ()) -> KeyPoints:
-        """The task's key points: the scenario's own, or the judge model's. Raises `ModelError` when it gives none.
+        """The task's key points: the scenario's own, or the judge model's. Raises `ModelError` if it gives none.
 
-        Imported prompts always ask: their source knows no others.
+        Imported prompts always ask the model, because their source does not support declared key points.
         """
         published = self._published
         if task.key_points and published is None:
@@ -164,7 +164,7 @@ class WebJudge(ModelJudge):
         )
         parse = published.score if published and self._takes_replies_as_published else parse_score
         score, reply = await session.ask(question, parse)
-        # A reply without a score gives no reason for one.
+        # A reply without a score has no reason for one.
         reason = (published.reason if published else parse_reason)(reply) if score is not None else ""
         return Rated(path=path, score=score, reply=reply, reason=reason)
 
@@ -172,7 +172,7 @@ class WebJudge(ModelJudge):
 class WebJudgeKeyPoints(WebJudge):
     """WebJudge with one question per key point; success needs all of them.
 
-    A key point without a decision leaves the verdict unscored, unless another one failed.
+    If a key point has no decision, the verdict is unscored, unless another key point failed.
     """
 
     method = "webjudge_keypoints"

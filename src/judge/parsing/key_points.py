@@ -1,4 +1,4 @@
-"""Reads lists and JSON objects out of judge models' replies: key points, rubric criteria. Pure; linear time."""
+"""Reads lists and JSON objects from judge models' replies: key points, rubric criteria. Pure; linear time."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from judge.parsing.plain_text import without_thinking
 
 MAX_POINTS = 40
 MAX_POINT_CHARS = 600
-# The most that is read of a line to find items in it.
+# Items are only searched for in this many characters of a line.
 _MAX_LINE_CHARS = 2_000
 _LABEL = r"(?:(?:key\s)?(?:point|requirement|criterion|condition|step|item)|kp)\s?#?"
 _ITEM = re.compile(
@@ -18,7 +18,7 @@ _ITEM = re.compile(
     r"(?P<text>[*_]{0,3}\s+\S.*|(?<=[.)、．）])[^\W\d_].*|[*_]{0,3}\s*)$",
     re.IGNORECASE,
 )
-# What models put around a list: fences, tags, end-of-turn tokens.
+# Text that models put around a list: fences, tags, end-of-turn tokens.
 _WRAPPING = re.compile(
     r"^\s{0,16}(?:`{3,9}\w{0,20}|</?\w{1,20}>)\s{0,16}$|<\|\w{1,20}\|>\s{0,16}$|</s>\s{0,16}$", re.MULTILINE
 )
@@ -28,7 +28,7 @@ _TITLE = re.compile(r"(?i)^\W{0,12}(?:the\s)?key\s(?:points?|requirements?)\b[^:
 _INLINE_TITLE = re.compile(r"(?i)^\W{0,12}(?:the\s)?key\spoints?\b[^:\n]{0,60}:[*_\s]{0,6}(?=\S)")
 _INLINE_NUMBER = re.compile(rf"(?:(?<=\s)|^)(?:\(?\d{{1,2}}[.)]\s|[①-⑳]\s?|{_LABEL}\d{{1,2}}[:.)]\s)", re.IGNORECASE)
 _INLINE_BULLET = re.compile(r"(?:^|\s)[•▪◦]\s")
-# Where a heading may end with the first item behind it on the same line.
+# Where a heading may end when the first item follows it on the same line.
 _HEADING_END = re.compile(
     r"(?:\bkey\s(?:points?|requirements?)\b[*_]{0,3}[:：]?|[:：])[*_]{0,3}\s{0,3}(?:[–—-]\s(?=[*_#(\[]{0,4}\d))?",
     re.IGNORECASE,
@@ -38,8 +38,8 @@ _HEADING_END = re.compile(
 def parse_key_points(text: str) -> tuple[str, ...]:
     """The key points of a reply: list items in order, sub-items and continuation lines joined to their item.
 
-    Reads numbered and bulleted lists, `Key point 1: …` lines and headings, JSON arrays of texts, and a list run
-    together on one line. Without a list there are none: `()`.
+    Reads numbered and bulleted lists, `Key point 1: …` lines and headings, JSON arrays of strings, and lists run
+    together on one line. `()` if the reply contains no list.
     """
     text = without_thinking(text)
     points = _json_points(text)
@@ -60,7 +60,7 @@ def last_json_object(text: str) -> dict[str, Any] | None:
     text = without_thinking(text)
     found: dict[str, Any] | None = None
     at = text.find("{")
-    # A reply has a handful of braces before its object; a hostile one may have a million.
+    # Normal replies have a handful of braces before the object; a hostile one may have a million.
     for _ in range(50):
         if at < 0:
             break
@@ -74,7 +74,7 @@ def last_json_object(text: str) -> dict[str, Any] | None:
 def _json_at(text: str, start: int) -> tuple[Any, int]:
     """The JSON value that begins at `start`, and where it ends; `None` for anything else."""
     try:
-        # Not strict: raw line breaks inside texts are common and harmless.
+        # Not strict: raw line breaks inside strings are common and harmless.
         return json.JSONDecoder(strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
         return None, start + 1
@@ -94,7 +94,7 @@ def _json_points(text: str) -> list[str]:
 
 
 def _json_point(value: Any) -> str:
-    """A point given as a text, or as an object, whose longest text is the point ("id" and "type" are short)."""
+    """A point given as a string, or as an object whose longest string is the point ("id" and "type" are short)."""
     if isinstance(value, dict):
         value = max((item for item in value.values() if isinstance(item, str)), key=len, default="")
     return value.strip() if isinstance(value, str) else ""
@@ -105,13 +105,13 @@ def _item(line: str) -> re.Match[str] | None:
 
 
 def _number(mark: str) -> int:
-    """The number in an item's mark."""
+    """The number in an item's marker."""
     digits = re.search(r"\d{1,2}", mark)
     return int(digits[0]) if digits else ord(mark.strip()[0]) - ord("①") + 1
 
 
 def _one_item_per_line(lines: list[str]) -> list[str]:
-    """The lines, with an item that follows its heading or another item on one line moved to its own line."""
+    """The lines, with every item that shares a line with its heading or another item moved to its own line."""
     parted: list[str] = []
     following: re.Match[str] | None = None
     for line in reversed(lines):
@@ -123,9 +123,9 @@ def _one_item_per_line(lines: list[str]) -> list[str]:
 
 
 def _heading_end(line: str, following: re.Match[str] | None) -> int:
-    """Where the first item of a list begins behind its heading; 0 where there is none.
+    """Where the first item of a list begins after its heading; 0 if there is none.
 
-    Behind other words than a title it must precede `following`, the next item in the lines below.
+    After words that are not a title, the item must precede `following`, the next item in the lines below.
     """
     for end in _HEADING_END.finditer(line):
         item = _ITEM.match(line[end.end() :])
@@ -140,14 +140,14 @@ def _heading_end(line: str, following: re.Match[str] | None) -> int:
 
 
 def _split_at_missing_numbers(lines: list[str]) -> list[str]:
-    """Where numbers are missing between two items, the lines between are split at them: `1. a 2. b`, then `3. c`."""
+    """Split lines between two items at the numbers missing from the sequence: `1. a 2. b`, then `3. c`."""
     result: list[str] = []
     begin = last = 0
     was_split = False
     for line in [*lines, None]:
         item = _item(line) if line is not None else None
         number = _number(item["number"]) if item and item["number"] else None
-        # At the end of a list that needed splitting, its last line may hold any number of further items.
+        # At the end of a list that needed splitting, the last line may contain any number of further items.
         missing = (
             range(last + 1, number) if number else range(last + 1, last + 100 if line is None and was_split else 0)
         )
@@ -164,7 +164,7 @@ def _split_at_missing_numbers(lines: list[str]) -> list[str]:
 
 
 def _split(lines: list[str], numbers: range) -> tuple[list[str], int]:
-    """The lines, split before each of `numbers` as long as they follow in order, and how many of them were found."""
+    """The lines, split before each of `numbers` as long as they appear in order, and how many were found."""
     parts: list[str] = []
     found = 0
     for line in lines:
@@ -178,7 +178,7 @@ def _split(lines: list[str], numbers: range) -> tuple[list[str], int]:
 
 
 def _list_items(lines: list[str]) -> list[str]:
-    """Items at the indent and of the kind of the first one. Numbers outrank bullets, which are then sub-items."""
+    """Items with the indent and kind of the first one. If there are numbered items, bullets are sub-items."""
     matches = [_item(line) for line in lines]
     heads = [item for item in matches if item]
     if not heads:

@@ -1,39 +1,39 @@
-r"""The labels by which replies state a score or a status, as regular expressions. Pure.
+r"""Regular expressions for the labels with which replies state a score or a status. Pure.
 
-Every quantifier is bounded, so that a search takes time linear in the reply, however hostile it is. Replies arrive
-through `plain_text`, which unifies how a label is written.
+Every quantifier is bounded, so that a search takes time linear in the reply, however hostile it is. Replies have
+passed through `plain_text`, which normalises how labels are written.
 """
 
 import re
 
-# Signs at the start of a line (lists, headings, emphasis), but not `>`: what is quoted is not the judge's own.
+# Punctuation at the start of a line (lists, headings, emphasis), but not `>`: quotes are not the judge's own words.
 _DECOR = r"[^\w\n>]"
 QUALIFIER = (
     r"(?:the|my|a|final|overall|total|relevance|relevancy|usefulness|image|screenshot|snapshot|assigned|given|numeric"
     r"|suggested|updated|revised|corrected|adjusted|evaluation|assessment|judge?ment|task|completion|success|execution"
     r"|agent|attempt)(?: \d{1,2})?"
 )
-# The start of a line up to its label: "1. **Final relevance …"
+# The start of a line up to the label: "1. **Final relevance …"
 LINE = rf"^{_DECOR}{{0,16}}(?:(?:\d{{1,2}}[.)]|(?:answer|output|line \d):){_DECOR}{{1,8}})?(?:{QUALIFIER}[ _-]){{0,3}}"
-# What may follow a label before its value: "(1-5)", "on a scale of … to …", "for this image". `§` is a masked range.
+# Text allowed between a label and its value: "(1-5)", "on a scale of … to …", "for this image". `§` masks a range.
 NOTE = (
     r"(?:[ \t]*[(\[][^)\]\n]{0,60}[)\]]|,?[ \t]*§{3,9}(?=[ \t]*[:=])"
     r"|[ \t]+(?:on|from|out of|in)\b[^:=\n\d]{0,40}(?=[:=])"
     r"|[ \t]+(?:of|for) (?:the|this) (?:image|screenshot|snapshot|task)\b)?"
 )
-# A letter of a script that none of our labels is written in: the reply is in another language.
+# A letter outside Latin script: the reply is in a language for which there are no labels.
 FOREIGN = r"[^\W\x00-\u036f]"
 SPAN = r"[^.!?\n\d]"
 HEDGE = re.compile(
     r"(?i)\b(?:not|never|cannot|\w+n['’]t|rather than|instead of|less than|more than|at least|if|unless|whether|unclear"
     r"|might)\b"
 )
-# Prose is searched only at the end of a reply, where its conclusion is.
+# Prose is searched only at the end of a reply, where the conclusion is.
 PROSE_CHARS = 8_000
 
 
 def last_line_start(text: str) -> int:
-    """Where the last line that is not blank begins."""
+    """Where the last non-blank line begins."""
     return text.rfind("\n", 0, len(text.rstrip())) + 1
 
 

@@ -1,10 +1,10 @@
-"""Normalises a judge model's reply, so that a label is the same text however it was written. Pure; linear time."""
+"""Normalises a judge model's reply, so that a label reads the same however it was formatted. Pure; linear time."""
 
 import html
 import re
 import unicodedata
 
-# Signs that NFKC leaves as they are: minus and hyphens, the asterisk operator, the fraction slash.
+# Characters that NFKC does not change: minus and hyphens, the asterisk operator, the fraction slash.
 _FOLD = str.maketrans("−‐‑∗⁄", "---*/")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufe0e\ufe0f\u20e3\ufeff]")
 _THINKING = re.compile(r"\s*<(think|thinking|thought)>(?:.*?</\1>|.*)", re.IGNORECASE | re.DOTALL)
@@ -16,7 +16,7 @@ _UNDERSCORES = re.compile(r"(?<!\w)_+|(?<!_)_++(?!\w)")
 
 
 def without_thinking(text: str) -> str:
-    """The reply without the thinking that it begins with. Thinking that never ends leaves nothing."""
+    """The reply without its leading thinking section; empty if that section is never closed."""
     thinking = _THINKING.match(text)
     return text[thinking.end() :] if thinking else text
 

@@ -1,8 +1,8 @@
-"""Reads the score and the reason out of a screenshot-scoring reply. Pure; linear in the reply's length.
+"""Reads the score and the reason from a screenshot-scoring reply. Pure; linear in the reply's length.
 
-Only what is *labelled* as the score counts, and of several labels the last. A label is on a line of its own, or opens a
-sentence ("Actually … Revised score: 3"); within a sentence it counts where nothing better is found. A range ("1-5"),
-another scale ("7/10"), an echoed template and quoted text are not scores. There is no default.
+Only a number *labelled* as the score counts; the last label wins. A label begins a line or a sentence ("Actually …
+Revised score: 3"); one within a sentence counts only if there is no better one. A range ("1-5"), another scale
+("7/10"), an echoed template and quoted text are not scores. There is no default.
 """
 
 import re
@@ -17,7 +17,7 @@ _LINK = (
     r"(?:is|of|as|at|an?|would be|should be|equals|assigned|given|level|value|about|around|approximately|boxed"
     r"|(?:math|text)(?:bf|it|rm)?)"
 )
-# Between label and number: words that lead to it, and any signs but those that end a clause or change what follows.
+# Between label and number: linking words, and any punctuation that neither ends the clause nor changes the number.
 _GAP = rf"(?:[^\w.!?;%§]|\b{_LINK}\b){{0,40}}?"
 _LINE_SCORE = re.compile(rf"{LINE}scores?\b{NOTE}{_GAP}{_NUMBER}", re.IGNORECASE | re.MULTILINE)
 # "Score: Highly relevant (4)"
@@ -29,7 +29,7 @@ _JSON_SCORE = re.compile(
     rf"""(?i)["'](?!max|min)(?:\w{{1,20}}[ _-])?score\\?["']\s{{0,8}}:\s{{0,8}}\\?["']?{_NUMBER}"""
 )
 _INLINE_SCORE = re.compile(rf"(?i)\bscore\b{NOTE}[*)\]\s]{{0,4}}[:=]{_GAP}{_NUMBER}")
-# What may stand before an inline label that is the judge's own: no quotation mark, no other thing's name.
+# Text allowed before an inline label for it to be the judge's own: no quotation mark, not another thing's name.
 _BEFORE_INLINE = re.compile(
     rf"(?i)(?:^|[^\w\s{_QUOTE}>][\s*_#(]{{0,6}}|{FOREIGN}[\s*(]{{0,6}}"
     rf"|\b(?:{QUALIFIER}|so|is|thus|give|assign)[ *_]+)$"
@@ -65,7 +65,7 @@ _REASON_LABEL = re.compile(r"[^\w\n]{0,16}(?:\d[.)][^\w\n]{0,8})?reason(?:ing)?[
 def parse_score(text: str) -> int | None:
     """The relevance score (1-5) that a screenshot-scoring reply states, or `None` when it states none."""
     text = plain_text(text)
-    # Masked, not removed, so that every position stays.
+    # Masked, not removed, so that positions do not change.
     for pattern in (_ENUMERATION, _RANGE):
         text = pattern.sub(lambda found: "§" * len(found.group()), text)
     found = [match for pattern in (_LINE_SCORE, _WORDED_SCORE, _JSON_SCORE) for match in pattern.finditer(text)]
@@ -118,6 +118,6 @@ def _is_hedged(text: str, found: re.Match[str]) -> bool:
 
 
 def parse_reason(text: str) -> str:
-    """What a screenshot-scoring reply says beside its score, in one line; empty when it says nothing."""
+    """The text of a screenshot-scoring reply apart from its score, in one line; may be empty."""
     lines = [line for line in without_thinking(text).splitlines() if not _SCORE_LINE.match(line)]
     return " ".join(_REASON_LABEL.sub("", "\n".join(lines), count=1).split())

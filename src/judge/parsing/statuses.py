@@ -1,6 +1,6 @@
-"""Reads the verdict out of an outcome reply. Pure; linear in the reply's length.
+"""Reads the verdict from an outcome reply. Pure; linear in the reply's length.
 
-As with scores, only what is *labelled* as the status counts, and of several labels the last. An echoed template
+As with scores, only words *labelled* as the status count; the last label wins. An echoed template
 ("success or failure"), a success rate or message, and quoted text are not statuses. There is no default.
 """
 
@@ -71,7 +71,7 @@ _LIST_MARK = re.compile(r"\s*(?:[-*+•·](?!\*)|\d{1,2}[.)])\s")
 def parse_status(text: str) -> Status | None:
     """The verdict that an outcome reply states, or `None`. "unsuccessful" and "not successful" are failures.
 
-    Statuses of list items do not count when they disagree or when a status stands outside the list.
+    Statuses in list items do not count if they disagree or if there is a status outside the list.
     """
     text = plain_text(text)
     labelled = [*_found(_LINE_STATUS, text), *_found(_JSON_STATUS, text), *_inline(text)]
@@ -93,7 +93,7 @@ def parse_status(text: str) -> Status | None:
 
 
 def _found(pattern: re.Pattern[str], text: str, start: int = 0) -> list[re.Match[str]]:
-    """The matches that state an outcome: not one of several alternatives, not a "success message"."""
+    """The matches that state an outcome, as opposed to listing alternatives or naming a "success message"."""
     return [
         found
         for found in pattern.finditer(text, start)
@@ -102,7 +102,7 @@ def _found(pattern: re.Pattern[str], text: str, start: int = 0) -> list[re.Match
 
 
 def _inline(text: str) -> list[re.Match[str]]:
-    """The statuses in the last line that are the judge's own: each opens a sentence, unquoted, in no list item."""
+    """The judge's own statuses in the last line: each begins a sentence, is unquoted and in no list item."""
     start = last_line_start(text)
     if _LIST_MARK.match(text[start : start + 12]):
         return []

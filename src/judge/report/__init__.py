@@ -1,1 +1,1 @@
-"""The report of a run: one folder that opens from disk, without a network."""
+"""The report of a run: one folder that can be opened from disk, without a network."""

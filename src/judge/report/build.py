@@ -1,4 +1,4 @@
-"""Writes reports: of one run or a comparison of several, as a folder or as one file, complete, ready to be sent."""
+"""Writes reports: of one run or a comparison of several, as a self-contained folder or a single file."""
 
 import os
 import shutil
@@ -25,9 +25,9 @@ _GENERATOR = '<meta name="generator" content="wabe report">'
 
 
 def make_report(stores: list[RunStore], output: Path | None = None, *, single_file: bool = False) -> Path:
-    """The report of one run, or the comparison of several, at `output` or beside the runs; returns its page.
+    """Write the report of one run, or the comparison of several, at `output` or beside the runs; returns its page.
 
-    An earlier report there is replaced. Raises `ConfigError` if there is something else, or it cannot be written.
+    Replaces an earlier report. Raises `ConfigError` if something else is there, or if it cannot be written.
     """
     if len(stores) > MAX_RUNS:
         raise ConfigError(f"{counted(len(stores), 'run')} to compare", remedy=f"give 2 to {MAX_RUNS} runs")
@@ -70,7 +70,7 @@ def open_page(page: Path) -> bool:
 
 @contextmanager
 def report_folder(target: Path) -> Iterator[None]:
-    """An empty folder at `target`. An earlier report is removed; a folder that holds anything else is refused."""
+    """An empty folder at `target`. Removes an earlier report; refuses a folder with any other content."""
     with _refused_as_config_error(target):
         if target.is_dir() and any(target.iterdir()):
             if not _is_report(target / "index.html"):
@@ -79,20 +79,20 @@ def report_folder(target: Path) -> Iterator[None]:
                 )
             shutil.rmtree(target)
         target.mkdir(parents=True, exist_ok=True)
-        # Marked from the start, so that an interrupted report can be replaced.
+        # Marked as a report from the start, so that an interrupted one can be replaced.
         write(target / "index.html", f"<!doctype html>{_GENERATOR}<title>Report</title><p>This report is incomplete.")
         yield
 
 
 @contextmanager
 def _refused_as_config_error(target: Path) -> Iterator[None]:
-    """A file system that refuses is a `ConfigError` about `target`, or about the run's folder."""
+    """Turn an `OSError` into a `ConfigError` about `target` or about the run's folder."""
     try:
         yield
     except OSError as error:
         named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else target
         why = error.strerror or str(error)
-        # Also the folder of a single file, and the file that becomes it.
+        # Errors about the target include its parent folder and its temporary siblings.
         if named != target.parent and not os.fspath(named).startswith(os.fspath(target)):
             raise ConfigError(f"{named}: {why}", remedy="check the permissions of the run's folder") from None
         raise ConfigError(
@@ -109,7 +109,7 @@ def _is_report(page: Path) -> bool:
 
 
 class _Run:
-    """The pages of one run within a report. In memory are one task's page and every task's row."""
+    """The pages of one run within a report. Only one task's page and all tasks' rows are in memory."""
 
     def __init__(self, store: RunStore, out: Output, renderer: Renderer, folder: str = "") -> None:
         self._store, self._out, self._renderer, self._folder = store, out, renderer, folder
@@ -121,11 +121,11 @@ class _Run:
 
     @property
     def keys(self) -> list[str]:
-        """The names of the tasks, in each epoch."""
+        """The keys of the tasks, in every epoch."""
         return list(self._plays)
 
     def write_task(self, key: str) -> TaskView | None:
-        """The page of a task with its images; `None` if the run does not have it."""
+        """Write the page of a task with its images; returns `None` if the run does not have it."""
         if key not in self._plays:
             return None
         store = self._store.task(*self._plays[key])
@@ -138,7 +138,7 @@ class _Run:
         return task
 
     def write_index(self) -> Totals:
-        """The front page with its tables, once all tasks are written."""
+        """Write the front page with its tables, once all tasks are written."""
         totals = totals_of(self.rows)
         up = "../index.html" if self._folder else ""
         self._out.table(f"{self._folder}tasks.csv", csv_table(self.view, self.rows))
@@ -156,7 +156,7 @@ class _Run:
 
 
 def _neighbours(ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Each id with the one before and the one after it; `""` at the ends."""
+    """The previous and next id of each id; `""` at the ends."""
     return {name: (before, after) for name, before, after in zip(ids, ["", *ids], [*ids[1:], ""], strict=False)}
 
 

@@ -1,6 +1,6 @@
 """Charts as shapes: pure functions from totals to the content of an SVG. A template draws them; CSS sets the colours.
 
-Each chart answers one question, gives the answer in words, and carries its numbers as a table.
+Each chart answers one question, also in words, and includes its numbers as a table.
 """
 
 import math
@@ -49,7 +49,7 @@ class Shape:
 class Chart:
     """A chart with its question, its answer in one sentence, and its numbers.
 
-    It is drawn by `shapes`, or by a bar in each row of the numbers: `sizes` are their lengths beside each other.
+    It is drawn by `shapes`, or by a bar in each row of the table, whose relative lengths are `sizes`.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Chart:
 
 
 def charts_of(totals: Totals, rows: Sequence[TaskRow]) -> tuple[Chart, ...]:
-    """Every chart that the run has numbers for."""
+    """Every chart for which the run has data."""
     charts = (
         categories_chart(rows),
         steps_chart(rows),

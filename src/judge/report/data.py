@@ -1,7 +1,7 @@
-"""What a report shows, read from a run's folder one task at a time: in memory are one task's page and every task's row.
+"""The data of a report, read from a run's folder one task at a time to limit memory.
 
-A report must open for any run, so damage is a fact to show and not an error: a task whose result cannot be read is
-listed as unfinished, with the cause. All texts are still unescaped.
+A report must be possible for any run, so damage is shown and is not an error: a task whose result cannot be read is
+listed as unfinished, with the cause. All text is unescaped.
 """
 
 import contextlib
@@ -32,13 +32,13 @@ from shared.models import TASK_ID, ImageScore, Step, TokenUsage, Verdict, key_of
 from shared.snapshot import REF, parse_snapshot
 from shared.text import one_line
 
-# `unfinished`: a task without a readable result. It is not an outcome of the contract, but it must not be hidden.
+# `unfinished`: a task without a readable result. Not an official outcome, but it must not be hidden.
 RowOutcome = Literal["success", "failure", "unscored", "aborted", "unfinished"]
 OUTCOMES: tuple[RowOutcome, ...] = ("success", "failure", "unscored", "aborted", "unfinished")
 LEVELS = ("easy", "medium", "hard", "unknown")
-# Other tools put their images into the folder itself, or into one of any name.
+# Other tools put images in the folder itself or in a subfolder of any name.
 _IMAGE = re.compile(r"(?:[A-Za-z0-9_-]{1,64}/)?([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
-# The size stands at the beginning, except behind a camera's or an editor's notes.
+# The size is near the beginning, unless metadata of a camera or editor precedes it.
 _IMAGE_HEADS_BYTES = (4_096, 65_536)
 _MAX_SNAPSHOT_BYTES = 16_000_000
 _SNAPSHOT_FOLDERS = ("snapshots/", "final/")
@@ -46,7 +46,7 @@ _SNAPSHOT_FOLDERS = ("snapshots/", "final/")
 
 @dataclass(frozen=True)
 class Phases:
-    """How an attempt's wall time was spent, in seconds. `other_s` is for opening and closing the browser."""
+    """How an attempt's wall time was spent, in seconds. `other_s` is opening and closing the browser."""
 
     observe_s: float = 0.0
     reply_s: float = 0.0
@@ -57,10 +57,10 @@ class Phases:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One line of the task table: small, so that the rows of a whole run fit in memory.
+    """One row of the task table: small, so that the rows of a large run fit in memory.
 
     `image` is the last screenshot's file name in the task's image folder, `judged` has the outcome of each stored
-    verdict by its judge's id.
+    verdict by judge id.
     """
 
     task_id: str
@@ -95,7 +95,7 @@ class TaskRow:
 
     @property
     def key(self) -> str:
-        """The name of the task in its epoch, unique in the run: of its page and its folder of images."""
+        """The name of the task in its epoch, unique in the run; also names its page and image folder."""
         return key_of(self.task_id, self.epoch)
 
 
@@ -130,7 +130,7 @@ class StepView:
 
     @property
     def words(self) -> str:
-        """The action line, or what was tried instead."""
+        """The action line, or a description of the attempted action."""
         return self.line or (f"tried {self.record.action.tool}" if self.record.action else "no action")
 
     @property
@@ -147,7 +147,7 @@ class StepView:
 
     @property
     def is_element_in_view(self) -> bool:
-        """Whether any of the element's box is on the screenshot."""
+        """Whether the element's box overlaps the screenshot."""
         if self.size is None or self.element is None or self.element.box is None:
             return False
         x, y, width, height = self.element.box
@@ -171,7 +171,7 @@ class TaskView:
 
     @property
     def snapshots(self) -> str:
-        """The snapshots of the steps and of the final look, packed."""
+        """The snapshots of the steps and of the final observation, packed."""
         return pack(step.snapshot for step in (*self.steps, self.final_look) if step)
 
     @property
@@ -189,9 +189,9 @@ class TaskView:
 
 @dataclass(frozen=True)
 class RunView:
-    """A run's own facts: `run.json` as it is (empty if missing), the participant's role, and the tasks in order.
+    """The data of a run itself: `run.json` unchanged (empty if missing), the participant's role, the tasks in order.
 
-    Each task is played in every one of the `epochs`. A person's labels are kept under `label_key`.
+    Each task is played in each of the `epochs`. The browser stores a person's labels under `label_key`.
     """
 
     run_id: str
@@ -203,17 +203,17 @@ class RunView:
 
     @property
     def player(self) -> str:
-        """Who played, in a line."""
+        """The participant in one line."""
         return player(self.identity, self.role)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Agent card, model, name, revision and scenario, as far as they are recorded."""
+        """Agent card, model, name, revision and scenario, as far as recorded."""
         return identity_in(self.record)
 
 
 def read_run(store: RunStore) -> RunView:
-    """The run's own facts. Missing files leave gaps and are not errors."""
+    """The data of the run itself. Missing files leave gaps and are not errors."""
     record = store.read_run() or {}
     listed = record.get("task_ids")
     found = list(store.tasks())
@@ -228,7 +228,7 @@ def read_run(store: RunStore) -> RunView:
 
 
 def read_task(store: TaskStore) -> TaskView:
-    """One task with whatever is on disk."""
+    """One task, with all data that can be read."""
     attempts = store.folder / "attempts"
     earlier_attempts = sum(1 for _ in attempts.iterdir()) if attempts.is_dir() else 0
     try:
@@ -242,7 +242,7 @@ def read_task(store: TaskStore) -> TaskView:
     counted = next((verdict for verdict in verdicts if verdict.counts), None)
     scores = counted.scores if counted else ()
     shown = [step.index for step in result.steps if step.screenshot]
-    # Only a record with one entry per screenshot says which score belongs to which.
+    # Scores can be assigned to screenshots only if there is one for each.
     score_of = dict(zip(shown, scores, strict=True)) if len(shown) == len(scores) else {}
     seen = tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps)
     return TaskView(
@@ -252,7 +252,7 @@ def read_task(store: TaskStore) -> TaskView:
             categories=failure_categories(result, deciding),
             image=next((step.image for step in reversed(seen) if step.image), None),
             judged={verdict.judge_id: verdict.outcome for verdict in verdicts if verdict.is_stored},
-            # By the folder's place: a result that names another task or epoch must not take that one's page.
+            # From the folder's path, so that a result that names another task or epoch cannot replace that one's page.
             task_id=store.name,
             epoch=store.epoch,
         ),
@@ -309,7 +309,7 @@ def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
         why=one_line(why or result.stop_reason, 240),
         stop_reason=result.stop_reason,
         steps=result.steps_taken,
-        # The budget of an agent that recorded itself is unknown.
+        # The step budget of a self-recorded agent is unknown.
         max_steps=None if result.self_recorded else result.max_steps,
         reference_length=task.reference_length,
         duration_s=duration_s,
@@ -326,9 +326,9 @@ def _row(result: Attempt, scores: tuple[ImageScore, ...]) -> TaskRow:
 def _read_verdicts(
     store: TaskStore, result: Attempt
 ) -> tuple[tuple[VerdictView, ...], tuple[Difference, ...], Verdict | None]:
-    """The stored verdicts, the one that counts first; where they differ from ground truth; the one that counts itself.
+    """The stored verdicts, with the one that counts first; differences from ground truth; the verdict that counts.
 
-    Without its file, the one that counts comes from `result.json`.
+    If its file is missing, the verdict that counts is taken from `result.json`.
     """
     counted = result.verdict
     known: dict[str, Verdict] = {}
@@ -352,7 +352,7 @@ def _read_verdicts(
 
 
 def _gist(verdict: Verdict) -> tuple[object, ...]:
-    """What a result has of its verdict, whose evidence is in a file of its own."""
+    """The parts of a verdict that `result.json` contains, for comparison; its evidence is only in its own file."""
     return verdict.outcome, verdict.reason, verdict.judge
 
 
@@ -392,7 +392,7 @@ def _element(text: str | None, step: Step) -> ElementView | None:
 
 
 def _lines_with(text: str, mark: str) -> Iterator[str]:
-    """The lines that contain `mark`: parsing the whole snapshots of a large run would take minutes."""
+    """The lines that contain `mark`, because parsing all snapshots of a large run would take minutes."""
     at = text.find(mark)
     while at >= 0:
         end = text.find("\n", at)

@@ -1,4 +1,4 @@
-"""A verdict as a view. The shape of its evidence depends on the judge method, so all of it is shown, whatever it is."""
+"""A verdict as a view. The structure of its evidence depends on the judge method, so all of it is shown generically."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class PointView:
 
 @dataclass(frozen=True)
 class EvidenceView:
-    """One foldable piece of a verdict's evidence: a title and labelled texts."""
+    """One collapsible piece of a verdict's evidence: a title and labelled texts."""
 
     title: str
     parts: tuple[tuple[str, str], ...]
@@ -62,7 +62,7 @@ class VerdictView:
 
 
 def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool) -> VerdictView:
-    """Everything a verdict file holds."""
+    """Everything in a verdict file."""
     judge = verdict.judge
     rubric = as_mapping(verdict.evidence.get("rubric"))
     action = as_mapping(rubric.get("first_failure")).get("action")
@@ -84,7 +84,7 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool) -> VerdictVie
 
 
 def points_of(verdict: Verdict) -> tuple[PointView, ...]:
-    """The key points, each with its own result where the evidence has one."""
+    """The key points, each with its own result if the evidence has one."""
     judged = tuple(_judged_points(verdict.evidence))
     if not verdict.key_points or [point.text for point in judged] == list(verdict.key_points):
         return judged
@@ -93,7 +93,7 @@ def points_of(verdict: Verdict) -> tuple[PointView, ...]:
 
 
 def pieces_of(evidence: Mapping[str, Any]) -> tuple[EvidenceView, ...]:
-    """The evidence in foldable pieces: one per call or other record, and one for all plain values."""
+    """The evidence in collapsible pieces: one per call or other record, and one for all plain values."""
     pieces: list[EvidenceView] = []
     plain: list[tuple[str, str]] = []
     for key, value in evidence.items():
@@ -115,7 +115,7 @@ def pieces_of(evidence: Mapping[str, Any]) -> tuple[EvidenceView, ...]:
 
 
 def _judged_points(evidence: Mapping[str, Any]) -> Iterator[PointView]:
-    """The results of single key points: of WebJudge's, of checks, of a rubric's criteria."""
+    """The results for individual key points: WebJudge's, checks, or a rubric's criteria."""
     for item in as_mappings(evidence.get("key_points")):
         yield PointView(str(item.get("key_point")), _is_met(item.get("status")), str(item.get("reason") or ""))
     for item in as_mappings(evidence.get("checks")):
@@ -140,7 +140,7 @@ def _notes(rubric: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_met(mark: object) -> bool | None:
-    # Anything unknown is neither met nor failed.
+    # Unknown marks are neither met nor failed.
     return _MARKS.get(str(mark))
 
 

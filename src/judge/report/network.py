@@ -17,7 +17,7 @@ _MAX_SHOWN = 200
 
 @dataclass(frozen=True)
 class NetworkView:
-    """A trace: its requests by step (0: the first page). `note` says why there is none, or what is missing of it."""
+    """A trace: its requests by step (0: the first page). `note` says why there is none, or what is missing."""
 
     file: Path | None = None
     by_step: Mapping[int, Sequence[Entry]] = field(default_factory=lambda: MappingProxyType({}))
@@ -26,14 +26,14 @@ class NetworkView:
     home: object = None
 
     def address(self, entry: Entry) -> str:
-        """Where a request went: without the origin where that is the task's own."""
+        """The request's address, without the origin if that is the task's own."""
         if origin_of(entry.request.url) != self.home:
             return entry.request.url
         parts = urlsplit(entry.request.url)
         return parts.path + (f"?{parts.query}" if parts.query else "")
 
     def of_step(self, number: int) -> Sequence[Entry]:
-        """The requests of a step to show; the rest are in the file."""
+        """The requests of a step that are shown; the rest are in the file."""
         return self.by_step.get(number, ())[:_MAX_SHOWN]
 
     def left_out(self, number: int) -> int:
@@ -42,7 +42,7 @@ class NetworkView:
 
 
 def network_view(folder: Path, attempt: Attempt) -> NetworkView:
-    """The trace of an attempt, whatever state it is in; older versions recorded none, and then there is no note."""
+    """The trace of an attempt, even if damaged. Older versions recorded none; then there is no note either."""
     if attempt.network is None:
         return NetworkView(note=attempt.network_missing or "")
     path = folder / NETWORK_FILE

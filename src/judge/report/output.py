@@ -1,4 +1,4 @@
-"""Where a report goes: a folder of pages and images, or one HTML file that holds all of it."""
+"""The destinations of a report: a folder of pages and images, or a single HTML file."""
 
 import base64
 import mimetypes
@@ -12,13 +12,13 @@ from judge.trajectory.network import NETWORK_FILE
 from shared.files import read_file
 from shared.images import media_type, scaled_webp
 
-# Two thirds of a usual screenshot: text stays readable.
+# Two thirds of a typical screenshot's width, at which text is still readable.
 MAX_IMAGE_WIDTH = 960
 _MAX_UNREADABLE_BYTES = 1_000_000
 
 
 class Output(Protocol):
-    """Takes the parts of a report: pages, tables, and files of the run. Names are paths within it, with `/`."""
+    """Receives the parts of a report: pages, tables, and files of the run. Names are paths within it, with `/`."""
 
     def page(self, name: str, html: str) -> None: ...
 
@@ -28,7 +28,7 @@ class Output(Protocol):
 
 
 class Folder:
-    """A folder that exists: files are hard links where the file system allows it."""
+    """An existing folder. Files are hard links if the file system supports them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -37,11 +37,11 @@ class Folder:
         """Write a page."""
         write(self._place(name), html)
 
-    # A table of a run is a text file like a page.
+    # A table is a text file, like a page.
     table = page
 
     def file(self, name: str, source: Path) -> None:
-        """Put a file there."""
+        """Link or copy a file."""
         place_file(source, self._place(name))
 
     def _place(self, name: str) -> Path:
@@ -53,7 +53,7 @@ class Folder:
 class SingleFile:
     """A stream of HTML between `Renderer.begin_bundle` and `end_bundle`: pages are templates, files are data blocks.
 
-    `single.js` puts the two together. Network traces are left out: they can be large, and the pages list the requests.
+    `single.js` combines the two. Network traces are left out: they can be large, and the pages list the requests.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -68,7 +68,7 @@ class SingleFile:
         self._embed(name, mimetypes.guess_type(name)[0] or "text/plain", text.encode("utf-8", "backslashreplace"))
 
     def file(self, name: str, source: Path) -> None:
-        """Add an image, scaled. One that cannot be decoded goes in as it is if it is small."""
+        """Add an image, scaled. An image that cannot be decoded is added unchanged if it is small."""
         if source.name == NETWORK_FILE:
             return
         with suppress(OSError, ValueError):
@@ -79,7 +79,7 @@ class SingleFile:
                 self._embed(name, kind, data)
 
     def _embed(self, name: str, kind: str, data: bytes) -> None:
-        # Not a script: of an unknown type, so that nothing runs and no policy applies.
+        # A data block: with this type the browser neither executes it nor applies the script policy.
         self._write(f'<script type="text/plain" id="file:{name}" data-type="{kind}">')
         self._stream.write(base64.b64encode(data))
         self._write("</script>\n")
@@ -89,17 +89,17 @@ class SingleFile:
 
 
 def place_file(source: Path, target: Path) -> None:
-    """Put `source`, if it is there, at `target`: a hard link where the file system allows it, else a copy."""
+    """Put `source`, if it exists, at `target`: a hard link if the file system supports it, else a copy."""
     if source.is_symlink() or not source.is_file():
         return
     try:
         os.link(source, target)
     except OSError:
-        # Another file system, or one without hard links.
+        # A different file system, or one without hard links.
         with suppress(OSError):
             shutil.copyfile(source, target)
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text, whatever is in it."""
+    """Write a text, replacing characters that cannot be encoded."""
     path.write_bytes(text.encode("utf-8", "backslashreplace"))

@@ -1,4 +1,4 @@
-"""Views as HTML text: jinja2 with autoescaping, one style sheet and one script per page, both inlined and pinned.
+"""Renders views as HTML: jinja2 with autoescaping, one inline style sheet and one inline script per page.
 
 Each page's Content-Security-Policy allows exactly its own style sheet and script, by hash, and images next to it: even
 markup that got through escaping could neither run nor load anything.
@@ -27,7 +27,7 @@ from judge.report.totals import Comparison, MatrixRow, Totals, differences
 from judge.results.categories import CATEGORIES
 from shared.text import counted, show_hidden, without_surrogates
 
-# What needs a look comes first.
+# Outcomes that need attention first.
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
 _STYLES = ("report.css", "labels.css", "viewer.css")
 _LIVE_STYLES = ("report.css", "live.css")
@@ -45,7 +45,7 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run in a comparison, whose report is in a folder named like its letter; compared with the first run."""
+    """A run in a comparison with the first run. Its report is in a folder named by its letter."""
 
     letter: str
     view: RunView
@@ -54,7 +54,7 @@ class ComparedRun:
 
 
 class Renderer:
-    """Renders pages. `bundled` pages have no head: they stand between `begin_bundle` and `end_bundle`, in one file."""
+    """Renders pages. `bundled` pages have no head: they are between `begin_bundle` and `end_bundle`, in one file."""
 
     def __init__(self, *, bundled: bool = False) -> None:
         self._bundled = bundled
@@ -74,7 +74,7 @@ class Renderer:
             first=FAILURES_FIRST,
             categories={name: categories[name] for name in (*CATEGORIES, "other") if categories[name]},
             levels=LEVELS,
-            # Columns that would say the same in every row.
+            # Columns with the same value in every row are hidden.
             has_sites=len(totals.by_site) > 1,
             has_costs=totals.cost_usd != 0,
             model=record.get("judge_model") or "",
@@ -95,7 +95,7 @@ class Renderer:
         home: str = "../index.html",
         run: RunView | None = None,
     ) -> str:
-        """A task's page; `before` and `after` are its neighbours' ids, `run` the run if its labels can be kept."""
+        """A task's page; `before` and `after` are its neighbours' ids, `run` the run if its labels can be stored."""
         return self._page(
             "task.html",
             task=task,
@@ -145,7 +145,7 @@ class Renderer:
         return _environment().get_template("single.html").render(css=Markup(css), csp=policy, title=title)
 
     def end_bundle(self) -> str:
-        """The end of that file: the script that shows the page that the address names."""
+        """The end of that file: the script that shows the page named in the address."""
         return f"<script>{_asset('single.js')}</script></body></html>\n"
 
     def live(self) -> tuple[str, str]:
@@ -166,7 +166,7 @@ class Renderer:
             _environment()
             .get_template(name)
             .render(
-                # Our own files, not foreign text: the only two values that are not escaped.
+                # Our own files: the only two values that are not escaped.
                 css=Markup(css),
                 script=Markup(script),
                 csp=self._policy(script, css=css, connect=connect),
@@ -177,13 +177,13 @@ class Renderer:
 
 
 def visible(text: object, limit: int = 100_000) -> str:
-    r"""Foreign text in about `limit` characters at most, with hidden characters as `\u202e` and the like.
+    r"""Foreign text cut to about `limit` characters, with hidden characters as `\u202e` and the like.
 
-    Tabs and line feeds stay. A cut says how much is missing. Escaping markup is the template's job.
+    Keeps tabs and line feeds. Cut text says how much is missing. The template escapes markup.
     """
     whole = str(text)
     if len(whole) <= limit and whole.isascii() and whole.isprintable():
-        # Most texts, and a report has a hundred thousand of them.
+        # A fast path for most texts, of which a report has a hundred thousand.
         return whole
     whole = without_surrogates(whole.replace("\r\n", "\n"))
     shown = show_hidden(whole[:limit])
@@ -219,14 +219,14 @@ def _setup(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _words(value: Any) -> str:
-    """A recorded value in a line, without what is not set."""
+    """A recorded value in one line, without unset parts."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {words}" for name, item in value.items() if (words := _words(item)))
     return "" if value in (None, []) else str(value)
 
 
 def _wall_s(record: dict[str, Any]) -> float | None:
-    """How long the run took; unknown while it runs and if it was resumed after a pause."""
+    """The run's duration; `None` while it runs and if it was resumed after a pause."""
     began, ended = record.get("started_at"), record.get("ended_at")
     if record.get("resumed_at") or not isinstance(began, int | float) or not isinstance(ended, int | float):
         return None
@@ -248,7 +248,7 @@ def _moment(value: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    """Compiles each template once, which takes longer than rendering a page."""
+    """The template environment; cached, because compiling a template takes longer than rendering a page."""
     environment = Environment(
         loader=PackageLoader("judge.report"),
         autoescape=True,

@@ -1,7 +1,7 @@
-"""The snapshots of a task, packed for its page, whose script unpacks and compares them.
+"""Packs a task's snapshots for its page, whose script unpacks and compares them.
 
-The form is base64 of a zlib stream of texts with a NUL between them: first for each step the place of its snapshot
-among the other texts, counted from 1 (0: there is none), separated by blanks; then each different snapshot.
+The format is base64 of a zlib stream of NUL-separated texts: first, separated by spaces, the number of each step's
+snapshot among the other texts, counted from 1 (0 for none); then each distinct snapshot.
 """
 
 import base64
@@ -18,7 +18,7 @@ _LEFT_OUT = "# This snapshot is left out: the page would be too large. It is in 
 def pack(snapshots: Iterable[str | None]) -> str:
     """The snapshots in the order of the steps; empty if there is none.
 
-    A text is cut after `MAX_CHARS`, and left out once there are `MAX_TOTAL_CHARS`; it says so itself.
+    A snapshot is cut after `MAX_CHARS`, and left out once the total is `MAX_TOTAL_CHARS`; a note in its place says so.
     """
     places: dict[str, int] = {}
     order: list[int] = []
@@ -37,5 +37,5 @@ def pack(snapshots: Iterable[str | None]) -> str:
     if not places:
         return ""
     data = "\0".join([" ".join(map(str, order)), *places]).encode("utf-8", "replace")
-    # The fastest level: a report of hundreds of tasks must not take much longer for its snapshots.
+    # The fastest level, so that packing does not slow down reports of hundreds of tasks.
     return base64.b64encode(zlib.compress(data, 1)).decode()

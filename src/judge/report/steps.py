@@ -1,4 +1,4 @@
-"""The page of a step-level scoring: each page's screenshot with the expected and the chosen element outlined."""
+"""The report of step-level scoring: each page's screenshot with the expected and the chosen element outlined."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from shared.files import write_json
 from shared.images import SUFFIXES, image_size, media_type
 from shared.snapshot import parse_snapshot
 
-# More would be too much for a browser; all of them are in `steps.json`.
+# More would be too much for a browser; `steps.json` contains all of them.
 MAX_SHOWN = 1_000
 
 Box = tuple[float, float, float, float]
@@ -22,7 +22,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class StepView:
-    """One step: what was expected and what was chosen. Boxes are x, y, width and height in pixels of the image."""
+    """One step: the expected and the chosen action. Boxes are x, y, width and height in pixels of the image."""
 
     task_id: str
     task: str
@@ -38,7 +38,7 @@ class StepView:
 
 
 class StepsReport:
-    """Collects steps as they are answered, and writes the page. Images are written at once, not kept."""
+    """Collects steps as they are answered, and writes the page. Images are written immediately, not kept in memory."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,7 +48,7 @@ class StepsReport:
             (folder / "images").mkdir()
 
     def add(self, answered: Answered, image: bytes | None) -> None:
-        """Take one step."""
+        """Add one step."""
         reference, choice = answered.reference, answered.choice
         self._records.append(
             {

@@ -11,7 +11,7 @@ from judge.results.tables import not_a_formula
 
 
 def csv_table(run: RunView, rows: Iterable[TaskRow]) -> str:
-    """One line per task and epoch. Lists are joined by blanks, and a possible formula begins with an apostrophe."""
+    """One line per task and epoch. Lists are joined by spaces, and an apostrophe precedes a possible formula."""
     records = [_record(run, row) for row in rows]
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, _COLUMNS)
@@ -21,7 +21,7 @@ def csv_table(run: RunView, rows: Iterable[TaskRow]) -> str:
 
 
 def json_table(run: RunView, rows: Iterable[TaskRow]) -> str:
-    """A list of objects with the columns of the CSV; each category with what it was derived from."""
+    """A list of objects with the columns of the CSV; each category comes with the fact it was derived from."""
     return json.dumps([_record(run, row) for row in rows], indent=1, allow_nan=False)
 
 

@@ -1,10 +1,10 @@
-"""What the rows of a run add up to, and how two runs compare. Pure.
+"""The totals of a run's rows, and the comparison of two runs. Pure.
 
-Every row is counted: aborted, unscored and unfinished ones too.
+Every row is counted, including aborted, unscored and unfinished ones.
 
-Two runs over the same tasks are paired: only the tasks on which they differ tell which one is better. McNemar's exact
-test (1947; the binomial form) gives the probability of a split at least as lopsided if both were equally good. Where
-tasks were played several times, it is the sign test on the tasks whose rate rose or fell.
+Two runs over the same tasks are paired: only the tasks on which they differ show which one is better. McNemar's exact
+test (1947; the binomial form) gives the probability of a split at least as uneven if both were equally good. If tasks
+were played several times, it is the sign test on the tasks whose rate rose or fell.
 """
 
 import math
@@ -67,7 +67,7 @@ class Rate:
 
     @property
     def is_complete(self) -> bool:
-        """Whether few enough tasks are aborted, unscored or unfinished: a submission's `is_complete`."""
+        """Whether few enough tasks are aborted, unscored or unfinished, as for a submission's `is_complete`."""
         return is_complete(self.scored, self.total)
 
 
@@ -90,7 +90,7 @@ class Totals:
     scores: dict[str, int]
     flags: dict[str, int]
     by_judge: dict[str, Rate]
-    # Of the attempts that the participant ended itself: neither aborted nor over a budget.
+    # The rate of attempts that the participant ended itself: neither aborted nor over a budget.
     of_completed: Rate
     by_truth: dict[str, Rate]
     # `repeats_of`; `None` for a run of one epoch.
@@ -126,7 +126,7 @@ class Comparison:
 
     @property
     def is_significant(self) -> bool:
-        """Whether chance alone would split the differing tasks like this in fewer than 5 of 100 cases."""
+        """Whether chance alone would split the differing tasks like this in fewer than 5 % of cases."""
         return self.p < SIGNIFICANT
 
     @property
@@ -136,14 +136,14 @@ class Comparison:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the difference, from resampling tasks; `None` if all of them differ alike."""
+        """The 95 % interval of the difference, from resampling tasks; `None` if all differences are equal."""
         found = bootstrap(self.differences)
         return (100 * found[0], 100 * found[1]) if found else None
 
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A task, in one epoch, in each run of a comparison; `None` where a run does not have it."""
+    """A task, in one epoch, in each run of a comparison; `None` for runs that do not have it."""
 
     key: str
     task: str
@@ -152,7 +152,7 @@ class MatrixRow:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the runs that have the task do not agree on its outcome."""
+        """Whether the runs that have the task disagree on its outcome."""
         return len({row.outcome for row in self.rows if row}) > 1
 
     @property
@@ -168,17 +168,17 @@ def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
     for key in dict.fromkeys(key for rows in by_key for key in rows):
         found = tuple(rows.get(key) for rows in by_key)
         known = [row for row in found if row]
-        # An unfinished task has no result that would hold its text.
+        # An unfinished task has no result that contains its text.
         best = next((row for row in known if row.outcome != "unfinished"), known[0])
         matrix.append(MatrixRow(key, best.task, best.level, found))
     return sorted(matrix, key=lambda each: (not each.is_mixed, each.successes))
 
 
 def rate_of(attempts: Iterable[tuple[str, str]]) -> Rate:
-    """The counts and the success rate of attempts: the task and the outcome of each."""
+    """The counts and success rate of attempts, given as (task, outcome)."""
     listed = list(attempts)
     tallies = tallies_of(listed).values()
-    # The file of an unreadable verdict has no outcome of its own.
+    # An unreadable verdict file has no valid outcome.
     counter = Counter(outcome if outcome in OUTCOMES else "unfinished" for _, outcome in listed)
     rate, (low, high) = success_rate(tallies), interval_95(tallies)
     percent = None if rate is None else float(100 * rate)
@@ -216,22 +216,22 @@ def totals_of(rows: Sequence[TaskRow]) -> Totals:
 
 
 def mcnemar_exact(gained: int, lost: int) -> float:
-    """The two-sided p-value of McNemar's exact test: both tails of a fair coin thrown `gained + lost` times.
+    """The two-sided p-value of McNemar's exact test: both tails of `gained + lost` fair coin tosses.
 
     Without a differing task it is 1.
     """
     thrown, fewer = gained + lost, min(gained, lost)
-    # Integers until the last division: no rounding, however many tasks there are.
+    # Integers until the last division, so that there is no rounding error.
     tail: int = sum(math.comb(thrown, heads) for heads in range(fewer + 1))
     return min(1.0, float(2 * tail / (1 << thrown)))
 
 
 def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
-    """Compare two runs task by task. Tasks whose text or website differs between them are left out and named."""
+    """Compare two runs task by task. Tasks whose text or website differs are excluded and listed."""
     before, after = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (first, later))
     texts, other_texts = _texts(first), _texts(later)
     common = [task_id for task_id in before if task_id in after]
-    # An unfinished task has no text to differ.
+    # An unfinished task has no text to compare.
     changed = [name for name in common if texts[name] and other_texts[name] and texts[name] != other_texts[name]]
     rates = [(name, before[name].rate, after[name].rate) for name in common if name not in changed]
     scored = {name: (one, other) for name, one, other in rates if one is not None and other is not None}

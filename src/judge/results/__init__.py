@@ -1,1 +1,1 @@
-"""What a run amounts to: submission, leaderboard rows, comparison, verification."""
+"""The results of a run: submission, leaderboard rows, comparison, verification."""

@@ -1,4 +1,4 @@
-"""How well verdicts agree with human labels: counts, rates with 95 % intervals, by group; and the files of labels.
+"""Measures how well verdicts agree with human labels: counts, rates with 95 % intervals, by group; reads label files.
 
 Labels and verdicts come from a CSV of both, or from a run's verdict files and a file of labels.
 
@@ -44,14 +44,14 @@ _WORDS = {
     "false": False,
     "failure": False,
 }
-# 2 is the word of Online-Mind2Web's own labels for it (HUMAN_EVALUATIONS.md of its repository).
+# Online-Mind2Web's own labels use 2 for "not executable" (HUMAN_EVALUATIONS.md in its repository).
 _NO_LABEL = {"not executable", "not_executable", "2", "2.0"}
 _HUMAN = "human"
 _OTHER_LABELS = "_human_label"
 _NO_VERDICT = {"", "unscored"}
 
 Row = Mapping[str, str]
-# By task id: the label as it was written, and the groups.
+# By task id: the label as written, and the groups.
 Labels = Mapping[str, tuple[str, Mapping[str, str]]]
 
 Exclusion = Literal["unscored", "not_executable", "unlabelled", "no_verdict", "settled"]
@@ -68,7 +68,7 @@ class Pair(Record):
 
 
 class Rates(Record):
-    """Agreement over `n` compared trajectories. Rates are fractions, `None` where there is nothing to divide by."""
+    """Agreement over `n` compared trajectories. Rates are fractions, `None` if the denominator is zero."""
 
     n: int
     true_positives: int
@@ -155,7 +155,7 @@ def _f1_of(share: float) -> float:
 
 
 def _kappa(tp: int, fp: int, tn: int, fn: int) -> tuple[float | None, Interval | None]:
-    """Cohen's kappa and its interval; `None` when both sides give one and the same answer throughout."""
+    """Cohen's kappa and its interval; `None` if both sides always give the same single answer."""
     n = tp + fp + tn + fn
     if n == 0 or tp == n or tn == n:
         return None, None
@@ -209,8 +209,8 @@ def read_pairs(path: Path) -> list[Pair]:
 def read_labels(path: Path, column: str = _HUMAN) -> dict[str, tuple[str, dict[str, str]]]:
     """Labels by task id, each with its groups: a CSV `task_id,human[,group…]`, or JSON.
 
-    JSON is `{task_id: label}` or a list of objects with `task_id`, `human` and groups. `column` is another name for
-    `human`: Online-Mind2Web's own file has one for each agent (`Operator_human_label`); others are ignored.
+    JSON is `{task_id: label}` or a list of objects with `task_id`, `human` and groups. `column` replaces the name
+    `human`: Online-Mind2Web's own file has one column per agent (`Operator_human_label`); the others are ignored.
     """
     rows = _json_rows(path, column) if path.suffix.lower() == ".json" else _csv_rows(path, ("task_id", column))
     labels: dict[str, tuple[str, dict[str, str]]] = {}
@@ -235,7 +235,7 @@ def read_verdicts(results: Path, labels: Labels, *, labels_path: Path, method: s
     found: dict[str, dict[str, Verdict]] = {}
     folders = sorted(folder for folder in results.iterdir() if folder.name in labels)
     for folder in folders:
-        # Folders of other tools hold the scores of their own evaluators.
+        # Folders of other tools contain the scores of their own evaluators.
         for judge_id, verdict in (verdicts_in(folder) | foreign_verdicts(folder)).items():
             if method in (None, judge_id, method_of(judge_id)):
                 found.setdefault(judge_id, {})[folder.name] = verdict
@@ -261,7 +261,7 @@ def read_verdicts(results: Path, labels: Labels, *, labels_path: Path, method: s
 
 
 def pair_of(human: str, judge: str | None, groups: Mapping[str, str], where: str) -> Pair:
-    """One row as a pair; `judge` is `None` where there is no verdict. Raises `ConfigError` for any other word."""
+    """One row as a pair; `judge` is `None` if there is no verdict. Raises `ConfigError` for an unknown label."""
     label, said = human.strip().lower(), None if judge is None else judge.strip().lower()
     if label in _NO_LABEL:
         return Pair(excluded="not_executable", groups=dict(groups))
@@ -332,7 +332,7 @@ def _json_rows(path: Path, column: str) -> Iterable[tuple[int, Row]]:
 
 
 def verdicts_in(folder: Path) -> dict[str, Verdict]:
-    """A task's verdicts by judge id, the oldest first. Raises `ConfigError` for one that cannot be read."""
+    """A task's verdicts by judge id, oldest first. Raises `ConfigError` if one cannot be read."""
     remedy, verdicts = "remove it and run wabe score again", {}
     for path in sorted((folder / "verdicts").glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
         with read_errors(path, remedy):
@@ -344,7 +344,7 @@ def verdicts_in(folder: Path) -> dict[str, Verdict]:
 
 
 def facts_of(folder: Path) -> dict[str, str]:
-    """A task's level and website, where its result names them."""
+    """A task's level and website, if its result has them."""
     try:
         result = read_result(folder)
     except TrajectoryError:

@@ -1,6 +1,6 @@
-"""Why an attempt failed, in categories that follow from its record. Pure; no model is asked.
+"""Failure categories of an attempt, derived from its record without a model. Pure.
 
-Categories can overlap, and a failure can have none. They describe: no verdict and no rate depends on them.
+Categories can overlap, and a failure can have none. They are descriptive: no verdict or rate depends on them.
 """
 
 import re
@@ -32,7 +32,7 @@ _CONTROLS = frozenset(
     """checkbox combobox listbox menuitemcheckbox menuitemradio option radio searchbox slider spinbutton switch tab
     textbox""".split()
 )
-# How a text check writes the numbers that it compared.
+# The format in which a text check reports the numbers that it compared.
 _NUMBERS = re.compile(r"(?:only until step \d+; at the end )?[-\d., ]*\d, [-\d., ]+")
 
 
@@ -44,9 +44,9 @@ class Finding(NamedTuple):
 
 
 def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tuple[Finding, ...]:
-    """The categories of a failed attempt; of an aborted one only `blocked`. A success and an unscored one have none.
+    """The categories of a failed attempt; for an aborted one only `blocked`. Successes and unscored ones have none.
 
-    `verdict` is the one that counts, with its evidence (`result.json` holds none).
+    `verdict` is the one that counts, with its evidence (which `result.json` does not contain).
     """
     if attempt.outcome not in ("failure", "aborted"):
         return ()
@@ -58,8 +58,8 @@ def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tupl
 def _loop(attempt: Attempt, _: Verdict | None) -> str | None:
     """The same action on the same page (address and snapshot) 3 times, or at the same address 5 times in a row.
 
-    The same action: the same action line, or for one that was not executed the same tool and parameters. A page that
-    changes may need an action a few times, such as that of a counter: hence five.
+    The same action means the same action line, or the same tool and parameters if it was not executed. The limit is
+    higher at a changing page, where an action may have to be repeated, such as increasing a counter.
     """
     acts = [(step.url, step.snapshot_sha256, _act(step)) for step in attempt.steps]
     on_a_page = Counter((url, sha256, act) for url, sha256, act in acts if sha256 and act)
@@ -78,20 +78,20 @@ def _act(step: Step) -> str | None:
 
 
 def _wrong_filter(attempt: Attempt, verdict: Verdict | None) -> str | None:
-    """A declared check on a query, a control or a sort order failed, although what it is about was there.
+    """A declared check on a query, a control or a sort order failed although its subject was there.
 
-    That is: the page's path was right and its query was not; the request was sent with another query; the page showed
-    controls of that kind in another state; the list was there in another order. If the participant never reached
-    the page, that is not a wrong filter. Judge models' opinions do not count.
+    That is: the page's path was right but its query was wrong; the request was sent with another query; the page showed
+    controls of that kind in another state; the list was in another order. It is not a wrong filter if the participant
+    never reached the page. Judge models' opinions do not count.
     """
     faults = (_filter_fault(attempt, check, found) for check, found in _failed_checks(attempt, verdict))
     return next(filter(None, faults), None)
 
 
 def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[Check, str]]:
-    """Failed checks with what was found instead. Alternatives (`any_of`) one by one."""
+    """Failed checks with what was found instead. Alternatives (`any_of`) are listed individually."""
     assertions = assertions_in(verdict)
-    # One for each check, in order; anything else is not of these checks.
+    # There must be one assertion per check, in order; otherwise they belong to other checks.
     if len(assertions) != len(attempt.task.checks):
         return
     for check, assertion in zip(attempt.task.checks, assertions, strict=True):
@@ -132,9 +132,9 @@ def _address(url: str) -> str:
 
 
 def _gave_up_early(attempt: Attempt, _: Verdict | None) -> str | None:
-    """The participant ended the attempt itself, with fewer executed actions than the human reference has.
+    """The participant ended the attempt itself, with fewer executed actions than the human reference.
 
-    Where no reference is recorded: without a single executed action.
+    If no reference is recorded: without any executed action.
     """
     if attempt.stop_reason != "finished":
         return None
@@ -157,7 +157,7 @@ def _over_budget(attempt: Attempt, _: Verdict | None) -> str | None:
 
 
 def _off_site(attempt: Attempt, _: Verdict | None) -> str | None:
-    """An observation or an action is flagged `off_site`: a page outside the task's site."""
+    """An observation or action is flagged `off_site`: it was on a page outside the task's site."""
     return _flagged(attempt, OFF_SITE)
 
 
@@ -178,7 +178,7 @@ def _flagged(attempt: Attempt, flag: str) -> str | None:
 def _rejected_actions(attempt: Attempt, _: Verdict | None) -> str | None:
     """At least 3 replies, and at least a third of all, led to no executed action; or unreadable ones ended the attempt.
 
-    They were unreadable, asked for a tool or an element that is not there, or failed in the browser.
+    Such replies were unreadable, asked for a tool or an element that does not exist, or failed in the browser.
     """
     rejected = [step for step in attempt.steps if _is_rejected(step)]
     is_many = len(rejected) >= max(_MIN_REJECTED, len(attempt.steps) / 3)

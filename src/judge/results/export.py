@@ -1,7 +1,7 @@
-"""Folders for other benchmarks' evaluators: the Online-Mind2Web schema v2, and its validation; or others' layouts.
+"""Exports folders for other benchmarks' evaluators, and validates those of the Online-Mind2Web schema v2.
 
-One folder a task: `<task_id>/result.json` and `<task_id>/trajectory/0000.jpg …`; webeval's with the tasks' texts in
-`tasks.json` beside them; WebArena-Verified's `<task number>/agent_response.json` and `<task number>/network.har`.
+One folder per task: `<task_id>/result.json` and `<task_id>/trajectory/0000.jpg …`; for webeval also `tasks.json` with
+the tasks' texts; for WebArena-Verified `<task number>/agent_response.json` and `<task number>/network.har`.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ WEBEVAL: Final = "webeval"
 
 
 class Exported(Record):
-    """The result for one task: its folder, or in `reason` why it was left out."""
+    """The result for one task: its folder, or the `reason` why it was left out."""
 
     task_id: str
     folder: Path | None = None
@@ -52,7 +52,7 @@ def export_tasks(
     """
     lengths = reference_lengths or {}
     for source in tasks:
-        # A task's folder in the output is replaced as a whole.
+        # Because each task's folder in the output is replaced, which would delete the run.
         if Path(os.path.realpath(source.folder)).is_relative_to(os.path.realpath(output)):
             raise ConfigError(f"--output {output} holds the run itself", remedy="choose another folder")
         try:
@@ -77,13 +77,13 @@ def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = 
 
 
 def read_reference_lengths(path: Path) -> dict[str, int]:
-    """`{task_id: human reference length}` from a data set's file. Raises `ConfigError`."""
+    """`{task_id: human reference length}` from a dataset file. Raises `ConfigError`."""
     lengths = {task_id: row.reference_length for task_id, row in read_task_rows(path, "--dataset").items()}
     return {task_id: length for task_id, length in lengths.items() if type(length) is int and length > 0}
 
 
 def write_tasks(tasks: Iterable[TaskStore], path: Path) -> None:
-    """Write the texts of the tasks, which webeval keeps apart, as a file that `--tasks` reads."""
+    """Write the texts of the tasks, which webeval stores separately, as a file that `--tasks` reads."""
     rows = []
     for store in tasks:
         with contextlib.suppress(TrajectoryError):
@@ -94,7 +94,7 @@ def write_tasks(tasks: Iterable[TaskStore], path: Path) -> None:
 
 
 def _made(store: TaskStore, format_: str, length: int | None) -> tuple[str, dict[str, str], list[tuple[str, str]]]:
-    """The name of a task's folder, its texts by file name, and which recorded image becomes which file."""
+    """The name of a task's folder, its text files by name, and its images as (recorded, new name)."""
     if format_ == WEBARENA:
         return *_webarena(store), []
     trajectory = load_trajectory(store.folder)
@@ -109,7 +109,7 @@ def _made(store: TaskStore, format_: str, length: int | None) -> tuple[str, dict
 
 
 def _webarena(store: TaskStore) -> tuple[str, dict[str, str]]:
-    """The task's number and files. The answer is as it was given: whether it can be read is the benchmark's to say."""
+    """The task's number and files. The answer is unchanged: the benchmark decides whether it is readable."""
     number = task_number(store.name)
     if number is None:
         raise TrajectoryError("not a task that was imported from WebArena-Verified")
@@ -128,7 +128,7 @@ def _json_text(value: object) -> str:
 
 
 def _write(source: Path, target: Path, texts: Mapping[str, str], images: Iterable[tuple[str, str]]) -> Path:
-    """Write a sibling, then move it: the folder is there whole or not at all, without leftovers of an older one."""
+    """Write a sibling, then rename it, so that the folder is complete or absent, without leftovers of an older one."""
     fresh = target.with_name(f".{target.name}.part")
     shutil.rmtree(fresh, ignore_errors=True)
     for recorded, name in images:

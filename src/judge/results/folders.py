@@ -1,7 +1,7 @@
-"""Folders of trajectories that WABE did not record, read as if they were runs: for reports, checks and exports.
+"""Treats folders of trajectories that WABE did not record as runs, for reports, checks and exports.
 
-A run says in its `run.json` which tasks it has and whose verdicts count. A folder does not: its tasks are the
-trajectories in it, in name order, and the verdicts of the judge that decided most of them count.
+A run's `run.json` says which tasks it has and which judge's verdicts count. A folder has no `run.json`: its tasks are
+the trajectories in it, in name order, and the verdicts of the judge that decided most of them count.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from shared.text import counted
 
 
 class FoundTask(TaskStore):
-    """One trajectory of such a folder. `name` is its id there; `judge_id` is the judge whose verdict counts."""
+    """One trajectory of such a folder. `name` is its id; `judge_id` is the judge whose verdict counts."""
 
     def __init__(self, folder: Path, name: str, judge_id: str | None) -> None:
         super().__init__(folder)
@@ -35,7 +35,7 @@ class FoundTask(TaskStore):
 
     @property
     def epoch(self) -> int:
-        """Always 1: the folder's place says nothing."""
+        """Always 1: the folder's path does not contain an epoch."""
         return 1
 
     def attempt(self) -> Attempt:
@@ -55,13 +55,13 @@ class FoundTask(TaskStore):
 
 
 class FolderStore(RunStore):
-    """A folder with trajectories of any layout. Reports and exports of it go to `<output_dir>/folders/<name>-<digest>`.
+    """A folder with trajectories of any layout. Its reports and exports go to `<output_dir>/folders/<name>-<digest>`.
 
-    The digest is of its path: webeval names every such folder `traj`.
+    The digest is that of its path, because webeval names every such folder `traj`.
     """
 
     def __init__(self, folder: Path, output_dir: Path) -> None:
-        # Not the run's own: a foreign folder may have any name.
+        # Without the parent's initialiser, because a foreign folder's name need not be a valid run id.
         self.folder = self.results = folder
         self.output_dir = output_dir
         path = Path(os.path.realpath(folder))
@@ -70,7 +70,7 @@ class FolderStore(RunStore):
 
     @cached_property
     def _found(self) -> dict[str, Path]:
-        """The trajectories by id: their folders' names, which are made different from each other."""
+        """The trajectories by id, which is their folder's name, made unique."""
         found: dict[str, Path] = {}
         for folder in find_trajectories(self.folder):
             name = wanted = usable_id(folder.resolve().name)
@@ -83,7 +83,7 @@ class FolderStore(RunStore):
 
     @cached_property
     def _judge_id(self) -> str | None:
-        """The judge that decided most; other evaluators only where no WABE judge decided anything."""
+        """The judge that decided most; other tools' evaluators only if no WABE judge decided anything."""
         own, foreign = Counter[str](), Counter[str]()
         for folder in self._found.values():
             stems = [path.stem for path in (folder / "verdicts").glob("*.json")]
@@ -101,12 +101,12 @@ class FolderStore(RunStore):
         return (self.task(name) for name in self._found)
 
     def read_run(self) -> dict[str, Any]:
-        """What stands in for `run.json`."""
+        """A substitute for `run.json`."""
         return {"task_ids": list(self._found), "judge_id": self._judge_id, "participants": {self.run_id: ""}}
 
 
 def _decided(verdicts: Mapping[str, Verdict | None]) -> dict[str, int]:
-    """1 for each verdict that says success or failure, 0 for the others."""
+    """1 for each verdict of success or failure, 0 for the others."""
     return {name: int(verdict is not None and verdict.outcome != "unscored") for name, verdict in verdicts.items()}
 
 
@@ -116,7 +116,7 @@ def resolve_store(argument: str, output_dir: Path, tasks: Path | None = None) ->
     `tasks` is a file with the texts of a foreign folder's tasks, see `give_tasks`.
     """
     path = Path(argument)
-    # Joined with an absolute path, the folder of runs would be that path.
+    # Validated first, because joining an absolute path would replace the folder of runs.
     is_id = argument in ("", "latest") or (RUN_ID.fullmatch(argument) and (output_dir / "runs" / argument).is_dir())
     if is_id or not path.is_dir() or any((path / name).exists() for name in ("run.json", "results.json")):
         if tasks is not None:
@@ -129,9 +129,9 @@ def resolve_store(argument: str, output_dir: Path, tasks: Path | None = None) ->
 
 
 def verdicts_beside(store: TaskStore) -> dict[str, Verdict]:
-    """Every verdict on a trajectory by judge id: ours that are valid for it, and those of other evaluators.
+    """Every verdict on a trajectory by judge id: our valid ones, and those of other evaluators.
 
-    Raises `TrajectoryError` where the trajectory cannot be read.
+    Raises `TrajectoryError` if the trajectory cannot be read.
     """
     trajectory = load_trajectory(store.folder)
     ids = [path.stem for path in sorted((store.folder / "verdicts").glob("*.json"))]
@@ -140,10 +140,10 @@ def verdicts_beside(store: TaskStore) -> dict[str, Verdict]:
 
 
 def give_tasks(folders: Sequence[Path], path: Path) -> None:
-    """Write the tasks of a file as `task.json` into those trajectory folders whose layout has no place for a task.
+    """Write the tasks in a file as `task.json` into those trajectory folders whose layout does not store the task.
 
-    A trajectory is known by its folder's name, or by the id in its answer file's name. Those of which the file says
-    nothing are left alone. Raises `ConfigError`.
+    A trajectory is matched by its folder's name, or by the id in its answer file's name. Folders without a match are
+    left unchanged. Raises `ConfigError`.
     """
     tasks = read_task_rows(path, "--tasks")
     folders = [folder for folder in folders if not (folder / "result.json").exists()]

@@ -1,7 +1,7 @@
-"""Judge methods against ground truth: verdicts on the same attempts, and where they differ.
+"""Compares judge methods with ground truth: verdicts on the same attempts, and where they differ.
 
-Ground truth is a verdict that no model gave: of a task's checks, or of WebArena-Verified's own evaluator. A task of
-MiniWoB++ is one with a `probe` among its checks.
+Ground truth is a verdict that was reached without a model: by a task's checks, or by WebArena-Verified's own evaluator.
+A task with a `probe` among its checks counts as MiniWoB++.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from shared.models import Record, Verdict, VerdictOutcome
 from shared.text import clip
 
 GroundTruth = Literal["checks", "webarena_verified", "miniwob"]
-# Methods whose verdicts are ground truth, the most trusted first.
+# Methods whose verdicts are ground truth, most trusted first.
 TRUTH_METHODS = ("checks", "webarena_verified")
 _MAX_FAILED = 5
 _MAX_TEXT_CHARS = 2_000
@@ -55,9 +55,9 @@ class Measured(Record):
 
 
 def measure(results: Path, truth: GroundTruth, *, run: str, method: str | None = None) -> dict[str, Measured]:
-    """By judge id, each judge's verdicts against ground truth. Raises `ConfigError` where no attempt has both.
+    """By judge id, each judge's verdicts against ground truth. Raises `ConfigError` if no attempt has both.
 
-    An attempt whose end settled its score, such as one over its budget, says nothing about a judge and is left out.
+    Attempts whose stop reason settled the score, such as those over budget, were not judged and are left out.
     """
     pairs: dict[str, list[Pair]] = {}
     differences: dict[str, list[Difference]] = {}
@@ -89,7 +89,7 @@ def measure(results: Path, truth: GroundTruth, *, run: str, method: str | None =
 
 
 def differences_of(task_id: str, verdicts: Mapping[str, Verdict]) -> tuple[Difference, ...]:
-    """Where the other verdicts on an attempt differ from the most trusted ground truth among them."""
+    """The differences between the most trusted ground truth on an attempt and its other verdicts."""
     truth_id = next(filter(None, (newest(verdicts, method) for method in TRUTH_METHODS)), None)
     if truth_id is None:
         return ()
@@ -99,7 +99,7 @@ def differences_of(task_id: str, verdicts: Mapping[str, Verdict]) -> tuple[Diffe
 
 
 def difference(task_id: str, truth_id: str, truth: Verdict, judge_id: str, judge: Verdict) -> Difference | None:
-    """How two verdicts on one attempt differ; `None` where they agree, or one of them decides nothing."""
+    """The difference between two verdicts on one attempt; `None` if they agree or one of them is unscored."""
     is_same_attempt = truth.trajectory_sha256 == judge.trajectory_sha256
     if not is_same_attempt or "unscored" in (truth.outcome, judge.outcome) or truth.outcome == judge.outcome:
         return None
@@ -128,7 +128,7 @@ def _failed(verdict: Verdict) -> Iterator[Assertion]:
 
 
 def _tasks(results: Path) -> Iterator[tuple[Path, Mapping[str, Any], dict[str, Verdict]]]:
-    """Each task's folder, its result, and its verdicts on that very attempt, the oldest first."""
+    """Each task's folder, its result, and its verdicts on that very attempt, oldest first."""
     for folder in sorted(path for path in results.iterdir() if path.is_dir()):
         try:
             result = read_result(folder)

@@ -1,4 +1,4 @@
-"""Who played a run, and of what: for `run.json`, submissions, titles, comparisons and lists."""
+"""The identity of a run's participant and scenario, for `run.json`, submissions, titles, comparisons and lists."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +13,9 @@ _KEYS = ("name", "card_name", "card_version", "model", "agentbeats_id", "revisio
 
 
 def identity_of_launch(launch: Launch | None, role: str, agentbeats_id: str, name: str | None = None) -> dict[str, Any]:
-    """What is known of the participant before it is called; `name` is the user's own for the run.
+    """What is known about the participant before it is called; `name` is the user's name for the run.
 
-    `record_card` adds what its agent card says.
+    `record_card` adds the data of its agent card.
     """
     process = launch.participants.get(role) if launch else None
     return {
@@ -29,14 +29,14 @@ def identity_of_launch(launch: Launch | None, role: str, agentbeats_id: str, nam
 
 
 def resumed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """The identity of a run that goes on: what is not known now stays as it was, and every revision is named."""
+    """The identity of a resumed run: earlier values are kept where none is known now, and all revisions are listed."""
     made = {key: before.get(key) if value is None else value for key, value in now.items()}
     revisions = [text for text in (before.get("revision"), now.get("revision")) if isinstance(text, str)]
     return made | {"revision": ", ".join(dict.fromkeys(", ".join(revisions).split(", "))) or None}
 
 
 def record_card(store: RunStore, name: str, version: str) -> None:
-    """Add the participant's agent card to `run.json`. It is the participant's own text. Raises `OSError`."""
+    """Add the participant's agent card (untrusted text) to `run.json`. Raises `OSError`."""
     record = store.read_run()
     if record is not None:
         card = {"card_name": clip(name, _MAX_CHARS), "card_version": clip(version, _MAX_CHARS)}
@@ -44,7 +44,7 @@ def record_card(store: RunStore, name: str, version: str) -> None:
 
 
 def identity_in(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The identity in a `run.json`, with its scenario: texts in one line, `None` for what is not known."""
+    """The identity in a `run.json`, including its scenario: one-line strings, `None` if not known."""
     known, scenario = (as_mapping(record.get(key)) for key in ("identity", "scenario"))
     found = {key: known.get(key) for key in _KEYS}
     found |= {"scenario": scenario.get("name"), "scenario_sha256": scenario.get("sha256")}
@@ -52,7 +52,7 @@ def identity_in(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def player(identity: Mapping[str, Any], role: str) -> str:
-    """Who played, in a line: `night run: my agent 1.2 (gemini-3)`; the role where nothing else is known."""
+    """The participant in one line: `night run: my agent 1.2 (gemini-3)`; the role if nothing else is known."""
     card = " ".join(filter(None, (identity.get("card_name"), identity.get("card_version"))))
     model = f" ({identity['model']})" if identity.get("model") else ""
     return ": ".join(filter(None, (identity.get("name"), f"{card or role}{model}")))

@@ -1,7 +1,7 @@
-"""Leaderboard rows from submission files, by the SQL that a leaderboard page runs, in DuckDB.
+"""Leaderboard rows from submission files, computed with the same SQL as on a leaderboard page, in DuckDB.
 
-Types are inferred over all files together, as `read_json_auto` does on the page: structures are joined by name, and
-whole numbers stay whole. A template adds the published keys, so a column that no file has is NULL and not an error.
+Types are inferred over all files together, as `read_json_auto` does on the page: structures are merged by name, and
+integers stay integers. A template adds the published keys, so that a column that no file has is NULL, not an error.
 """
 
 import json
@@ -37,7 +37,7 @@ _TEMPLATE: dict[str, Any] = {
         }
     ],
 }
-# A query reaches nothing outside memory: no files, no network, no extension to load.
+# Queries have access to memory only: no files, no network, no extensions.
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
     "autoload_known_extensions": False,
@@ -58,11 +58,11 @@ def query_names() -> list[str]:
 def rows(files: Sequence[Path], query: str | None = None) -> Rows:
     """Columns and rows of `query` (a bundled name or an `.sql` file; default `overall`) over the submission files.
 
-    The files are the table `results`, one row a submission. Raises `ConfigError` naming the file or the query, or the
-    package that is not installed.
+    The table `results` has one row per submission. Raises `ConfigError` naming the file, the query or the missing
+    package.
     """
     with optional_package("wabe leaderboard needs DuckDB", "leaderboard"):
-        # Late, because it is slow.
+        # Imported here because the import is slow.
         import duckdb
     name = query or "overall"
     sql = _read_query(name)
@@ -88,7 +88,7 @@ def _read_query(name: str) -> str:
 
 
 def _load(connection: "duckdb.DuckDBPyConnection", documents: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:
-    """Make the table `results`. If the files cannot be joined, name one that does not even load alone."""
+    """Create the table `results`. If the files cannot be combined, name one that does not load by itself."""
     import duckdb
 
     texts = [json.dumps(submission, allow_nan=False) for _, submission in documents]
@@ -108,7 +108,7 @@ def _load(connection: "duckdb.DuckDBPyConnection", documents: Sequence[tuple[Pat
 def _make_table(connection: "duckdb.DuckDBPyConnection", texts: Sequence[str]) -> None:
     connection.execute("CREATE OR REPLACE TEMP TABLE raw (document JSON)")
     connection.executemany("INSERT INTO raw VALUES (?)", [[json.dumps(_TEMPLATE)], *([text] for text in texts)])
-    # The template counts for the types of columns only.
+    # The template only contributes column types, so its row is deleted.
     found = connection.execute("SELECT json_group_structure(document) FROM raw").fetchone()
     connection.execute("DELETE FROM raw WHERE rowid = 0")
     connection.execute(

@@ -1,4 +1,4 @@
-"""Shards of one run as one submission. Pure. Only the tasks are taken over; all counts are computed again."""
+"""Merges the shards of a run into one submission. Pure. Only tasks are copied; all counts are recomputed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,27 +7,27 @@ from judge.results.submission import Submission, counts_of, detail_of, entry_key
 from shared.errors import ConfigError
 from shared.fields import as_mapping
 
-# Rates are rounded to one decimal here, and not rounded in older files.
+# Rates are rounded to one decimal; older files have unrounded ones.
 _RATE_TOLERANCE = 0.06
 
 
 def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> Submission:
-    """One submission of shards, each a submission of its own or, as the platform joins them, a result of one.
+    """Merge shards, each a submission of its own or, if the platform has joined them, one result of a submission.
 
-    The shards must be of one participant and one judge (a shard in which nothing was judged names none), and must have
-    played their tasks equally often. A task that is in several shards must be identical in all of them. The cost is the
-    sum, `None` when one is unknown. Raises `ConfigError`, which names the shard (`names`, else its number).
+    All shards must have the same participant, the same judge (a shard in which nothing was judged names none) and the
+    same number of epochs. A task in several shards must be identical in all of them. The cost is the sum, `None` if one
+    is unknown. Raises `ConfigError` naming the shard (`names`, else its number).
     """
     if not submissions:
         raise ConfigError("nothing to merge", remedy="give the shards' submission files")
     parts: list[dict[str, Any]] = []
     for number, submission in enumerate(submissions, 1):
         name = names[number - 1] if names else f"submission {number}"
-        # The same file given twice was paid for once.
+        # If the same file is given twice, its cost counts once.
         known = [{**part, "name": ""} for part in parts]
         parts += [part for part in _parts(submission, name) if {**part, "name": ""} not in known]
     first = parts[0]
-    # A shard of tasks with checks alone names their judge, and another one the judge model.
+    # A shard in which all tasks have checks names the checks as its judge, another one the judge model.
     judging = next((part for part in parts if part["judge"] and not _is_of_checks(part)), None)
     judging = judging or next((part for part in parts if part["judge"]), first)
     playing = next((part for part in parts if part["tasks"]), first)
@@ -59,14 +59,14 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
 
 
 def merged_provenance(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the shards have in common; all of each is under `shards`."""
+    """The values that all shards have in common; each shard's full provenance is under `shards`."""
     first = provenances[0]
     shared = {key: value for key, value in first.items() if all(each.get(key) == value for each in provenances)}
     return {**shared, "shards": list(provenances)}
 
 
 def _parts(submission: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """What merging needs of each result of a submission file."""
+    """The parts of each result in a submission file that merging needs."""
     remedy = "merge files of this benchmark"
     results = submission.get("results")
     if not isinstance(results, list) or not results:
@@ -85,7 +85,7 @@ def _parts(submission: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]
             if type(entry.get("epoch", 1)) is not int:
                 raise ConfigError(f"{where}: tasks #{place}: its epoch is not a number", remedy=remedy)
         derived = counts_of(tasks)["success_rate"]
-        # In some older files a task's `success` means only that its attempt was ended by the participant.
+        # In some older files a task's `success` only means that the participant ended the attempt.
         if isinstance(rate, int | float) and abs(rate - derived) > _RATE_TOLERANCE:
             raise ConfigError(
                 f"{where}: its success_rate is {rate:g}, its tasks give {derived:g}", remedy="leave this file out"
@@ -103,7 +103,7 @@ def _parts(submission: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]
 
 
 def _judged_nothing(part: Mapping[str, Any]) -> bool:
-    """Whether a shard holds no verdict of a judge: no task at all, or none that needed one."""
+    """Whether a shard contains no verdict of a judge: it has no task, or none that needed one."""
     undecided = ("failure", "unscored", "aborted")
     return not part["judge"] and all(entry.get("verdict") in undecided for entry in part["tasks"])
 
@@ -113,6 +113,6 @@ def _is_of_checks(part: Mapping[str, Any]) -> bool:
 
 
 def _differs_by_truth(part: Mapping[str, Any], judging: Mapping[str, Any]) -> bool:
-    """Whether a shard's tasks were all decided by checks, by the same code, and the other's also by a judge model."""
+    """Whether one shard was decided by checks alone, with the same code, and the other also by a judge model."""
     is_same_code = part["judge"].get("code_checksum") == judging["judge"].get("code_checksum")
     return _is_of_checks(part) and not _is_of_checks(judging) and is_same_code

@@ -1,7 +1,7 @@
-"""Later verdicts that count update the run's results, so that a verdict's file and the results agree.
+"""Updates a run's results with later verdicts that count, so that verdict files and results agree.
 
-Those are the verdicts of the run's own judge, and those of WebArena-Verified where `truth` puts them first. Verdicts of
-other judges are stored under `verdicts/` and change nothing.
+Those are the verdicts of the run's own judge, and those of WebArena-Verified if `truth` prefers them. Verdicts of other
+judges are stored under `verdicts/` and do not affect the results.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from shared.models import Verdict
 
 
 def adopt(store: RunStore, config: RunConfig, judge: Judge) -> None:
-    """Make a judge the own one of a self-recorded run that has none yet, if it has decided anything there."""
+    """Make `judge` the own judge of a self-recorded run that has none yet, if it has decided anything there."""
     record = store.read_run() or {}
     if not record.get(SELF_RECORDED) or record.get("judge_id") is not None:
         return
@@ -49,10 +49,10 @@ def adopt(store: RunStore, config: RunConfig, judge: Judge) -> None:
 def take_over(store: RunStore) -> tuple[str, ...]:
     """Update `result.json`, `results.json` and `run.json` with the verdicts that count.
 
-    Returns the ids of the tasks whose entry changed. A run without a submission is not finished and stays as it is:
-    `--resume` reads the verdicts. A self-recorded one gets its submission here. A run of an older version is never
-    rewritten.
-    Raises `ConfigError` when something cannot be read or written.
+    Returns the ids of the tasks whose entry changed. A run without a submission is unfinished and is not changed,
+    because `--resume` reads the verdicts. A self-recorded run gets its submission here. A run of an older version is
+    never rewritten.
+    Raises `ConfigError` if something cannot be read or written.
     """
     record = store.read_run() or {}
     path = store.folder / "results.json"
@@ -66,11 +66,11 @@ def take_over(store: RunStore) -> tuple[str, ...]:
         published = {entry_key(entry): entry for entry in result["detail"]["tasks"]}
         tasks = tasks_of(store, record)
         deciding = {task.key: _deciding(task, record) for task in tasks}
-        # An epoch's judge is named where it is not that of the first one.
+        # A later epoch's judge is recorded only if it differs from the first epoch's.
         usual = {task.key: record["judge_id"] if task.epoch == 1 else deciding[task.name] for task in tasks}
         record = {**record, "judge_ids": {key: found for key, found in deciding.items() if found != usual[key]}}
         summaries = [_judged(task, deciding[task.key]) for task in tasks]
-        # Compared with the submission, which is written last: the next call completes what a kill interrupted.
+        # Compare with the submission, which is written last, so that the next call completes an interrupted one.
         entries = {entry_key(one.entry): one.entry for one in summaries}
         changed = tuple(key for key, entry in entries.items() if _differs(published.get(key), entry))
         if changed:
@@ -91,7 +91,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
 
 
 def _unjudged(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands in for the submission of a self-recorded run before its first one."""
+    """A substitute for the submission of a self-recorded run that has none yet."""
     role = next(iter(record["participants"]))
     known = provenance(config=RunConfig(), results=(), run_id=record["run_id"])
     detail = {"tasks": [], "provenance": known | {"config_checksum": record["config_checksum"]}}
@@ -99,12 +99,12 @@ def _unjudged(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
-    """Whether a task counts as something else now, or by another verdict; older submissions do not name that."""
+    """Whether a task's outcome or deciding verdict has changed; older submissions do not name the verdict."""
     return published is None or any(published.get(key, entry[key]) != entry[key] for key in ("verdict", "decided_by"))
 
 
 def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
-    """The id of the judge whose verdict counts: WebArena-Verified's newest where `truth` puts it first."""
+    """The id of the judge whose verdict counts: WebArena-Verified's newest if `truth` prefers it."""
     own = judge_id_of(record, task.name, task.epoch)
     truth = as_mapping(record.get("config")).get("truth", "checks")
     has_checks = own.startswith("checks-") and bool(read_attempt(task.folder).task.checks)
@@ -115,8 +115,8 @@ def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
 
 
 def _judged(task: TaskStore, judge_id: str) -> TaskSummary:
-    """A task's summary with the current verdict of its own judge, which is on disk before this returns."""
-    # Compares digests first: files that were changed since must not be written again with a digest that fits.
+    """A task's summary with the current verdict of its judge, written to disk before this returns."""
+    # Compares digests first: files that were modified must not be rewritten with a matching digest.
     trajectory = load_trajectory(task.folder)
     attempt = trajectory.attempt
     if attempt is None or trajectory.is_foreign:

@@ -1,4 +1,4 @@
-"""How reliable judges are: how often one contradicts itself when it is asked again, and how far several agree."""
+"""The reliability of judges: how often one contradicts itself when asked again, and how far several agree."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from judge.results.agreement import Interval, Pair, rates
 from judge.results.statistics import sample_variance
 from shared.models import Record
 
-# Outcomes by trajectory; what is neither success nor failure is not compared.
+# Outcomes by trajectory; only successes and failures are compared.
 Outcomes = Mapping[str, str]
 
 
@@ -24,8 +24,8 @@ class Flip(Record):
 class SelfAgreement(Record):
     """A judge against itself, over the trajectories with at least two decided verdicts.
 
-    `agreement` is the chance that two verdicts on the same trajectory are the same, `variance` that of a verdict
-    (1 or 0) on one trajectory, both averaged over trajectories; `None` where there is nothing to compare.
+    `agreement` is the probability that two verdicts on the same trajectory are the same, `variance` the variance of a
+    verdict (1 or 0) on one trajectory, both averaged over trajectories; `None` if there is nothing to compare.
     """
 
     repeats: int
@@ -36,7 +36,7 @@ class SelfAgreement(Record):
 
 
 class JudgePair(Record):
-    """Two judges on the trajectories that both decided; `kappa` is `None` where it is not defined."""
+    """Two judges on the trajectories that both decided; `kappa` is `None` if it is not defined."""
 
     first: str
     second: str
@@ -47,7 +47,7 @@ class JudgePair(Record):
 
 
 class JudgeReport(Record):
-    """The totals of each repeat of a judge, and the judge against itself."""
+    """The totals of each repeat of a judge, and the judge's agreement with itself."""
 
     repeats: tuple[dict[str, Any], ...]
     self_agreement: SelfAgreement

@@ -1,4 +1,4 @@
-"""Deletes runs: only whole ones, only inside the output folder, none that a process is working on."""
+"""Deletes runs: only complete runs, only inside the output folder, and none that is in progress."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ _DOOMED = ".removed-"
 def removable(output_dir: Path, run_id: str) -> RunStore:
     """The run of that id, which may be unfinished or damaged.
 
-    Raises `ConfigError` if there is none, if it is in progress, or if its folder is really somewhere else.
+    Raises `ConfigError` if there is none, if it is in progress, or if its folder is outside the output folder.
     """
     # Neither a shard nor a path: deleting one shard would break the run.
     if not RUN_ID.fullmatch(run_id) or "/" in run_id or not os.path.lexists(output_dir / "runs" / run_id):
@@ -51,8 +51,7 @@ def remove(store: RunStore) -> int:
 
     Raises `ConfigError` if it is in progress, or another process has deleted it.
 
-    The folder gets another name first: whatever is interrupted then leaves no half of a run, and the next call deletes
-    the rest.
+    The folder is renamed first, so that an interruption does not leave a partial run; the next call deletes the rest.
     """
     doomed = store.folder.with_name(f"{_DOOMED}{store.run_id}-{os.getpid()}")
     # Holding a folder creates it.
@@ -85,7 +84,7 @@ def _shards(store: RunStore) -> list[str]:
 
 
 def _link_newest(output_dir: Path) -> None:
-    """Let `<output_dir>/results` lead to the newest run that is left, if it led to a deleted one."""
+    """Point `<output_dir>/results` at the newest remaining run if it pointed at a deleted one."""
     link = output_dir / "results"
     if not link.is_symlink() or link.exists():
         return

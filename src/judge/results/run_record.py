@@ -1,4 +1,4 @@
-"""`run.json`: how a run was set up and how it ended, what it was made with, and whether it may be resumed."""
+"""`run.json`: a run's configuration, end and versions, and whether the run may be resumed."""
 
 import contextlib
 import functools
@@ -28,12 +28,12 @@ from shared.models import Task, TaskOutcome, TokenUsage, key_of
 from shared.text import one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")
-# Settings of one start of a run. `site_restarts` are ports of the runner; `[[sites]]` are compared by their commands.
+# Settings that belong to one start. `site_restarts` are ports of the runner; `[[sites]]` are compared by command.
 _OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel"})
-# Settings that change no result: also how widely a run is spread, and how often it is repeated.
+# Settings that do not affect a result; also sharding and epochs.
 _NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs"}
-# Settings that may differ when a run is resumed, because no verdict depends on them: also how fast and with which
-# budget the judge model is called. A verdict that a budget prevented is unscored, and resuming asks again.
+# Settings that may differ when a run is resumed, because no verdict depends on them; also the judge model's rate limits
+# and budgets: a verdict that a budget prevented is unscored, and resuming asks again.
 _NOT_COMPARED = _OF_START | {
     *("judge_timeout_s", "judge_max_concurrency", "judge_requests_per_minute", "judge_tokens_per_minute"),
     *("max_judge_cost_usd", "max_judge_tokens"),
@@ -49,13 +49,13 @@ def compared_parts(
     launch: Launch | None = None,
     judge_id: str | None = None,
 ) -> dict[str, Any]:
-    """The parts of a request that can change a result: equal parts are the same run.
+    """The parts of a request that can affect a result; a run can be resumed if they are equal.
 
-    `tasks` are those of this shard. The parts are recorded, so none of them may hold a secret.
+    `tasks` are those of this shard. The parts are recorded, so none of them may contain a secret.
     """
     launched = launch.model_dump(mode="json", include={"participants", "sites"}) if launch else {}
     processes = launched.get("participants", {})
-    # A port that was chosen when the process was started is another one each time.
+    # Use the declared endpoint: a port chosen at start-up differs each time.
     declared = {role: process.pop("endpoint") for role, process in processes.items()}
     for process in launched.get("sites", {}).values():
         del process["endpoint"]
@@ -69,7 +69,7 @@ def compared_parts(
             for role, url in participants.items()
         },
         "sites": launched.get("sites", {}),
-        # What logs a browser in is in no dump: a session may be renewed between two runs.
+        # Dumps exclude login data, so a session may be renewed between two starts.
         "tasks": task_digests(tasks),
         "config": {key: value for key, value in config.recorded().items() if key not in _NOT_COMPARED},
         "judge": judge_id,
@@ -83,9 +83,9 @@ def task_digests(tasks: Sequence[Task]) -> dict[str, str]:
 
 
 def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: Collection[str] = ()) -> None:
-    """Refuse to resume a run with another request. Raises `ConfigError`, one line per difference.
+    """Refuse to resume a run with a different request. Raises `ConfigError` with one line per difference.
 
-    `unknown` are parts that the caller cannot know (`config.judge_model`); the judge compares them.
+    `unknown` are parts that the caller does not know (`config.judge_model`); the judge compares them.
     """
     record = store.read_run()
     if record is None:
@@ -143,7 +143,7 @@ def _shown(value: object) -> str:
 
 
 def sha256_of(value: object) -> str:
-    """SHA-256 of a JSON value with sorted keys. Not of its canonical JSON: recorded runs hold these checksums."""
+    """SHA-256 of a JSON value with sorted keys. Not canonical JSON, because existing runs contain these checksums."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
@@ -158,14 +158,14 @@ def begin_run(
     judge_ids: Mapping[str, str] | None = None,
     launch: Launch | None = None,
 ) -> None:
-    """Write what is known before the first task; a resumed run keeps the time of its first start.
+    """Write `run.json` before the first task; a resumed run keeps the time of its first start.
 
     `judge_ids` names the judges of tasks that the run's own judge does not decide, such as checks beside a judge model.
-    Raises `ConfigError` when it cannot be written, or the folder holds a run with another request.
+    Raises `ConfigError` if it cannot be written, or if the folder contains a run with another request.
     """
     asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
     settings = config.recorded()
-    # Tasks without a `run.json` are refused as well: nobody knows which request they belong to.
+    # Tasks without a `run.json` are refused as well, because their request is unknown.
     if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
         require_same_request(store, asked)
     before = store.read_run() or {}
@@ -199,19 +199,19 @@ def begin_run(
     }
     with write_errors(f"cannot write {store.folder}", "free some space or choose another folder"):
         store.write_run(record)
-    # Last: the link to the newest run must not lead to one that never started.
+    # Last, because the link to the newest run must not point at one that never started.
     store.create()
 
 
 def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
     """The run of this scenario file that was started or resumed last and is unfinished, or `None`.
 
-    A scenario is recognised by its path, so that it may be edited, or by its bytes, so that it may be moved; a run of
+    A scenario is recognised by its path (it may have been edited) or by its bytes (it may have been moved); a run with
     the same bytes is preferred. One that was merged from shards is none: only its shards can be resumed.
     """
     found: dict[tuple[bool, float, str], RunStore] = {}
     for store in runs_in(output_dir):
-        # A run that a newer version recorded is not ours to resume.
+        # A run recorded by a newer version cannot be resumed.
         with contextlib.suppress(ConfigError):
             record = store.read_run() or {}
             if record.get("schema_version") != RUN_SCHEMA or store.shards():
@@ -232,18 +232,18 @@ def _is_finished(record: Mapping[str, Any]) -> bool:
 def judge_id_of(record: Mapping[str, Any], task_id: str, epoch: int = 1) -> str:
     """The id of the judge whose verdict on that task counts; `record` is the run's `run.json`.
 
-    The same judge decides a task in every epoch, unless later verdicts of one epoch count.
+    The same judge decides a task in every epoch, unless a later verdict replaced one epoch's.
     """
     own = as_mapping(record.get("judge_ids"))
     return str(own.get(key_of(task_id, epoch)) or own.get(task_id) or record.get("judge_id"))
 
 
 def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), spending: Spending | None = None) -> None:
-    """Write how it ended: `completed`, `cancelled` or `failed`."""
+    """Write how the run ended: `completed`, `cancelled` or `failed`."""
     record: dict[str, Any] = store.read_run() or {"run_id": store.run_id}
     record |= {
         "state": state,
-        # Not before it began, whatever happened to the machine's clock in between.
+        # Never before the start, even if the machine's clock was set back.
         "ended_at": max(time.time(), record.get("resumed_at") or record.get("started_at") or 0.0),
         **totals_of(results),
     }
@@ -253,10 +253,10 @@ def end_run(store: RunStore, state: str, results: Sequence[TaskSummary] = (), sp
 
 
 def withdraw_unplayed(store: RunStore, cause: str) -> None:
-    """Withdraw zero scores that were given because no participant was usable, so that resuming plays those tasks.
+    """Withdraw zero scores that are due to an unusable participant, so that resuming plays those tasks again.
 
-    These are the tasks that ended in a participant's error before any action, since the run was last started.
-    Call it when the judge has ended: raises `ConfigError` when it has not, or the folder cannot be written.
+    These are the tasks that, since the run was last started, ended in a participant error before any action.
+    Raises `ConfigError` if the judge is still running, or if the folder cannot be written.
     """
     with store.held("judge"), write_errors(f"cannot write {store.folder}"):
         record = store.read_run() or {}
@@ -274,7 +274,7 @@ def withdraw_unplayed(store: RunStore, cause: str) -> None:
 
 
 def spending_before(store: RunStore) -> Spending:
-    """What the judge model used before the run was interrupted: a budget covers the whole run."""
+    """The judge model's usage before the run was interrupted, because a budget covers the entire run."""
     stored: Any = (store.read_run() or {}).get("judge_usage")
     try:
         usage, cost_usd = TokenUsage.model_validate(stored["token_usage"]), stored["cost_usd"]
@@ -284,7 +284,7 @@ def spending_before(store: RunStore) -> Spending:
 
 
 def totals_of(results: Sequence[TaskSummary]) -> dict[str, Any]:
-    """What a `run.json` says of the attempts: how many by outcome and by what decided them, versions, the judge."""
+    """The totals in `run.json`: attempts by outcome and by what decided them, versions, the judge."""
     outcomes, judge = [result.outcome for result in results], judge_of(results)
     return {
         "outcomes": {name: outcomes.count(name) for name in get_args(TaskOutcome)},
@@ -295,7 +295,7 @@ def totals_of(results: Sequence[TaskSummary]) -> dict[str, Any]:
 
 
 def made_with(results: Sequence[TaskSummary]) -> dict[str, Any]:
-    """What a submission's provenance says of the attempts: versions, and checksums of their tasks and judge."""
+    """The part of a submission's provenance about the attempts: versions, and checksums of tasks and judge."""
     judge = judge_of(results)
     return {
         "environment": _environment_of(results),
@@ -311,7 +311,7 @@ def _environment_of(results: Sequence[TaskSummary]) -> dict[str, str]:
 
 
 def task_set_checksum(tasks: Sequence[Task]) -> str:
-    """SHA-256 of the tasks, whatever their order and however often each is named."""
+    """SHA-256 of the set of tasks, independent of order and repetition."""
     declared = {sha256_of(task): task for task in map(_without_unset, tasks)}.values()
     return sha256_of(sorted(declared, key=lambda task: str(task["task_id"])))
 
@@ -330,22 +330,22 @@ def epochs_of(record: Mapping[str, Any]) -> int:
 
 
 def _without_unset(task: Task) -> dict[str, Any]:
-    """The task without unset keys that older versions lacked, so that it has the checksum that they recorded."""
+    """The task without unset keys that older versions lacked, so that its checksum is the one that they recorded."""
     later = ("checks", "allowed_sites", "start_urls", "keep_fields")
     return task.model_dump(mode="json", exclude={key for key in later if not getattr(task, key)})
 
 
 def settings_checksum(settings: Mapping[str, Any]) -> str:
-    """SHA-256 of the settings of a `run.json`, of any version, that can change a result."""
+    """SHA-256 of those settings in a `run.json`, of any version, that can affect a result."""
     return sha256_of({key: value for key, value in settings.items() if key not in _NO_RESULT})
 
 
 def package_versions() -> dict[str, str]:
-    """The installed versions of what a result depends on."""
+    """The installed versions of the packages that a result depends on."""
     return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
 
 
-# Reading a package's metadata takes milliseconds, and they are asked for with each run and each summary.
+# Cached, because reading a package's metadata takes milliseconds, and each run and summary needs it.
 @functools.cache
 def _version(name: str) -> str:
     try:
@@ -359,7 +359,7 @@ def provenance(
 ) -> dict[str, Any]:
     """The `provenance` block of a submission: enough to see whether two results are comparable.
 
-    `shard` is the part of the run, if it is not the one that `config` names.
+    `shard` is the part of the run, if it differs from the one in `config`.
     """
     part = shard or Shard(index=config.shard_index, of=config.num_shards)
     return {

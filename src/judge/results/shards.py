@@ -1,4 +1,4 @@
-"""Merges the shards of a run into one run beside them, which is then a run like any other."""
+"""Merges the shards of a run into one normal run in the same folder."""
 
 import contextlib
 import functools
@@ -30,7 +30,7 @@ from shared.files import read_json
 from shared.models import TokenUsage
 from shared.text import counted
 
-# Of a request, what differs between the shards of a run.
+# The parts of a request that differ between the shards of a run.
 _OWN = ("tasks", "shard")
 _RESTART = "start this shard again: it resumes"
 
@@ -56,16 +56,16 @@ class _Shard(NamedTuple):
 
 
 def merge_shards(run: RunStore) -> Submission:
-    """Write the whole run beside its shards, from all of them, and return its submission.
+    """Write the complete run beside its shards and return its submission.
 
-    Task folders are hard links to the shards' files where the file system has them, else copies. Verdicts that were
-    made since an earlier merge are kept with the trajectory that they judged. Raises `ConfigError` unless the shards
-    belong to one request, are finished, and have each of its tasks once.
+    Task folders are hard links to the shards' files if the file system supports them, else copies. Verdicts since an
+    earlier merge are kept with the trajectory that they judged. Raises `ConfigError` unless the shards belong to one
+    request, are finished, and contain each of its tasks once.
     """
     if not run.shards():
         raise ConfigError(f"run {run.run_id} has no shards", remedy="give a run that was started with --shards")
     with run.held("judge"):
-        # Everything is read before anything is written.
+        # Read everything before writing anything.
         shards = _finished(run.shards())
         request = _whole_request(run, shards)
         summaries = [summary for shard in shards for summary in _summaries(shard)]
@@ -80,14 +80,14 @@ def merge_shards(run: RunStore) -> Submission:
         submission = _submission(run, whole, shards, summaries)
         run.write_submission(submission)
         run.write_run(whole)
-        # What the shards say counts only where no later verdict was given since.
+        # Later verdicts take precedence over the shards' results.
         if was_merged and take_over(run):
             return dict(read_json(run.folder / "results.json"))
     return submission
 
 
 def _finished(stores: Sequence[RunStore]) -> list[_Shard]:
-    """The shards. Raises `ConfigError`, which names all that are not finished."""
+    """The shards. Raises `ConfigError` naming all unfinished ones."""
     records = [_record(store) for store in stores]
     unfinished = [
         f"{store.folder.name} ({'running' if store.is_being_judged else record.get('state')})"
@@ -115,7 +115,7 @@ def _record(shard: RunStore) -> dict[str, Any]:
 
 
 def _whole_request(run: RunStore, shards: Sequence[_Shard]) -> dict[str, Any]:
-    """The request that the shards have divided. Raises `ConfigError` if there is none that all of them belong to."""
+    """The request of the complete run. Raises `ConfigError` if the shards do not all belong to one."""
     first = shards[0].request
     shared = {key: value for key, value in first.items() if key not in _OWN}
     whole = first["shard"]
@@ -146,7 +146,7 @@ def _whole_request(run: RunStore, shards: Sequence[_Shard]) -> dict[str, Any]:
 
 
 def _tasks(run: RunStore, request: Mapping[str, Any]) -> list[TaskStore]:
-    """The folders that the request of a run or shard leads to, epoch by epoch."""
+    """The task folders of the request of a run or shard, epoch by epoch."""
     return [run.task(name, epoch) for epoch in range(1, epochs_of(request) + 1) for name in request["tasks"]]
 
 
@@ -170,7 +170,7 @@ def _provenance(shard: RunStore) -> Mapping[str, Any]:
 
 
 def _copy_task(source: Path, target: Path) -> None:
-    """Put a task's folder into the whole run, over what an earlier merge has put there."""
+    """Put a task's folder into the complete run, replacing that of an earlier merge."""
     if target.exists() and _trajectory_of(target) != _trajectory_of(source):
         shutil.rmtree(target)
     shutil.copytree(source, target, copy_function=_link, dirs_exist_ok=True)
@@ -193,7 +193,7 @@ def _link(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except OSError:
-        # Another file system, or one without links.
+        # A different file system, or one without links.
         shutil.copy2(source, target)
 
 
@@ -222,7 +222,7 @@ def _whole_record(
     request: Mapping[str, Any],
     summaries: Sequence[TaskSummary],
 ) -> dict[str, Any]:
-    """The whole run's `run.json`."""
+    """The complete run's `run.json`."""
     records = [shard.record for shard in shards]
     spent = [spending_before(shard.store) for shard in shards]
     usage = sum((each.usage for each in spent), TokenUsage())

@@ -1,8 +1,8 @@
 """Success rates over tasks that may be played several times (`epochs`), and their 95 % confidence intervals. Pure.
 
 Results are fractions between 0 and 1. A task counts once, however often it was played: its rate is the mean over its
-scored attempts, and the rate of a run is the mean over its tasks. Attempts at one task resemble each other, so
-intervals are made by resampling whole tasks. Unscored and aborted attempts are in no rate but that of all attempts.
+scored attempts, and the rate of a run is the mean over its tasks. Attempts at the same task are correlated, so
+intervals resample tasks, not attempts. Unscored and aborted attempts only count in the rate of all attempts.
 """
 
 import math
@@ -16,13 +16,13 @@ from typing import Any
 
 Z95 = 1.959963984540054
 _RESAMPLES = 2_000
-# Any number would do: the same results must always give the same interval.
+# Arbitrary, but fixed, so that the same results always give the same interval.
 _SEED = 1979
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How the attempts at one task ended."""
+    """The counts of one task's attempts."""
 
     successes: int
     scored: int
@@ -62,7 +62,7 @@ def success_rate(tallies: Collection[Tally]) -> Fraction | None:
 
 
 def success_rate_of_all(tallies: Collection[Tally]) -> Fraction:
-    """The mean rate of all tasks where unscored and aborted attempts count as failures; 0 without tasks."""
+    """The mean rate of all tasks if unscored and aborted attempts count as failures; 0 without tasks."""
     rates = [Fraction(tally.successes, tally.attempts) for tally in tallies]
     return sum(rates, Fraction()) / len(rates) if rates else Fraction()
 
@@ -70,8 +70,8 @@ def success_rate_of_all(tallies: Collection[Tally]) -> Fraction:
 def interval_95(tallies: Collection[Tally]) -> tuple[float, float]:
     """The 95 % interval of `success_rate`; (0, 1) if nothing was scored.
 
-    It is Sterne's exact one if no task has more than one scored attempt, else the bootstrap's. Where all tasks have the
-    same rate, resampling them shows no spread: then it is Wilson's, as if each task had been played once.
+    It is Sterne's exact interval if no task has more than one scored attempt, else the bootstrap's. If all tasks have
+    the same rate, resampling shows no spread; then it is Wilson's, as if each task had been played once.
     """
     scored = [tally for tally in tallies if tally.scored]
     if all(tally.scored == 1 for tally in scored):
@@ -83,11 +83,11 @@ def interval_95(tallies: Collection[Tally]) -> tuple[float, float]:
 def bootstrap(values: Sequence[float]) -> tuple[float, float] | None:
     """The 95 % percentile interval of the mean, from resampling one value per task (Efron 1979).
 
-    With paired differences as values it is the interval of the mean difference. `None` if all values are the same.
+    With paired differences as values it is the interval of the mean difference. `None` if all values are equal.
     """
     if len(set(values)) < 2:
         return None
-    # Sorted, because the order of tasks must not matter.
+    # Sorted, so that the result does not depend on the order of tasks.
     drawn, size = sorted(values), len(values)
     draw = random.Random(_SEED)
     sums = sorted(math.fsum(draw.choices(drawn, k=size)) for _ in range(_RESAMPLES))
@@ -119,7 +119,7 @@ def exact(successes: int, total: int) -> tuple[float, float]:
 
 
 def _lowest_kept(successes: int, total: int) -> float:
-    """The smallest proportion that is not rejected, to 1e-6. The p-value jumps, so scan first, then halve."""
+    """The smallest proportion that is not rejected, to 1e-6. The p-value is not monotonic, so scan, then bisect."""
     log_ways = math.lgamma(total + 1)
 
     def chance(count: int, share: float) -> float:
@@ -127,10 +127,10 @@ def _lowest_kept(successes: int, total: int) -> float:
         return math.exp(ways + count * math.log(share) + (total - count) * math.log1p(-share))
 
     def kept(share: float) -> bool:
-        """Whether all counts that are at most as likely as `successes` have together more than 5 %."""
+        """Whether all counts that are at most as likely as `successes` together have a probability above 5 %."""
         limit = chance(successes, share) * (1 + 1e-7)
-        # The share is below that of `successes`, so the others, which are likelier, follow each other just below it.
-        # They are few: thousands of tasks would take minutes if every count were added up.
+        # The share is below that of `successes`, so the likelier counts are a contiguous range just below `successes`.
+        # They are few, and summing only those avoids minutes of work for thousands of tasks.
         likelier = takewhile(lambda each: each > limit, (chance(n, share) for n in range(successes - 1, -1, -1)))
         return 1 - math.fsum(likelier) > 0.05
 
@@ -146,24 +146,24 @@ def _lowest_kept(successes: int, total: int) -> float:
 
 
 def pass_at_k(successes: int, scored: int, k: int) -> float:
-    """The chance that at least one of `k` attempts succeeds (Chen et al. 2021); unbiased, for `k` up to `scored`."""
+    """The probability that at least one of `k` attempts succeeds (Chen et al. 2021); unbiased, for `k` <= `scored`."""
     return 1 - math.comb(scored - successes, k) / math.comb(scored, k)
 
 
 def pass_hat_k(successes: int, scored: int, k: int) -> float:
-    """The chance that all of `k` attempts succeed (tau-bench, Yao et al. 2024); unbiased, for `k` up to `scored`."""
+    """The probability that all of `k` attempts succeed (tau-bench, Yao et al. 2024); unbiased, for `k` <= `scored`."""
     return math.comb(successes, k) / math.comb(scored, k)
 
 
 def repeats_text(repeats: Mapping[str, Any]) -> str:
-    """What repeats tell, in a line."""
+    """The statistics of repeats in one line."""
     chances = [f"k={row['k']}: {row['pass_at_k']} % and {row['pass_hat_k']} %" for row in repeats["by_k"]]
     variance = "" if repeats["variance"] is None else f"; variance within a task {repeats['variance']:.3f}"
     return f"{repeats['epochs']} epochs; pass@k and pass^k: {', '.join(chances) or 'nothing was scored'}{variance}"
 
 
 def repeats_of(tallies: Mapping[str, Tally]) -> dict[str, Any] | None:
-    """What only repeats can tell, for a submission; `None` if every task was played once.
+    """The statistics of repeats, for a submission; `None` if every task was played once.
 
     `by_k` has the mean of pass@k and pass^k, in percent, over those tasks that have `k` scored attempts. `variance` is
     the mean over the tasks with at least two.

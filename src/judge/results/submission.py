@@ -1,10 +1,10 @@
-"""From attempts to the leaderboard submission, and submission files of every age, ours and published ones.
+"""Builds the leaderboard submission from attempts, and reads submission files of all versions.
 
-Limits of a submission: at most `_MAX_ENTRIES` thoughts, actions and screenshots a task, each thought at most
-`_MAX_THOUGHT_CHARS` and each action at most `_MAX_ACTION_CHARS` characters. 300 tasks of 15 steps stay under 4 MB
+Limits of a submission: at most `_MAX_ENTRIES` thoughts, actions and screenshots per task, each thought at most
+`_MAX_THOUGHT_CHARS` and each action at most `_MAX_ACTION_CHARS` characters. 300 tasks of 15 steps take less than 4 MB
 whatever a participant writes; the full record is in `result.json`. If all entries together are larger than
-`MAX_ENTRIES_BYTES`, those above an equal share are cut: of a run of 10,000 tasks, hardly more than outcomes and causes
-stay.
+`MAX_ENTRIES_BYTES`, those above an equal share are cut: for a run of 10,000 tasks, little more than outcomes and causes
+remains.
 """
 
 import json
@@ -30,7 +30,7 @@ from shared.models import JudgeInfo, Level, Task, TaskOutcome, Truth, key_of
 from shared.text import clip, counted
 from shared.validation import validated
 
-# A submission with more tasks without a verdict than this, in percent of all, is incomplete.
+# A submission is incomplete if more than this percentage of its tasks has no verdict.
 _MAX_LOST_PERCENT = 5
 _MAX_ENTRIES = 100
 _MAX_THOUGHT_CHARS = 400
@@ -50,9 +50,9 @@ Submission = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TaskSummary:
-    """What a run keeps in memory of a finished task: its entry in the submission, and what the run's totals need.
+    """The data of a finished task that a run keeps in memory: its submission entry, and input for the run's totals.
 
-    The steps themselves stay on disk: as records they take 4.5 kB each. The entry is packed, to less than 2 kB for 15
+    The steps stay on disk, because each takes 4.5 kB as a record. The entry is compressed, to less than 2 kB for 15
     steps instead of 8 kB, so that a run may have thousands of tasks.
     """
 
@@ -89,7 +89,7 @@ def decided_by(attempt: Attempt, judge_id: str | None = None) -> Truth:
         method = attempt.verdict.judge.method
     if method == "webarena_verified":
         return "webarena_verified"
-    # The judge of an offline run is the checks', also for a task that has none.
+    # The judge of an offline run is that of checks, even for a task without any.
     return "checks" if attempt.task.checks and method in (None, "checks") else "judge"
 
 
@@ -99,7 +99,7 @@ def method_of(judge_id: str) -> str:
 
 
 def decided(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many of the task entries were decided by what; those of older files are left out."""
+    """The number of task entries decided by each kind of judge; entries of older files are left out."""
     counts = Counter(entry.get("decided_by") for entry in entries)
     return {truth: counts[truth] for truth in get_args(Truth) if counts[truth]}
 
@@ -123,14 +123,14 @@ def build_submission(
 
 
 def judge_of(results: Iterable[TaskSummary]) -> JudgeInfo | None:
-    """The judge that the verdicts name; where several methods decided tasks, a model's before ground truth."""
+    """The judge named in the verdicts; if several methods decided tasks, a judge model rather than ground truth."""
     order = {"checks": 2, "webarena_verified": 1}
     judges = (each.judge for each in results if each.judge)
     return min(judges, key=lambda judge: order.get(judge.method, 0), default=None)
 
 
 def result_text(submission: Submission) -> str:
-    """The `{"winner", "detail"}` object as JSON text, as the A2A artifact carries it."""
+    """The `{"winner", "detail"}` object as JSON text for the A2A artifact."""
     return json.dumps(submission["results"][0], allow_nan=False)
 
 
@@ -155,12 +155,12 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         "error": None if attempt.cause is None else clip(attempt.cause, _MAX_TEXT_CHARS),
         "verdict": attempt.outcome,
         "stop_reason": attempt.stop_reason,
-        # Beyond the contract's keys.
+        # Keys in addition to the documented ones.
         "reason": clip(verdict.reason, _MAX_TEXT_CHARS) if verdict else None,
         "flags": attempt.flags,
         "settle": attempt.settle,
         "duration_s": round(attempt.ended_at - attempt.started_at, 3),
-        # Without defaults, so that a key which a later version adds to tasks changes no task's digest.
+        # Without defaults, so that keys added to tasks in later versions do not change existing digests.
         "task_sha256": sha256_json(task.model_dump(mode="json", exclude_defaults=True)),
         "epoch": attempt.epoch,
     }
@@ -174,8 +174,8 @@ def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     [0.0, 100.0] when nothing was scored. `success_rate_of_all` has every attempt in its denominators, so an aborted or
     unscored one weighs as much as a failure.
 
-    A task counts once, however often it was played: it is scored if an attempt is, else unscored if an attempt is, and
-    completed if all of its attempts are. `attempts`, `scored_attempts` and `judged_successes` count attempts.
+    A task counts once, however often it was played: it is scored if any attempt is, else unscored if any attempt is,
+    and completed if all its attempts are. `attempts`, `scored_attempts` and `judged_successes` count attempts.
     """
     listed = list(entries)
     tasks = [_task_of(entry, place) for place, entry in enumerate(listed)]
@@ -204,12 +204,12 @@ def counts_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def repeats_in(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """What only repeats can tell (`repeats_of`), from task entries."""
+    """The statistics of repeats (`repeats_of`), from task entries."""
     return repeats_of(tallies_of((_task_of(entry, n), entry_outcome(entry)) for n, entry in enumerate(entries)))
 
 
 def _task_of(entry: Mapping[str, Any], place: int) -> str:
-    """What tells whether two entries are of the same task. Files without epochs have an entry for each task."""
+    """A key that is equal for entries of the same task. In files without epochs, every entry is another task."""
     return str(entry.get("task_id")) if "epoch" in entry else f"entry {place}"
 
 
@@ -219,7 +219,7 @@ def entry_key(entry: Mapping[str, Any]) -> str:
 
 
 def _percent(share: Fraction | None) -> float:
-    """A share in percent to one decimal; 0.0 where there is none."""
+    """A share in percent to one decimal; 0.0 for `None`."""
     return round(float(100 * share), 1) if share is not None else 0.0
 
 
@@ -229,7 +229,7 @@ def is_complete(scored: int, total: int) -> bool:
 
 
 def rate_text(counts: Mapping[str, Any]) -> str:
-    """The success rate with its numerator and denominator, or a note that no task was scored, in a line."""
+    """The success rate with numerator and denominator, or a note that no task was scored, in one line."""
     if not counts["scored_tasks"]:
         return "no task was scored"
     scored = counted(counts["scored_tasks"], "scored task")
@@ -244,14 +244,14 @@ def _has_repeats(counts: Mapping[str, Any]) -> bool:
 
 
 def lost_attempts(counts: Mapping[str, Any]) -> int:
-    """How many attempts are aborted or unscored."""
+    """The number of aborted or unscored attempts."""
     if _has_repeats(counts):
         return int(counts["attempts"] - counts["scored_attempts"])
     return int(counts["total_tasks"] - counts["scored_tasks"])
 
 
 def incomplete_note(detail: Mapping[str, Any]) -> str:
-    """Why the counts are incomplete, in a line; empty when they are complete."""
+    """Why the counts are incomplete, in one line; empty if they are complete."""
     if detail["is_complete"]:
         return ""
     total = counted(detail["total_tasks"], "task")
@@ -277,7 +277,7 @@ def detail_of(
         for level in (*_LEVELS, "unknown")
         if level in present
     }
-    # A rate over verdicts of several kinds never stands alone.
+    # A rate over several kinds of verdicts is always shown together with the rate of each kind.
     by_truth = {
         truth: counts_of(entry for entry in entries if entry.get("decided_by") == truth) for truth in decided(entries)
     }
@@ -298,7 +298,7 @@ def detail_of(
 
 
 def _within(entry: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    """The entry in about `limit` written bytes: a larger one's texts and lists are cut at their end, lists shorter."""
+    """The entry in about `limit` written bytes: if larger, its texts and lists are cut at the end."""
     if written_bytes(entry) <= limit:
         return dict(entry)
     cut = {**entry, **{key: [] for key in _LISTS if key in entry}, **{key: "" for key in _TEXTS if entry.get(key)}}
@@ -343,7 +343,7 @@ def total_cost(costs: Iterable[float | None]) -> float | None:
     return None if None in known else round(sum(filter(None, known), 0.0), 6)
 
 
-# Whole or not, but no truth value: one wrong type would turn a whole leaderboard column into text.
+# Integer or float, but not boolean: one wrong type would turn an entire leaderboard column into text.
 _Number = Annotated[float, Field(strict=True)] | None
 
 

@@ -21,14 +21,14 @@ from shared.imports import optional_package
 from shared.models import JudgeInfo, Record, key_of
 from shared.text import counted, one_line, show_hidden, without_surrogates
 
-# A spreadsheet takes a cell that begins with one of these for a formula. An apostrophe before it is the usual defence.
+# Spreadsheets treat cells beginning with one of these as formulas. A leading apostrophe is the usual defence.
 _FORMULA_STARTS = tuple("=+-@＝＋－＠")
 _SQL_TYPES: Mapping[type, str] = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 
-# The order of the summary.
+# The order of outcomes in the summary.
 _ORDER = ("failure", "aborted", "unscored", "success")
 _MAX_WHY_CHARS = 200
-# A continuous integration service refuses a job's summary of more than a megabyte.
+# Continuous integration services refuse job summaries of more than a megabyte.
 _MAX_ROWS = 1000
 
 
@@ -82,7 +82,7 @@ class AttemptRow(Record):
 
 
 class CheckRow(Record):
-    """One check of an attempt; `passed` is `None` where it could not be decided, `step` is where it first passed."""
+    """One check of an attempt; `passed` is `None` if it could not be decided, `step` is where it first passed."""
 
     task_id: str
     epoch: int
@@ -104,14 +104,14 @@ class Tabled(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A task whose record is damaged, and what is wrong with it."""
+    """A task whose record is damaged, with the reason."""
 
     task_id: str
     reason: str
 
 
 def table_of(store: RunStore) -> Iterator[Tabled | Unreadable]:
-    """The attempts of a run, or of a folder that another tool recorded. Tasks that have not ended are left out."""
+    """The attempts of a run, or of another tool's folder. Unfinished tasks are left out."""
     record = store.read_run() or {}
     for task in store.tasks():
         if not isinstance(task, FoundTask) and not (task.folder / "result.json").exists():
@@ -190,7 +190,7 @@ def _time(seconds: float) -> str:
 def _checks(task: TaskStore, attempt: Attempt, sha256: str | None, judge_id: str) -> Iterator[CheckRow]:
     """The results of the checks, if they decided the attempt; only the verdict's own file has them."""
     verdict = task.read_verdict(judge_id)
-    # A verdict on another trajectory says nothing about this one.
+    # Ignore a verdict on another trajectory.
     if verdict is None or attempt.verdict is None or (sha256 and verdict.trajectory_sha256 != sha256):
         return
     for number, each in enumerate(assertions_in(verdict), 1):
@@ -199,7 +199,7 @@ def _checks(task: TaskStore, attempt: Attempt, sha256: str | None, judge_id: str
 
 
 def csv_of(rows: Iterable[AttemptRow]) -> str:
-    """The rows as CSV with a line of column names. No cell is a formula to a spreadsheet."""
+    """The rows as CSV with a header. No cell is read as a formula by a spreadsheet."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(AttemptRow.model_fields)
@@ -214,7 +214,7 @@ def _cell(value: object) -> object:
 
 
 def not_a_formula(text: str) -> str:
-    """The text for a cell of a CSV file; one that a spreadsheet could take for a formula begins with an apostrophe."""
+    """The text for a CSV cell, with an apostrophe before it if a spreadsheet would read it as a formula."""
     could_be = text.startswith(("\t", "\r", "\n")) or text.lstrip().startswith(_FORMULA_STARTS)
     return f"'{text}" if could_be else text
 
@@ -222,7 +222,7 @@ def not_a_formula(text: str) -> str:
 def parquet_of(rows: Iterable[AttemptRow]) -> bytes:
     """The rows as a Parquet file. Raises `ConfigError` when DuckDB is not installed."""
     with optional_package("--format parquet needs DuckDB", "leaderboard"):
-        # Late, because it is slow.
+        # Imported here because the import is slow.
         import duckdb
     columns = ", ".join(f"{name} {_sql_type(field.annotation)}" for name, field in AttemptRow.model_fields.items())
     marks = ", ".join("?" * len(AttemptRow.model_fields))
@@ -241,9 +241,9 @@ def _sql_type(annotation: Any) -> str:
 
 
 def markdown(rows: Sequence[AttemptRow], missing: Collection[tuple[str, int]] = ()) -> str:
-    """Who played what, the success rate, and a table of the attempts, those that did not succeed first.
+    """The participant and scenario, the success rate, and a table of the attempts, failures first.
 
-    `missing` are the tasks and epochs of the run without a result: in the rate of all tasks they count as failures.
+    `missing` are the run's tasks and epochs without a result, which count as failures in the rate of all tasks.
     """
     entries = [row.model_dump(include={"task_id", "epoch", "verdict", "stop_reason"}) for row in rows]
     counts = counts_of(entries + [{"task_id": task, "epoch": epoch, "verdict": "aborted"} for task, epoch in missing])
@@ -274,7 +274,7 @@ def markdown(rows: Sequence[AttemptRow], missing: Collection[tuple[str, int]] = 
 
 
 def _code(text: str) -> str:
-    """The text as a code span: no link, image, mention or HTML of a participant or a page takes effect."""
-    # An escaped bar would not do: behind a backslash of the text it ends the cell.
+    """The text as a code span, so that links, images, mentions or HTML from a participant or page have no effect."""
+    # Escaping a bar does not work: after a backslash in the text it would still end the cell.
     shown = one_line(without_surrogates(text), _MAX_WHY_CHARS).replace("`", "'").replace("|", "¦")
     return f"`{shown}`" if shown else ""

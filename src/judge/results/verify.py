@@ -1,8 +1,8 @@
-"""Checks a stored run against itself and against the installed code.
+"""Checks a stored run for consistency, and compares it with the installed code.
 
-Everything that can be derived is derived again from the per-task files: digests of screenshots, snapshots and
+Everything that can be derived is recomputed from the per-task files: digests of screenshots, snapshots and
 trajectories, checksums of tasks, configuration, judging code and prompts, every entry of the submission, its counts and
-rates. A run of an older version has no digests; that, and other code, is a note about it and no mismatch.
+rates. Missing digests in a run of an older version, and differing code, are notes and not mismatches.
 """
 
 import json
@@ -45,7 +45,7 @@ _MAX_SHOWN = 80
 
 
 class Findings(Record):
-    """`mismatches` are what does not match; `notes` are differences that may be harmless, such as other versions."""
+    """`mismatches` are contradictions; `notes` are differences that may be harmless, such as other versions."""
 
     tasks: int
     mismatches: tuple[str, ...]
@@ -53,9 +53,9 @@ class Findings(Record):
 
 
 def verify_run(store: RunStore) -> Findings:
-    """Derive everything about a run that can be derived, and compare. Raises `ConfigError` without a `run.json`.
+    """Recompute everything that can be derived, and compare. Raises `ConfigError` without a `run.json`.
 
-    A folder of trajectories that WABE did not record has no digests but those that verdicts name.
+    For a folder of trajectories that WABE did not record, only the digests named in verdicts can be compared.
     """
     if isinstance(store, FolderStore):
         return _folder(store)
@@ -67,7 +67,7 @@ def verify_run(store: RunStore) -> Findings:
     mismatches = [] if is_older else list(_differs("run.json: schema_version", schema, RUN_SCHEMA))
     notes = [f"older version ({schema}): digests not recorded, not checked"] if is_older else []
     summaries = []
-    # One at a time: the largest task takes a few hundred megabytes while it is checked.
+    # One at a time, because checking the largest task takes a few hundred megabytes.
     for task in tasks:
         summary, problems = _task(task, judge_id_of(run, task.name, task.epoch), is_older=is_older)
         mismatches += [f"{task.folder.relative_to(store.folder)}{problem}" for problem in problems]
@@ -122,7 +122,7 @@ def _shown(value: object) -> str:
 
 
 def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummary | None, list[str]]:
-    """A task's files against each other: its summary, and what does not match, to follow the task's path."""
+    """Compare a task's files: returns its summary, and the mismatches, as text to follow the task's path."""
     try:
         recorded = read_result(task.folder, source="result.json")
         attempt = Attempt.from_json(recorded, source="result.json")
@@ -155,7 +155,7 @@ def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummar
 
 
 def _files(folder: Path, recorded: dict[str, Any]) -> Iterator[str]:
-    """Screenshots, snapshots and the network trace where they are missing, changed, or belong to nothing."""
+    """Screenshots, snapshots and network traces that are missing, changed, or referenced by nothing."""
     named = {page[kind] for page in recorded_pages(recorded) for kind in ("screenshot", "snapshot") if page.get(kind)}
     named |= {recorded["network"]["file"]} if recorded.get("network") else set()
     if outside := [name for name in named if Path(name).is_absolute() or ".." in Path(name).parts]:
@@ -173,14 +173,14 @@ def _files(folder: Path, recorded: dict[str, Any]) -> Iterator[str]:
 
 
 def _derived(recorded: Mapping[str, Any], attempt: Attempt) -> Iterator[str]:
-    """What `result.json` records more than once."""
+    """Contradictions between redundant values in `result.json`."""
     made = attempt.to_json()
     for key in sorted({*made, *recorded} - {"trajectory_sha256", "times"}):
         yield from _differs(f"result.json: {key}", recorded.get(key), made.get(key))
 
 
 def _verdicts(folder: Path, expected: Collection[str | None]) -> Iterator[str]:
-    """Verdicts of any judge that cannot be read, or name another digest than the expected ones."""
+    """Verdicts of any judge that cannot be read, or whose digest is not an expected one."""
     for path in sorted((folder / "verdicts").glob("*.json")):
         try:
             judged = Verdict.model_validate(read_json(path)).trajectory_sha256
@@ -192,7 +192,7 @@ def _verdicts(folder: Path, expected: Collection[str | None]) -> Iterator[str]:
 
 
 def _attempts(folder: Path) -> Iterator[str]:
-    """The files of earlier attempts against their steps. An interrupted one may have one file more."""
+    """Compare the files of earlier attempts with their steps. An interrupted attempt may have one more file."""
     for attempt in sorted((folder / "attempts").glob("*/")):
         try:
             steps = [step.model_dump(mode="json") for step in read_steps(attempt / "steps.jsonl")]
@@ -223,11 +223,11 @@ def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail:
 
 
 def _code(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[str]:
-    """The judging code and prompts that the verdicts name, against those installed here."""
+    """Compare the judging code and prompts named in the verdicts with the installed ones."""
     judges, code = {summary.judge for summary in summaries if summary.judge}, code_checksum()
     for found in sorted({judge.code_checksum for judge in judges}):
         yield from _differs("judging code", found, code)
-    # Checks have no prompts; their code is used instead.
+    # For checks, the prompt checksum is that of the code.
     for found in sorted({judge.prompt_checksum for judge in judges if judge.model == OFFLINE}):
         yield from _differs("prompt set", found, code)
     if of_models := sorted({judge.prompt_checksum for judge in judges if judge.model != OFFLINE}):
@@ -241,23 +241,23 @@ def _code(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[
 
 
 def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) -> Iterator[str]:
-    """Who took part and who is credited, according to `run.json`."""
+    """Compare the submission's participants and winner with `run.json`."""
     if winner not in as_mapping(run.get("participants")):
         yield f"results.json: winner: {excerpt(winner)} is not a participant of run.json"
-    # An id that the run did not know may have been filled in since.
+    # An id that was not configured may have been filled in later.
     if expected := as_mapping(as_mapping(run.get("config")).get("participant_ids")).get(winner):
         yield from _differs("results.json: participants", credited.get(winner), expected)
 
 
 def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_older: bool) -> Iterator[str]:
-    """The submission's detail derived from the tasks, key by key, the tasks' entries by task and key."""
+    """Compare the submission's detail with the one derived from the tasks, by key, and task entries by task and key."""
     submission = build_submission(role="", participant_ids={}, results=summaries, provenance={})
-    # As it would be read back: two halves of a character become one.
+    # Round-tripped, as when read from a file: a surrogate pair becomes one character.
     made = json.loads(json.dumps(submission["results"][0]["detail"]))
     entries = made.pop("tasks")
     del made["provenance"]
     if is_older:
-        # It counted less.
+        # Older versions recorded fewer counts.
         levels = made["by_level"].items()
         made["by_level"] = {name: {key: counts[key] for key in counts if key in detail} for name, counts in levels}
         made = {key: value for key, value in made.items() if key in detail}
@@ -279,7 +279,7 @@ def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], *, is_o
 
 
 def _key(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """What tells entries apart; those of a damaged file may hold anything."""
+    """The identity of an entry; those of a damaged file may contain anything."""
     return str(entry.get("task_id")), str(entry.get("epoch", 1))
 
 

@@ -1,4 +1,4 @@
-"""Where errors become one line on standard error and an exit code. A user's mistake never shows a traceback."""
+"""Turns errors into one line on standard error and an exit code. A user's mistake never shows a traceback."""
 
 import asyncio
 import difflib
@@ -33,7 +33,7 @@ def run_command(app: typer.Typer, arguments: list[str], *, name: str) -> NoRetur
         message = error.format_message().replace("Value error, ", "")
         message += _suggestion(message)
         command = context.command_path if (context := getattr(error, "ctx", None)) else name
-        # A group without a command answers with its help, which keeps its lines.
+        # A command group without a command prints its help, whose line breaks must be kept.
         is_help = message.startswith("Usage:")
         text = message if is_help else f"error: {' '.join(message.split())} (see {command} --help)"
         print(text, file=sys.stderr)  # noqa: T201
@@ -41,17 +41,17 @@ def run_command(app: typer.Typer, arguments: list[str], *, name: str) -> NoRetur
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # The reader of a pipe has closed it (`| head`), which is no error.
+        # The reader of a pipe has closed it (`| head`), which is not an error.
         sys.stderr.close()
         sys.exit(EXIT_DONE)
     except OSError as error:
-        # Commands explain the files they expect. Every other file that cannot be read or written is reported here.
+        # Commands explain problems with files that they expect; this reports all other files.
         _exit_with(_explained(error))
     sys.exit(code if isinstance(code, int) else EXIT_DONE)
 
 
 def _suggestion(message: str) -> str:
-    """What was meant by a misspelt choice. The option parser itself suggests commands and options only."""
+    """A suggestion for a misspelt choice. The option parser itself only suggests commands and options."""
     found = re.search(r"'([^']*)' is not one of (.*)", message)
     close = difflib.get_close_matches(found[1], re.findall(r"'([^']*)'", found[2]), n=1) if found else []
     return f" Did you mean '{close[0]}'?" if close else ""
@@ -65,10 +65,10 @@ def _exit_with(error: WabeError) -> NoReturn:
 
 
 def _explained(error: OSError) -> WabeError:
-    """An error of the operating system in one line. If it names a file, the user can fix it."""
+    """An operating system error in one line. If it names a file, the user can fix it."""
     reason = error.strerror or str(error)
     if error.filename is None:
-        # Such as too many open files: nothing that the user named.
+        # For example too many open files, which concerns no file that the user named.
         return WabeError(f"the system refused: {reason}")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         remedy = "free some space, or choose another folder"
@@ -82,7 +82,7 @@ def _explained(error: OSError) -> WabeError:
 def run_interruptible(main: Coroutine[Any, Any, int]) -> int:
     """Run `main`; the first SIGINT or SIGTERM cancels it and lets it clean up, later ones are ignored.
 
-    Raises `Interrupted` when a signal ended it.
+    Raises `Interrupted` if a signal ended it.
     """
     return asyncio.run(_until_signalled(main))
 

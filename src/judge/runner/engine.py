@@ -1,4 +1,4 @@
-"""`wabe run --engine ray --shards N`: all shards of a run from one command, shown and merged as one."""
+"""`wabe run --engine ray --shards N`: plays all shards of a run with one command, and shows and merges them."""
 
 import asyncio
 import contextlib
@@ -45,23 +45,23 @@ _EVENTS = {event_name(kind): kind for kind in get_args(Event)}
 
 
 class Whole:
-    """The events of all shards as those of one run: passed on to `emit`, and to `watch` by shard."""
+    """Combines the events of all shards into those of one run for `emit`, and passes them to `watch` by shard."""
 
     def __init__(self, run_id: str, shards: int, total: int, emit: Sink, watch: Callable[[str], Sink]) -> None:
         self._run_id = run_id
         self._total = total
         self._emit = emit
         self._watch = watch
-        # The shards' names, as their folders have them.
+        # The shards' names, which are also those of their folders.
         self.names = [Shard(index=index, of=shards).name for index in range(shards)]
         self._watching: dict[int, Sink] = {}
         self._started: set[int] = set()
         self._kept: dict[int, int] = {}
-        # The last lines of each shard besides its events: its error message, if it fails.
+        # The last lines of each shard that are not events: its error message, if it fails.
         self.said: list[list[str]] = [[] for _ in range(shards)]
 
     def line(self, shard: int, text: str) -> None:
-        """Take a line that a shard printed."""
+        """Handle a line that a shard printed."""
         event = event_of(text)
         if event is not None:
             self._take(shard, event)
@@ -74,12 +74,12 @@ class Whole:
 
     def _take(self, shard: int, event: Event) -> None:
         if shard not in self._watching or isinstance(event, RunStarted):
-            # Watched from the start again if it was restarted, like a run that is resumed.
+            # If it was restarted, watch it from the start again, like a resumed run.
             self._watching[shard] = self._watch(f"{self._run_id}/shards/{self.names[shard]}")
         self._watching[shard](event)
         match event:
             case RunStarted() if shard in self._kept:
-                # It was started again, and keeps what was shown here.
+                # It was restarted and kept this result, which was already shown.
                 return
             case RunStarted():
                 self._kept[shard] = event.kept
@@ -110,7 +110,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     progress = Progress(console, options.display, task_ids=[task.task_id for task in plan.tasks])
     hub = LiveHub(max_runs=shards)
     try:
-        # The shards are inside the folder, so it must not be removed as one in which no run began.
+        # Created here, because otherwise `held` would remove it as a folder in which no run began.
         store.folder.mkdir(parents=True, exist_ok=True)
         with store.held("runner"), progress:
             async with _live_page(hub, store.output_dir) as page, _sites(plan, settings, progress):
@@ -136,7 +136,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
 
 
 def _plan(options: RunOptions, settings: Settings) -> tuple[int, Plan]:
-    """How many shards, and the whole run. Raises `ConfigError`."""
+    """The number of shards, and the plan of the complete run. Raises `ConfigError`."""
     text = options.shards or ""
     if not text.isdecimal() or not 1 <= int(text) <= MAX_SHARDS:
         raise ConfigError("--engine ray needs the number of shards", remedy=f"give --shards N, 1 to {MAX_SHARDS}")
@@ -167,7 +167,7 @@ def _plan(options: RunOptions, settings: Settings) -> tuple[int, Plan]:
 
 @asynccontextmanager
 async def _live_page(hub: LiveHub, output_dir: Path) -> AsyncIterator[str]:
-    """The page of all shards while the body runs; yields its address, which is on this machine only."""
+    """Serve the live page of all shards while the body runs; yields its address, which only this machine can open."""
     sock = listen("127.0.0.1", 0)
     app = Starlette(routes=live_routes(hub, output_dir))
     serving = asyncio.create_task(serve_app(app, sock, before_shutdown=hub.close, takes_signals=False))
@@ -181,7 +181,7 @@ async def _live_page(hub: LiveHub, output_dir: Path) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _sites(plan: Plan, settings: Settings, progress: Progress) -> AsyncIterator[None]:
-    """The sites that the scenario starts, once for all shards."""
+    """Start the scenario's sites once for all shards."""
     assert plan.store is not None
     sites = [member for member in plan.members if not member.is_agent and member.cmd is not None]
     environ = child_environ(settings, output_dir=plan.store.output_dir, participant_model=None)
@@ -198,7 +198,7 @@ async def _sites(plan: Plan, settings: Settings, progress: Progress) -> AsyncIte
 
 
 def _job(plan: Plan, settings: Settings, shards: int) -> dict[str, Any]:
-    """What `judge.runner.ray` is asked to do. No secrets: Ray keeps and shows what its tasks are given."""
+    """The job for `judge.runner.ray`. Without secrets, because Ray stores and shows its tasks' arguments."""
     options = plan.options
     assert plan.store is not None
     models = {name: getattr(options, name) or getattr(settings, name) for name in ("judge_model", "participant_model")}
@@ -216,7 +216,7 @@ def _job(plan: Plan, settings: Settings, shards: int) -> dict[str, Any]:
         "shards": shards,
         "argv": argv,
         "environ": environ,
-        # Commands and files of a scenario may be relative to it.
+        # Commands and files of a scenario may be relative to this folder.
         "folder": str(Path.cwd()),
         "slots": slots,
         "is_here": _needs_this_machine(plan.scenario),
@@ -224,16 +224,16 @@ def _job(plan: Plan, settings: Settings, shards: int) -> dict[str, Any]:
 
 
 def _needs_this_machine(scenario: Scenario) -> bool:
-    """Whether something that is not started with each shard can only be reached from here."""
+    """Whether a process that is not started with each shard is only reachable from this machine."""
     endpoints = [site.endpoint for site in scenario.sites]
     endpoints += [agent.endpoint or "" for agent in scenario.participants if agent.cmd is None]
     return any(urlsplit(endpoint).hostname in LOOPBACK for endpoint in endpoints)
 
 
 async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path) -> dict[int, str]:
-    """Play all shards. Returns what those said that did not end with 0.
+    """Play all shards. Returns the output of those that did not exit with 0.
 
-    Raises `ConfigError` as soon as one refuses its settings, since all others would, and `WabeError` if Ray fails.
+    Raises `ConfigError` as soon as one refuses its settings, because all others would too; `WabeError` if Ray fails.
     """
     failed: dict[int, str] = {}
     ended = 0
@@ -273,7 +273,7 @@ async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Wait for the end of the program if it is done, else end it with all that it started."""
+    """Wait for the program to exit if it is done, else end it and all its child processes."""
     with contextlib.suppress(ProcessLookupError):
         if process.stdout is None or not process.stdout.at_eof():
             process.send_signal(signal.SIGTERM)

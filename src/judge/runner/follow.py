@@ -23,9 +23,9 @@ _NUMBERS = re.compile(r"[0-9a-f]{8}[0-9a-f-]*|\d+")
 
 @dataclass
 class RunOutcome:
-    """What a judge answered: result objects (`winner`, `detail`), the final state, its last message.
+    """A judge's answer: result objects (`winner`, `detail`), the final state, its last message.
 
-    `run_id` is the judge's id for the run, if it gave one.
+    `run_id` is the judge's id for the run, if it sent one.
     """
 
     results: tuple[dict[str, Any], ...] = ()
@@ -34,7 +34,7 @@ class RunOutcome:
     run_id: str | None = None
 
     def submission(self, scenario: Scenario) -> dict[str, Any] | None:
-        """The leaderboard submission, or `None` when the judge gave no result."""
+        """The leaderboard submission, or `None` if the judge gave no result."""
         if not self.results:
             return None
         ids = {agent.role: agent.agentbeats_id or "" for agent in scenario.participants}
@@ -42,7 +42,7 @@ class RunOutcome:
 
 
 class UnusableParticipant(WabeError):
-    """The first tasks all ended in the same participant error before any action, so the tasks are not the cause."""
+    """The first tasks all ended in the same participant error before any action, so the participant is unusable."""
 
     blame = "participant"
 
@@ -75,7 +75,7 @@ class FirstTasks:
     def _take(self, event: TaskDone) -> None:
         self._reasons[event.key] = event.reason
         is_error = event.outcome == "failure" and event.reason.startswith(WHY_ZERO["participant_error"])
-        # Ports, counters and ids differ between messages with the same cause.
+        # Numbers are masked, because ports, counters and ids differ between messages with the same cause.
         causes = {_NUMBERS.sub("#", reason) for reason in self._reasons.values()}
         if not is_error or len(causes) > 1 or self._acted & self._reasons.keys():
             self._is_over = True
@@ -101,7 +101,7 @@ async def request_assessment(
                     async for answer in answers:
                         _take(answer, outcome, emit)
             except (asyncio.CancelledError, UnusableParticipant):
-                # A judge that is gone or busy must not keep the user from stopping.
+                # The user must be able to stop even if the judge is gone or busy.
                 with suppress(WabeError, TimeoutError):
                     async with asyncio.timeout(_CANCEL_TIMEOUT_S):
                         await client.cancel()
@@ -112,7 +112,7 @@ async def request_assessment(
         outcome.message = f"{outcome.message}: {error.message}" if outcome.results else error.message
     provenance = outcome.results[0]["detail"].get("provenance") if outcome.results else None
     run_id = metadata.get(RUN_ID_KEY) or (provenance.get("run_id") if isinstance(provenance, dict) else None)
-    # It is printed, and comes from a judge that may not be ours.
+    # Validated, because it is printed and comes from a judge that may not be ours.
     if isinstance(run_id, str) and RUN_ID.fullmatch(run_id):
         outcome.run_id = run_id
     return outcome
@@ -132,7 +132,7 @@ def _take(answer: StatusText | ArtifactTexts | Final, outcome: RunOutcome, emit:
 
 
 def _results(texts: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The result objects among the texts of an artifact; the others are prose."""
+    """The result objects among the texts of an artifact; other texts are prose."""
     found = []
     for text in texts:
         with suppress(ValueError, RecursionError):

@@ -51,11 +51,11 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str) -> None:
 
 
 def _seconds(value: object) -> float:
-    """A judge of another version does not say how long an attempt took, or may say anything."""
+    """The duration as a number; 0 for other values, which a judge of another version may send."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
 def _text(value: object) -> str:
-    # XML has no form for most control characters, not even an escaped one.
+    # XML cannot represent most control characters, not even escaped.
     text = show_hidden(str(value))[:_MAX_TEXT_CHARS]
     return text.replace("\ufffe", "").replace("\uffff", "")

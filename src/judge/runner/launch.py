@@ -1,4 +1,4 @@
-"""Starts a scenario's sites, participants and judge, waits until each is up, and stops all of them again."""
+"""Starts a scenario's sites, participants and judge, waits until each is up, and stops all of them."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ _SIGNAL_NAMES = {member.value: member.name for member in signal.Signals}
 
 
 def end_with_parent() -> None:
-    """For a child, before its program starts: the kernel ends it if this process is killed and cannot do it."""
+    """Run in a child before its program starts: makes the kernel end it if this process is killed."""
     if _LIBC:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -76,7 +76,7 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
                 f"{scenario.path}: {agent.role} has no endpoint",
                 remedy='add endpoint = "http://127.0.0.1:PORT" to run it here',
             )
-        # Variables are only needed, and so only resolved, for an agent that is started here.
+        # Resolved only for agents that are started here, because only those need the variables.
         env = agent.resolved_env(settings.environ, scenario.path) if agent.cmd is not None else {}
         if agent is scenario.green_agent and settings.redis_url:
             env = {_REDIS: settings.redis_url.get_secret_value(), **env}
@@ -85,14 +85,14 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
 
 
 def child_environ(settings: Settings, *, output_dir: Path, participant_model: str | None) -> dict[str, str]:
-    """The environment for children: this process's own, with this interpreter's programs first and our choices."""
+    """The environment for children: this process's own, with this interpreter's programs first and our settings."""
     environ = dict(settings.environ)
-    # Whoever reaches it can change the judge model's replies, so participants do not get it.
+    # Participants do not get this address, because anyone with access to Redis can change the judge model's replies.
     environ.pop(_REDIS, None)
     environ["PATH"] = f"{Path(sys.executable).parent}:{settings.path}"
     # Otherwise the log of a child that is killed would lack its last lines.
     environ["PYTHONUNBUFFERED"] = "1"
-    # A judge that is started here works for this user: the scenario may name files and endpoints of this machine.
+    # A judge that is started here acts for this user, so the scenario may name files and endpoints of this machine.
     environ["WABE_TRUST_CONFIG"] = "1"
     environ["WABE_OUTPUT_DIR"] = str(output_dir.resolve())
     if participant_model:
@@ -111,7 +111,7 @@ class Child:
     process: asyncio.subprocess.Process = field(init=False)
 
     async def start(self) -> None:
-        """Start it, also again after `stop`. Raises `ConfigError` when it cannot be started."""
+        """Start the process; may be called again after `stop`. Raises `ConfigError` if it cannot be started."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as stream:
             try:
@@ -132,7 +132,7 @@ class Child:
                 ) from None
 
     def crash(self) -> str | None:
-        """How it ended by itself, with the last error of its log; `None` while it runs."""
+        """How the process ended by itself, with the last error in its log; `None` while it runs."""
         code = self.process.returncode
         if code is None:
             return None
@@ -145,12 +145,12 @@ class Child:
         return f"{self.name} ended during the run {how}{error} (its log: {self.log})"
 
     async def stop(self) -> None:
-        """End the whole session: SIGTERM, a grace period, SIGKILL. Cancelling this still kills it."""
+        """End the entire session: SIGTERM, a grace period, SIGKILL. Still kills it if cancelled."""
         try:
             if self.process.returncode is None:
                 await self._signal(signal.SIGTERM)
         finally:
-            # Also when the process has ended: it may have left others in its session.
+            # Even if the process has ended, because it may have left others in its session.
             await self._signal(signal.SIGKILL)
 
     async def _signal(self, number: int) -> None:
@@ -164,7 +164,7 @@ class Child:
 async def start_child(name: str, cmd: str, *, env: Mapping[str, str], log: Path, scenario_dir: Path) -> Child:
     """Start `cmd`, split as a shell would but without one. Raises `ConfigError` when it cannot be started."""
     try:
-        # Replaced in the single words, so that a folder may have spaces in its name.
+        # Replaced after splitting, so that the folder's name may contain spaces.
         bundled = str(Settings.from_environ(env).scenarios_folder)
         words = shlex.split(cmd)
         argv = [word.replace("{scenario_dir}", str(scenario_dir)).replace("{scenarios}", bundled) for word in words]
@@ -186,7 +186,7 @@ async def launched(
     logs: Path,
     is_up: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[list[Child]]:
-    """Start every member with a `cmd` and wait until all are up. However the body ends, stop what was started.
+    """Start every member with a `cmd` and wait until all are up. However the body ends, stop all that were started.
 
     `is_up` is called with the name of each member that is up.
     """
@@ -232,7 +232,7 @@ def require_free_port(name: str, endpoint: str) -> None:
 
 
 async def wait_until_up(member: Member, child: Child | None) -> None:
-    """Wait until a member answers. Raises `ConfigError` when it ends or takes too long."""
+    """Wait until a member answers. Raises `ConfigError` if it ends or takes too long."""
     timeout_s = _READY_TIMEOUT_S if child else _RUNNING_TIMEOUT_S
     last = "no answer"
     try:
@@ -244,7 +244,7 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
                     if member.is_agent:
                         await fetch_card(member.endpoint, timeout_s=2.0)
                     else:
-                        # Any answer will do, whatever its status. No proxy: the site is on this machine.
+                        # Any response will do, whatever its status. No proxy, because the site is on this machine.
                         async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
                             await client.get(member.endpoint)
                     return
@@ -259,16 +259,16 @@ def _not_up(member: Member, child: Child | None, problem: str) -> ConfigError:
     message = f"{'agent' if member.is_agent else 'site'} {member.name} at {member.endpoint} {problem}"
     if child is None:
         return ConfigError(message, remedy="start it, or give the scenario a cmd that does")
-    # The text instead of the path, because the folder of a run that never began is deleted.
+    # Show the text, not the path, because the folder of a run that never began is deleted.
     tail = log_tail(child.log)
     return ConfigError(message + (f"\n--- end of its log ---\n{tail}" if tail else "; its log is empty"))
 
 
 async def _stop_all(children: list[Child]) -> None:
-    # The judge, started last, goes first: while it winds down it still talks to the others.
+    # In reverse order: the judge, started last, still talks to the others while it shuts down.
     for child in reversed(children):
         await child.stop()
-    # Killing a parent makes its children ours, so repeat until none is left.
+    # Killing a process makes its children ours, so repeat until none is left.
     for _ in range(20 if _LIBC else 0):
         found = psutil.Process().children(recursive=True)
         if not found:
@@ -280,8 +280,8 @@ async def _stop_all(children: list[Child]) -> None:
 
 
 def log_path(logs: Path, name: str) -> Path:
-    """The log file of a role or site. Whatever the name, it is short, unique and inside the folder."""
-    # A digest is added only where the name had to be changed, so that two names never share a file.
+    """The log file of a role or site: short, unique and inside the folder, whatever the name."""
+    # If the name had to be changed, a digest is added, so that two names never share a file.
     plain = re.sub(r"[^\w -]", "_", name)[:40]
     return logs / (f"{plain}.log" if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.log")
 
@@ -307,7 +307,7 @@ async def _follow(child: Child, console: Console) -> None:
     with child.log.open("rb") as stream:
         rest = b""
         while True:
-            # The end of a line may not be written yet.
+            # A last line may be incomplete, so keep it for the next read.
             rest += stream.read()
             *lines, rest = rest.split(b"\n")
             for line in lines:

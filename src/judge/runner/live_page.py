@@ -23,7 +23,7 @@ class LivePage(Record):
 
 
 async def live_page_of(endpoint: str, auth_token: SecretStr | None = None) -> LivePage:
-    """Ask the judge, which may have been started elsewhere and in any way. Never fails: a run goes on without."""
+    """Ask the judge, which may have been started elsewhere. Never fails, because a run does not need the page."""
     headers = {"Authorization": f"Bearer {auth_token.get_secret_value()}"} if auth_token else {}
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=_TIMEOUT_S) as client:

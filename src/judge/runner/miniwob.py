@@ -1,4 +1,4 @@
-"""Reads the utterances of MiniWoB++ tasks, for `wabe tasks import miniwob`: a page knows its own once it has begun."""
+"""Reads the utterances of MiniWoB++ tasks from their pages once begun, for `wabe tasks import miniwob`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from shared.errors import WabeError
 from shared.models import Page, Task
 from shared.settings import Settings
 
-# The next page is the first one again.
+# So that the next page starts a new episode.
 _AFRESH = "localStorage.clear()"
 _TRIES = 50
 _PAUSE_S = 0.1
 
 
 async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings) -> tuple[Task, ...]:
-    """The tasks, each with what its page asks for. Opens every page in the judge's own browser.
+    """The tasks, each with its page's utterance. Opens every page in the judge's own browser.
 
     Raises `ConfigError` without the package or a browser, `WabeError` for a page that does not begin.
     """
@@ -44,7 +44,7 @@ async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings) -> 
 
 
 async def utterance(browser: Browser, url: str) -> str:
-    """What the page says its task is. Raises `WabeError` for a page that does not begin."""
+    """The task as stated by the page. Raises `WabeError` for a page that does not begin."""
     await browser.open(url)
     for _ in range(_TRIES):
         (said,) = await browser.probe(Page(url=url, title="", snapshot=""), [UTTERANCE])

@@ -1,4 +1,4 @@
-"""What a run will do: a scenario with the command line applied, checked before anything starts."""
+"""Plans a run: applies the command line to a scenario, and checks the result before anything starts."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ from shared.validation import validated
 
 DEFAULT_OUTPUT_DIR = Path(".output")
 _GIT_TIMEOUT_S = 10
-# What the user wants to have again when a run is resumed.
+# The options that are repeated in the command that resumes a run.
 _AGAIN = (
     *("output", "limit", "level", "task", "judge_model"),
     *("participant_model", "name", "epochs", "fail_under", "junit"),
@@ -46,7 +46,7 @@ _AGAIN = (
 
 
 class RunOptions(Record):
-    """The command line. `command` is the part of it that names command and scenario, for messages to the user."""
+    """The command line. `command` is the part with the command and scenario, for messages to the user."""
 
     scenario: Path
     command: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class RunOptions(Record):
     engine: Literal["local", "ray"] = "local"
 
     def words(self, names: Iterable[str]) -> list[str]:
-        """Those of the named options that are set, as a command line has them."""
+        """The named options that are set, as command line arguments."""
         words: list[str] = []
         for name in names:
             value = getattr(self, name)
@@ -82,11 +82,11 @@ class RunOptions(Record):
 
 @dataclass(frozen=True)
 class Plan:
-    """A run before it starts, as `options` ask for it.
+    """A run before it starts, according to `options`.
 
     `request` is the text that the judge receives, empty for a shard without tasks.
-    `store` is `None` when the judge was started elsewhere and keeps its runs itself. `notes` are for the user.
-    `tasks` are those that will be run, as far as they are known here.
+    `store` is `None` if the judge was started elsewhere and stores its runs itself. `notes` are for the user.
+    `tasks` are those that will be run, if they are known here.
     """
 
     options: RunOptions
@@ -105,7 +105,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
     declared = load_scenario(options.scenario)
     scenario = declared if options.shards is None else on_free_ports(declared)
     members = members_of(scenario, settings)
-    # In containers the judge runs beside this runner, trusts it, and writes to the same folder.
+    # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
     is_ours = scenario.green_agent.cmd is not None or settings.trust_config
     if options.resume is not None and (options.serve_only or not is_ours):
         raise ConfigError(
@@ -118,14 +118,14 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
         require_shardable(declared, options, is_ours=is_ours)
     config, notes = _config(scenario, options, settings, is_ours=is_ours)
     if (judge_cmd := scenario.green_agent.cmd) is not None and not options.serve_only:
-        # The judge's own environment: a key may be set for it alone.
+        # The judge's own environment, because a key may be set only there.
         judge_settings = Settings.from_environ({**settings.environ, **members[-1].env})
         try:
             check_config(config, judge_settings)
         except ConfigError as error:
             raise _with_source(error, options, settings) from None
         if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
-            # Any other command may have its browser elsewhere, such as in a container.
+            # Any other command may run the browser elsewhere, such as in a container.
             find_browser(config.browser_path, judge_settings)
     tasks = scenario.tasks
     if tasks:
@@ -144,9 +144,9 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
         return Plan(options, scenario, members, "", store, notes, shard=launch.shard)
     request = request_text(scenario, tasks=tasks, config=config, launch=launch)
     if resumes:
-        # Read as the judge will read it, so that both compare the same parts.
+        # Parsed as the judge will parse it, so that both compare the same parts.
         parsed = parse_request(request, lambda _: ())
-        # What only the judge knows is compared by the judge.
+        # The judge compares the parts that only it knows.
         unknown = ["judge"]
         unknown += [] if tasks else ["tasks"]
         unknown += [] if "judge_model" in parsed.config.model_fields_set else ["config.judge_model"]
@@ -157,7 +157,7 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
 
 
 def _with_source(error: ConfigError, options: RunOptions, settings: Settings) -> ConfigError:
-    """The error with the place of the mistake: the scenario file, or what replaced its judge model."""
+    """The error with the source of the mistake: the scenario file, or the option or variable that overrides it."""
     problem = error.message.partition("config.judge_model: ")[2]
     chosen = "--judge-model" if options.judge_model else "WABE_JUDGE_MODEL" if settings.judge_model else None
     if problem and chosen:
@@ -166,7 +166,7 @@ def _with_source(error: ConfigError, options: RunOptions, settings: Settings) ->
 
 
 def require_shardable(scenario: Scenario, options: RunOptions, *, is_ours: bool) -> None:
-    """Raises `ConfigError` for what shards cannot do."""
+    """Raises `ConfigError` if the run cannot be sharded."""
     for is_problem, problem, remedy in (
         (
             options.serve_only or not is_ours,
@@ -197,7 +197,7 @@ def _one_shard(
 
 
 def _store_of(launch: Launch, options: RunOptions, settings: Settings) -> tuple[RunStore, bool]:
-    """The run's folder, and whether the run is resumed: a shard is as soon as it has begun."""
+    """The run's folder, and whether the run is resumed: a shard that has begun always is."""
     if launch.shard is None:
         if options.resume is None:
             return RunStore(options.output_dir, new_run_id()), False
@@ -229,7 +229,7 @@ def _config(
         for site in scenario.sites
         if site.restart and not is_ours
     )
-    # The judge copies them into the submission.
+    # The judge copies these ids into the submission.
     config["participant_ids"] = {agent.role: agent.agentbeats_id for agent in scenario.participants}
     config["site_resets"] = {site.endpoint: site.reset for site in scenario.sites if site.reset}
     if not scenario.tasks:
@@ -256,7 +256,7 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
         if entry.cmd is None:
             return LaunchedProcess(image=entry.image, model=options.participant_model)
         return LaunchedProcess(
-            # Digests only, because commands and variables may hold secrets.
+            # Digests only, because commands and variables may contain secrets.
             cmd_sha256=_sha256(entry.cmd),
             endpoint=entry.endpoint if options.shards is not None else None,
             env_sha256=_sha256(json.dumps(entry.env, sort_keys=True)) if entry.env else None,
@@ -275,12 +275,12 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
 
 
 def git_revision(folder: Path) -> str | None:
-    """The commit that is checked out there, with `-dirty` if files were changed since; `None` outside a repository."""
+    """The commit checked out in `folder`, with `-dirty` if files were changed; `None` outside a repository."""
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        # Git is not installed, or the folder is on a slow network.
+        # Git is not installed, or too slow because the folder is on a network.
         return None
     return done.stdout.strip()[:100] or None if done.returncode == 0 else None
 
@@ -302,8 +302,8 @@ def _run_to_resume(options: RunOptions, launch: Launch) -> RunStore:
 
 
 def resume_command(options: RunOptions, store: RunStore) -> str:
-    """The command that finishes this run, with the options that must be the same for it to be resumed."""
-    # A run of another output folder can only be named by its path.
+    """The command that resumes this run, with the options that must be the same as before."""
+    # A run in another output folder can only be named by its path.
     is_here = store.output_dir.resolve() == options.output_dir.resolve()
     words = [*(options.command or ("agentbeats-run", str(options.scenario)))]
     run_id, _, shard = store.run_id.partition("/shards/")

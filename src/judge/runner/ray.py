@@ -1,8 +1,8 @@
-"""Plays the shards of a run as tasks on Ray: a program that `judge.runner.engine` starts and reads.
+"""Plays the shards of a run as tasks on Ray: a program that `judge.runner.engine` starts.
 
-A process of its own, because Ray takes over signals, prints, and may start a cluster in it. It reads a job as JSON from
-standard input and writes JSON lines: what each shard printed, and how it ended. Tasks whose worker is killed are
-started again by Ray, and so are those whose command was killed.
+It is a separate process, because Ray takes over signals, prints, and may start a cluster in it. It reads a job as JSON
+from standard input and writes JSON lines: each shard's output, and how it ended. Ray restarts tasks whose worker or
+command was killed.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Mailbox:
         self._lines: list[tuple[int, str]] = []
 
     def put(self, shard: int, line: str) -> None:
-        """Add a line; what nobody fetches is not kept for ever."""
+        """Add a line; old lines are dropped if nobody fetches them."""
         if len(self._lines) < _MAX_LINES:
             self._lines.append((shard, line))
 
@@ -52,7 +52,7 @@ def play(shard: int, argv: list[str], environ: dict[str, str], folder: str, mail
     """One shard as a subprocess of a Ray worker, in `folder`. Returns its exit code; raises if it was killed."""
     process = subprocess.Popen(
         [sys.executable, "-m", "wabe", *argv],
-        # Keys are those of the machine on which Ray was started.
+        # API keys come from the machine on which Ray was started.
         env={**Settings.from_environ().environ, **environ},
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -60,14 +60,14 @@ def play(shard: int, argv: list[str], environ: dict[str, str], folder: str, mail
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        # Without its worker nobody would wait for it, and Ray starts the shard again.
+        # If the worker is killed, Ray restarts the shard, so this process must not live on.
         preexec_fn=end_with_parent,
     )
     last = mailbox.put.remote(shard, json.dumps({"event": "shard_started"}))
     for line in process.stdout or ():
         last = mailbox.put.remote(shard, line.rstrip("\n"))
     code = process.wait()
-    # Its end must not overtake what it has said.
+    # Flush the output first, so that the end does not overtake it.
     with contextlib.suppress(RayError):
         ray.get(last, timeout=_TELL_S)
     if code < 0:
@@ -87,7 +87,7 @@ def connect() -> None:
 
 
 def options_for(slots: int, *, is_here: bool) -> dict[str, Any]:
-    """How Ray runs a shard with so many tasks at once: at most what its largest machine has."""
+    """Ray's options for a shard with that many parallel tasks; resources are capped at those of the largest machine."""
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     machines = [node["Resources"] for node in nodes if node["Alive"]]
     cpus, memory = (max(machine.get(name, 0.0) for machine in machines) for name in ("CPU", "memory"))
@@ -104,7 +104,7 @@ def options_for(slots: int, *, is_here: bool) -> dict[str, Any]:
 
 
 def follow(tasks: dict[Any, int], mailbox: Any, out: TextIO) -> None:
-    """Write what the shards print and how they end, until all have ended."""
+    """Write the shards' output and how they end, until all have ended."""
 
     def tell(shard: int, **fields: object) -> None:
         out.write(json.dumps({"shard": shard, **fields}) + "\n")
@@ -116,7 +116,7 @@ def follow(tasks: dict[Any, int], mailbox: Any, out: TextIO) -> None:
             for shard, line in ray.get(mailbox.take.remote(), timeout=_TELL_S):
                 tell(shard, line=line)
         except RayError:
-            # Progress only: results are on disk.
+            # Losing lines here only affects the progress display: results are on disk.
             time.sleep(_POLL_S)
         for task in done:
             shard = tasks.pop(task)
@@ -128,7 +128,7 @@ def follow(tasks: dict[Any, int], mailbox: Any, out: TextIO) -> None:
 
 def main() -> None:
     """Play the job on standard input."""
-    # Whatever Ray prints goes to the log, which is standard error.
+    # Ray's own output goes to the log, which is standard error.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     job = json.load(sys.stdin)

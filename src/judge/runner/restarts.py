@@ -1,4 +1,4 @@
-"""Restarts a scenario's sites on request: the judge, which resets sites, did not start them."""
+"""Restarts a scenario's sites on request of the judge, which resets sites but did not start them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -11,9 +11,9 @@ from shared.errors import ConfigError
 
 @asynccontextmanager
 async def restarts_of(sites: Sequence[SiteEntry], children: Sequence[Child]) -> AsyncIterator[dict[str, str]]:
-    """While the body runs, a POST to a site's address here restarts it. Gives the addresses by the sites' endpoints.
+    """While the body runs, a POST to a site's restart address restarts it. Yields these addresses by site endpoint.
 
-    Only sites with `restart` have one. It is answered once the site is up again, or with an error that says why not.
+    Only sites with `restart` have one. The answer comes once the site is up again, or is an error that says why not.
     """
     running = {child.name: child for child in children}
     by_path = {f"/{place}": site for place, site in enumerate(sites) if site.restart and site.name in running}
@@ -40,7 +40,7 @@ async def restarts_of(sites: Sequence[SiteEntry], children: Sequence[Child]) -> 
         yield {site.endpoint: f"http://127.0.0.1:{port}{path}" for path, site in by_path.items()}
     finally:
         server.close()
-        # Whatever is being restarted is about to be stopped.
+        # Sites that are being restarted are about to be stopped anyway.
         for task in answering:
             task.cancel()
 

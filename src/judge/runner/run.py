@@ -1,4 +1,4 @@
-"""One run from start to results: start its agents, follow the judge, show the results, stop it all."""
+"""Runs a scenario: starts its agents, follows the judge, shows the results, and stops everything."""
 
 import asyncio
 import json
@@ -72,7 +72,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
 
 
 async def _until_released(store: RunStore) -> None:
-    """Wait until runner and judge of a shard that was killed have ended: an engine restarts the shard at once."""
+    """Wait until the runner and judge of a killed shard have ended, because engines restart a shard immediately."""
     for _ in range(_JUDGE_ENDS_S):
         if not store.is_in_progress:
             return
@@ -87,7 +87,7 @@ def _logs_folder(plan: Plan, crashes: list[str]) -> Iterator[Path]:
     """
     if plan.store is not None:
         if plan.resumes:
-            # A judge may have outlived the runner that started it and still be writing there.
+            # A judge may have outlived the runner that started it and may still be writing there.
             with plan.store.held("judge"):
                 pass
         with plan.store.held("runner"):
@@ -143,19 +143,19 @@ async def _play(
             )
         finally:
             progress.stopping()
-            # Before the children are stopped: afterwards all of them have ended.
+            # Checked before the children are stopped, after which all of them have ended.
             crashes += [crash for child in children if (crash := child.crash())]
 
 
 def _with(request: str, restarts: dict[str, str]) -> str:
-    """The request with the addresses at which sites are restarted."""
+    """The request with the restart addresses of sites."""
     body = json.loads(request)
     body["config"] |= {"site_restarts": restarts} if restarts else {}
     return json.dumps(body, ensure_ascii=False, allow_nan=False)
 
 
 def _unusable(error: UnusableParticipant, plan: Plan, logs: Path) -> WabeError:
-    """The error that ends a run with an unusable participant: nothing is scored, and the end of its log is shown."""
+    """The error that ends a run with an unusable participant, with the end of its log. Withdraws its zero scores."""
     message = f"stopped, nothing was scored: {error.message}"
     if plan.store is not None:
         try:
@@ -187,7 +187,7 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         unwritten = _write_results(submission, plan)
         code = print_summary(console, submission, None if unwritten else store, progress.shown)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        # It may come from any judge. What was to be kept of it is written by now.
+        # The result may come from any judge. It has already been written at this point.
         raise WabeError(f"the judge's result cannot be read: {type(error).__name__}: {one_line(str(error))}") from error
     if unwritten:
         code = EXIT_LOST
@@ -223,7 +223,7 @@ def _write_results(submission: dict[str, Any], plan: Plan) -> str:
     """Write what was asked for. Returns why the run's own `results.json` is not written, if it is not."""
     options, unwritten = plan.options, ""
     if plan.store is not None and not _is_stored(submission, plan.store):
-        # The judge keeps its folders elsewhere, such as in a container, or it could not write.
+        # The judge's folders are elsewhere, such as in a container, or it could not write there.
         try:
             plan.store.write_submission(submission)
         except OSError as error:
@@ -247,7 +247,7 @@ def _is_stored(submission: dict[str, Any], store: RunStore) -> bool:
 
 
 def _report(store: RunStore, options: RunOptions, console: Console) -> Path | None:
-    """Write and name the report of a run that is kept here."""
+    """Write the report of a run that is stored here, and print its path."""
     try:
         has_tasks = next(store.tasks(), None) is not None
         with console.status("Writing the report"):
@@ -264,11 +264,11 @@ def _report(store: RunStore, options: RunOptions, console: Console) -> Path | No
 
 
 def _rates_under(limit: float | None, submission: dict[str, Any]) -> list[float]:
-    """The rates of all tasks below the limit, computed from the tasks rather than as the judge states them."""
+    """The rates of all tasks that are below the limit, recomputed from the tasks rather than taken from the judge."""
     rates = [counts_of(result["detail"]["tasks"])["success_rate_of_all"] for result in submission["results"]]
     return [rate for rate in rates if limit is not None and rate < limit]
 
 
 def _tell_problem(console: Console, text: str, style: str = "red") -> None:
-    """A line that is worth reading in any display; where nothing else is shown, on standard error."""
+    """Print a line that matters in every display mode; on standard error if nothing else is shown."""
     (Console(stderr=True) if console.quiet else console).out(text, style=style, highlight=False)

@@ -1,7 +1,7 @@
-"""How a run's tasks are divided, which part this process plays, and what it needs to share a machine with the others.
+"""Divides a run's tasks into shards, finds this process's shard, and assigns ports to share a machine with others.
 
-Engines that run one program many times tell each copy its number: Kubernetes' Indexed Jobs, Slurm's job arrays, and
-whatever sets `WABE_SHARD` and `WABE_SHARDS`.
+Engines that run one program many times give each copy a number: Kubernetes' Indexed Jobs, Slurm's job arrays, and any
+engine that sets `WABE_SHARD` and `WABE_SHARDS`.
 """
 
 import heapq
@@ -20,11 +20,11 @@ from shared.models import Level, Task
 
 MAX_SHARDS = 9999
 _SLURM = "SLURM_ARRAY_TASK_ID"
-# Ours first, because whoever sets it means it.
+# Ours first, because it is only set on purpose.
 _INDEXES = ("WABE_SHARD", "JOB_COMPLETION_INDEX", _SLURM)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _PORTS = range(16_000, 32_000)
-# Of Online-Mind2Web, where easy tasks take people up to 5 steps, medium ones up to 10, and hard ones more.
+# From Online-Mind2Web, where easy tasks take humans up to 5 steps, medium ones up to 10, and hard ones more.
 _STEPS: Mapping[Level | None, int] = MappingProxyType({"easy": 4, "medium": 8, "hard": 13, None: 8})
 
 A = TypeVar("A", bound=AgentEntry)
@@ -33,9 +33,9 @@ A = TypeVar("A", bound=AgentEntry)
 def shard_of(option: str, environ: Mapping[str, str]) -> Shard:
     """The shard that `--shards` and the engine's variables name. Raises `ConfigError`.
 
-    The number of shards is the option's, else that of `WABE_SHARDS`, else the length of the Slurm array. Slurm's number
-    counts from the array's first one if the array itself is divided, so that it may begin anywhere. Otherwise it counts
-    from 0, and an array of some numbers restarts these shards.
+    The number of shards is the option's, else that of `WABE_SHARDS`, else the length of the Slurm array. In the last
+    case Slurm's number is relative to the array's first one, so that the array may begin anywhere. Otherwise it counts
+    from 0, so that an array of selected numbers restarts these shards.
     """
     variable = next((name for name in _INDEXES if environ.get(name)), None)
     if variable is None:
@@ -84,9 +84,9 @@ def run_id_of(environ: Mapping[str, str]) -> str:
 
 
 def on_free_ports(scenario: Scenario) -> Scenario:
-    """The scenario with each agent that is started here on a port of its own, so that shards can share a machine.
+    """The scenario with a free port for each agent that is started here, so that shards can share a machine.
 
-    The port must stand in the agent's `cmd`; otherwise it stays as it is. Sites keep theirs, since tasks name it.
+    The port is only replaced if it occurs in the agent's `cmd`. Sites keep their ports, because tasks name them.
     """
     with ExitStack() as held:
         return scenario.model_copy(
@@ -98,7 +98,7 @@ def on_free_ports(scenario: Scenario) -> Scenario:
 
 
 def _free_port(held: ExitStack) -> int:
-    """A port below those that the system gives to connections: the agent binds it only seconds from now."""
+    """A free port below the ephemeral range, from which the system could take it before the agent binds it."""
     draw = random.SystemRandom()
     for port in draw.sample(_PORTS, 100):
         probe = held.enter_context(socket.socket())
@@ -112,7 +112,7 @@ def _moved(agent: A, held: ExitStack) -> A:
     parts = urlsplit(agent.endpoint or "")
     if agent.cmd is None or parts.hostname not in LOOPBACK:
         return agent
-    # Held until all agents have a port, so that no two get the same.
+    # Kept bound until all agents have a port, so that no two get the same one.
     port = _free_port(held)
     cmd, found = re.subn(rf"(?<![\w.-]){parts.port}(?![\w.-])", str(port), agent.cmd)
     if not found:
@@ -122,17 +122,16 @@ def _moved(agent: A, held: ExitStack) -> A:
 
 
 def expected_steps(task: Task, max_steps: int) -> int:
-    """About how many steps the task takes: those of the human reference, else what is usual for its level."""
+    """The expected number of steps: that of the human reference, else what is usual for the task's level."""
     return min(task.reference_length or _STEPS[task.level], max_steps)
 
 
 def balanced_shards(tasks: Sequence[Task], count: int, *, max_steps: int) -> list[tuple[Task, ...]]:
-    """The tasks in `count` shards with about as many expected steps each, in their given order within a shard.
+    """The tasks in `count` shards with about the same number of expected steps, in the given order within a shard.
 
-    Which task lands where depends on the set of tasks, not on their order. With more shards than tasks, the last ones
-    are empty.
+    The assignment depends on the set of tasks, not on their order. With more shards than tasks, the last are empty.
     """
-    # The longest first, each into the shard that has least.
+    # The longest first, each into the shard with the fewest steps so far.
     longest = sorted(tasks, key=lambda task: (-expected_steps(task, max_steps), task.task_id))
     loads = [(0, index) for index in range(count)]
     places: dict[str, int] = {}

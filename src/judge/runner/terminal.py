@@ -1,4 +1,4 @@
-"""What a run shows in the terminal: its start and progress, one line per finished task, then the rates."""
+"""Shows a run in the terminal: its start and progress, one line per finished task, then the rates."""
 
 import json
 import re
@@ -65,7 +65,7 @@ class Progress:
     """Takes a run's events and shows them. Use it as a context manager around the run.
 
     `full` is a live table and a progress bar, `plain` one line per task, `json` one line per event, `none` nothing.
-    `shown` are the tasks whose results have been printed. Ids are aligned if `task_ids` are known.
+    `shown` are the tasks whose results have been printed. Ids are aligned if `task_ids` is given.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Progress:
             self._live.stop()
 
     def phase(self, text: str) -> None:
-        """What the run is doing now, beside its tasks."""
+        """Show what the run is doing apart from its tasks."""
         self._phase, self._phase_began = text, self._clock()
         if self.display == "plain":
             self._console.out(text, highlight=False)
@@ -114,12 +114,12 @@ class Progress:
             print_json(self._console, "phase", text=text)
 
     def waiting_for(self, names: Iterable[str]) -> None:
-        """The run begins when these agents and sites are up."""
+        """Show that the run waits for these agents and sites."""
         self._waiting = dict.fromkeys(names)
         self.phase(f"Waiting for {', '.join(self._waiting)}")
 
     def is_up(self, name: str) -> None:
-        """One of them is up."""
+        """Show that one of them is up."""
         self._waiting.pop(name, None)
         if self._waiting:
             self._phase = f"Waiting for {', '.join(self._waiting)}"
@@ -127,7 +127,7 @@ class Progress:
             self.phase("Everything is up, the judge prepares the run")
 
     def live_page(self, page: LivePage) -> None:
-        """Where the run can be watched."""
+        """Show the address of the live page."""
         if self.display == "json":
             print_json(self._console, "live_page", **page.model_dump())
         else:
@@ -135,7 +135,7 @@ class Progress:
             self._console.out(f"Live page: {page.url or 'none'}{note}", highlight=False)
 
     def stopping(self) -> None:
-        """The judge is done, or the run was interrupted."""
+        """Show that processes are being stopped."""
         self._rows.clear()
         if self.display == "full":
             self.phase("Stopping what was started")
@@ -179,7 +179,7 @@ class Progress:
                 self._rows.clear()
 
     def render(self) -> RenderableType:
-        """What runs at the moment: the phase, or a table of tasks; and the totals below."""
+        """The live display: the phase, or a table of running tasks; and the totals below."""
         now = self._clock()
         parts: list[RenderableType] = []
         if self._rows:
@@ -207,7 +207,7 @@ class Progress:
             if self._counts[outcome]:
                 text.append(f"{self._counts[outcome]} {outcome}  ", style=style)
         text.append(f"elapsed {_duration(elapsed)}", style="dim")
-        # Tasks kept from before took no time in this run, so the estimate leaves them out.
+        # Tasks kept from an earlier run took no time, so the estimate excludes them.
         waiting = run.attempts - run.kept - done
         if done and waiting > 0:
             text.append(f"  about {_duration(elapsed / done * waiting)} left", style="dim")
@@ -226,7 +226,7 @@ def print_json(console: Console, event: str, **fields: Any) -> None:
 
 
 def event_name(kind: type[Event]) -> str:
-    """What `--display json` calls events of a kind."""
+    """The name of an event type in `--display json`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
@@ -237,9 +237,9 @@ def _id_width(task_ids: Iterable[str]) -> int:
 def _print_task(
     console: Console, width: int, outcome: str, task_id: str, steps: int, max_steps: int, reason: str
 ) -> None:
-    """A finished task: one line, or on a terminal as many as its reason takes, in a column of its own.
+    """Print a finished task on one line; on a terminal, the reason has its own column and may take several lines.
 
-    `width` is that of the column of ids.
+    `width` is that of the id column.
     """
     taken = f"{steps}/{counted(max_steps, 'step')}" if max_steps else counted(steps, "step")
     cells = (
@@ -268,16 +268,16 @@ def _duration(seconds: float) -> str:
 def print_summary(
     console: Console, submission: dict[str, Any], store: RunStore | None, shown: Collection[str] = ()
 ) -> int:
-    """Print the tasks that are not in `shown`, the rates, and where the files are if they are here.
+    """Print the tasks that are not in `shown`, the rates, and the paths of files that are stored here.
 
-    Returns the exit code: 1 when tasks were aborted or unscored, or nothing was scored; else 0.
+    Returns the exit code: 1 if tasks were aborted or unscored, or nothing was scored; else 0.
     """
     lost = 0
     for result in submission["results"]:
-        # Older judges leave some counts out; they can be computed from the tasks.
+        # Older judges leave out some counts, which can be computed from the tasks.
         detail = counts_of(result["detail"]["tasks"]) | result["detail"]
         tasks = detail["tasks"]
-        # Such as those that a resumed run kept from before.
+        # For example tasks that a resumed run has kept.
         _print_tasks(console, [task for task in tasks if entry_key(task) not in shown])
         console.print(_rates_line(str(result.get("winner", "")), detail), soft_wrap=True)
         if repeats := repeats_in(tasks):
@@ -291,7 +291,7 @@ def print_summary(
             if note:
                 console.out(note, style=style)
         lost += sum(_lost(detail).values())
-        # The user was warned of tasks without checks at the start: they count as lost only if nothing was scored.
+        # The user was warned about tasks without checks at the start, so they are only an error if nothing was scored.
         if detail["scored_tasks"]:
             lost -= sum(task.get("reason") == NO_CHECKS for task in tasks)
     if store is not None:
@@ -308,7 +308,7 @@ def _print_tasks(console: Console, tasks: list[dict[str, Any]]) -> None:
 
 
 def _truth_lines(detail: dict[str, Any]) -> list[Text]:
-    """A rate for each kind of verdict where the run mixes them, and how many tasks found a site that was not reset."""
+    """The rate for each kind of verdict if there are several, and the number of tasks on a site that was not reset."""
     by_truth = detail.get("by_truth") or {}
     model = (detail.get("judge") or {}).get("model")
     lines = []
@@ -322,7 +322,7 @@ def _truth_lines(detail: dict[str, Any]) -> list[Text]:
 
 
 def _lost(detail: dict[str, Any]) -> dict[str, int]:
-    """How many attempts are unscored and aborted: as many as the judge says, or as its entries show, if more."""
+    """The numbers of unscored and aborted attempts: the judge's counts, or those of its entries if higher."""
     found = Counter(map(entry_outcome, detail["tasks"]))
     return {name: max(int(detail.get(f"{name}_tasks") or 0), found[name]) for name in ("unscored", "aborted")}
 

@@ -1,6 +1,6 @@
-"""Attempts by a participant that does nothing, for `wabe tasks validate --try`.
+"""Plays attempts with a participant that does nothing, for `wabe tasks validate --try`.
 
-A check that passes then does not show that anybody did the task.
+A check that already passes then does not prove that the task was done.
 """
 
 from contextlib import nullcontext
@@ -32,10 +32,10 @@ class _Idle:
 
 
 async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str], list[str]]:
-    """Problems and notes, a line each: tasks that pass without an action or cannot be tried, and checks that pass.
+    """Problems and notes, one line each: tasks that pass without an action or cannot be tried, and checks that pass.
 
     Starts the scenario's sites, and opens each website that has checks in the judge's own browser.
-    Raises `ConfigError` where a log-in needs a variable that is not set.
+    Raises `ConfigError` if a login needs a variable that is not set.
     """
     config = scenario.config
     tasks = with_logins(scenario, [task for task in scenario.tasks if task.checks], settings.environ)

@@ -1,6 +1,6 @@
-"""Shards on machines without a shared file system: each writes locally and puts finished attempts into an object store.
+"""Supports shards on machines without a shared file system: each uploads finished attempts to an object store.
 
-The store has the same layout as the output folder. A shard that starts on another machine fetches what is there first.
+The store has the same layout as the output folder. A shard that starts on another machine first fetches its files.
 """
 
 import json
@@ -34,7 +34,7 @@ class ObjectStore:
             self._root = str(root).rstrip("/")
 
     def fetch(self, run_id: str, folder: Path) -> None:
-        """Copy what the store has of a run or shard to `folder`, which takes the place of what was there."""
+        """Download the store's files of a run or shard to `folder`, replacing what was there."""
         fresh = folder.with_name(f"{folder.name}.fetched")
         shutil.rmtree(fresh, ignore_errors=True)
         found = self._files_of(run_id)
@@ -46,17 +46,17 @@ class ObjectStore:
             with self._asked():
                 self._files.get_file(path, str(target))
         if found:
-            # Whole or not at all, so that a fetch that is cut off is begun again.
+            # All or nothing, so that an interrupted fetch starts again.
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)
 
     def shards(self, run_id: str) -> list[str]:
-        """The names of the run's shards that the store has, in order."""
+        """The names of the run's shards in the store, in order."""
         found = {name.partition("/")[0] for name in self._files_of(f"{run_id}/shards")}
         return sorted(name for name in found if RUN_ID.fullmatch(f"{run_id}/shards/{name}"))
 
     def put(self, source: Path, name: str) -> None:
-        """Upload a file or a folder, replacing what has its name; `result.json` goes last."""
+        """Upload a file or folder, replacing any of the same name; `result.json` goes last."""
         target = f"{self._root}/runs/{name}"
         files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
         with self._asked():
@@ -68,7 +68,7 @@ class ObjectStore:
                 self._files.put_file(str(path), whole)
 
     def read(self, name: str) -> bytes | None:
-        """A file, or `None` if there is none."""
+        """The content of a file, or `None` if it does not exist."""
         path = f"{self._root}/runs/{name}"
         with self._asked():
             self._files.invalidate_cache()
@@ -85,14 +85,14 @@ class ObjectStore:
     def _asked(self) -> Iterator[None]:
         try:
             yield
-        # Each store's package raises errors of its own, and a missing one is named by fsspec.
+        # Each store's package raises its own kinds of errors; fsspec's message names a missing package.
         except Exception as error:  # noqa: BLE001
             reason = " ".join(str(error).split())[:300] or type(error).__name__
             raise ConfigError(f"WABE_STORE {self._url}: {reason}", remedy="check the address and its keys") from None
 
 
 class Uploads:
-    """Puts a shard's attempts into the store as they end, in a thread of its own, and its records at the end."""
+    """Uploads a shard's attempts as they end, in a separate thread, and its records at the end."""
 
     def __init__(self, objects: ObjectStore, store: RunStore) -> None:
         self._objects = objects
@@ -100,7 +100,7 @@ class Uploads:
         self._thread = ThreadPoolExecutor(1)
 
     def sink(self, emit: Sink) -> Sink:
-        """Passes events on, and puts what they say is done."""
+        """A sink that passes events on, and uploads the attempts that they report as done."""
 
         def take(event: Event) -> None:
             match event:
@@ -114,7 +114,7 @@ class Uploads:
 
     @contextmanager
     def finished(self) -> Iterator[None]:
-        """When the body ends, put what is missing. Raises `ConfigError` if that fails and nothing else has."""
+        """After the body, upload what is missing. Raises `ConfigError` if that fails and the body did not."""
         try:
             yield
         except BaseException:
@@ -126,7 +126,7 @@ class Uploads:
         self._thread.shutdown()
         for task in self._store.tasks():
             here = task.folder / "result.json"
-            # It changes whenever the attempt does.
+            # Compare this file, because it changes whenever the attempt does.
             data = here.read_bytes() if here.is_file() else None
             if data != self._objects.read(f"{self._name(task)}/result.json"):
                 self._task(task)
@@ -139,7 +139,7 @@ class Uploads:
         try:
             work(*arguments)
         except (WabeError, OSError) as error:
-            # While the run goes on: what is missing is put at its end.
+            # Only a warning, because missing files are uploaded again at the end of the run.
             _log.warning("%s", error)
 
     def _task(self, task: TaskStore) -> None:
@@ -155,10 +155,10 @@ class Uploads:
 
 
 def fetch_shards(url: str, run: RunStore) -> None:
-    """Bring the shards of a run here from the object store at `url`. Raises `ConfigError`.
+    """Download the shards of a run from the object store at `url`. Raises `ConfigError`.
 
-    One that is being played here, or of which this machine has the newer record, stays: not everything it has may have
-    reached the store.
+    A shard that is being played here, or whose local record is newer, is not replaced, because some of its files may
+    not have been uploaded.
     """
     objects = ObjectStore(url)
     for name in objects.shards(run.run_id):
@@ -171,7 +171,7 @@ def fetch_shards(url: str, run: RunStore) -> None:
 
 
 def _changed_at(record: bytes | None) -> float:
-    """When a `run.json` was written last, as it says itself, in seconds since 1970; 0 without a readable one."""
+    """When a `run.json` was last written, according to its content, in seconds since 1970; 0 if unreadable."""
     with suppress(ValueError, AttributeError):
         known = json.loads(record or b"").get
         times = [known(key) for key in ("started_at", "resumed_at", "ended_at")]

@@ -1,1 +1,1 @@
-"""Scenarios: what the TOML file and the A2A request hold, read and checked."""
+"""Scenarios: reading and validating TOML files and A2A requests."""

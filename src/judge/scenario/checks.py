@@ -1,4 +1,4 @@
-"""What is allowed and probably wrong with a task's checks: warnings, contradictions, repeated tasks."""
+"""Probable mistakes in a task's checks that are not errors: warnings, contradictions, repeated tasks."""
 
 import itertools
 import json
@@ -23,12 +23,12 @@ from shared.checks import (
 )
 from shared.models import Task
 
-# Roles in whose name or text pages often repeat what was typed: results for "…", you searched for …
+# Roles in whose name or text pages often repeat typed text: results for "…", you searched for …
 _REFLECTING = ("heading", "paragraph", "status", "alert", "generic", "text", "listitem", "cell", "link")
 
 
 def repeated(tasks: Sequence[Task]) -> list[str]:
-    """A line for each task with the same words and website as an earlier one."""
+    """A line for each task with the same description and website as an earlier one."""
     seen: dict[tuple[str, str], str] = {}
     lines = []
     for task in tasks:
@@ -39,7 +39,7 @@ def repeated(tasks: Sequence[Task]) -> list[str]:
 
 
 def warnings_of(task: Task, allowed_sites: Sequence[str] = ()) -> list[str]:
-    """What is allowed and probably wrong with a task's checks, a sentence each."""
+    """Probable mistakes in a task's checks, one sentence each."""
     return [
         f"check {number}: {warning}"
         for number, check in enumerate(task.checks, 1)
@@ -49,7 +49,7 @@ def warnings_of(task: Task, allowed_sites: Sequence[str] = ()) -> list[str]:
 
 
 def unrecorded(task: Task, config: RunConfig) -> list[str]:
-    """The task's checks that cannot be decided, or never pass, with what the settings leave of a recording."""
+    """The checks that can never pass, or never be decided, because of what the settings exclude from recordings."""
     lines = []
     for number, check in enumerate(task.checks, 1):
         requests = [each for each in plain_checks([check]) if each.kind == "request"]
@@ -62,7 +62,7 @@ def unrecorded(task: Task, config: RunConfig) -> list[str]:
 
 
 def contradictions_of(task: Task) -> list[str]:
-    """Pairs of a task's checks that no attempt can pass both, a sentence each."""
+    """Pairs of checks that no attempt can pass together, one sentence each."""
     return [
         f"checks {first} and {second}: {why}"
         for (first, one), (second, other) in itertools.combinations(enumerate(task.checks, 1), 2)
@@ -91,7 +91,7 @@ def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> It
 
 
 def _reflections(check: PlainCheck) -> Iterator[str]:
-    """Where a page that only repeats typed text could pass."""
+    """Warnings about checks that a page could pass merely by repeating typed text."""
     if isinstance(check, PageCheck) and check.title is not None and check.url is None:
         yield "a page that repeats typed text in its title could pass it: add url"
     if check.on is not None or getattr(check, "within", None) is not None:

@@ -1,7 +1,7 @@
-"""What logs the browsers of tasks in: read from the files that a scenario names, and kept to each task's own site.
+"""Login data for tasks' browsers: read from the files that a scenario names, and restricted to each task's own site.
 
-In a scenario file, a storage state is the path of a file beside it, and a password may be `${NAME}`. A request holds
-both themselves: a judge reads no file and no variable that a request names.
+In a scenario file, a storage state is the path of a file beside it, and a password may be `${NAME}`. A request contains
+both values: a judge never reads a file or variable that a request names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +25,8 @@ E = TypeVar("E", Task, SiteEntry)
 def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str, str] | None) -> tuple[Task, ...]:
     """The tasks with the content of their storage states and with credentials for their sites.
 
-    What a task declares itself stands; otherwise it gets that of each `[[sites]]` entry that is part of its site.
-    Without `environ`, references to variables stay as they are. Raises `ConfigError`: file, key, remedy, and no value.
+    A task's own declaration wins; otherwise it gets that of each `[[sites]]` entry that is part of its site. Without
+    `environ`, references to variables are not resolved. Raises `ConfigError`: file, key and remedy, but no value.
     """
     places = {task.task_id: place for place, task in enumerate(scenario.tasks)}
     allowed = scenario.config.allowed_sites
@@ -46,9 +46,9 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
 
 
 def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
-    """The first cookie, origin or start address that belongs to no site of the task, or `None`.
+    """The first cookie, origin or start address that does not belong to the task's sites, or `None`.
 
-    A participant that is logged in somewhere else by mistake could act there in somebody's name.
+    A participant that is logged in elsewhere by mistake could act there in a person's name.
     """
     site = Site(frozenset(), (*task.allowed_sites, *allowed))
 
@@ -63,7 +63,7 @@ def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
     state = task.storage_state
     if isinstance(state, str):
         return Problem(("storage_state",), f"{shown(state)} is not in storage_states", "send the content of the file")
-    # Cookies know no ports.
+    # Cookies are not bound to a port.
     hosts = {_host_site(origin) for entry in (task.website, *site.allowed) if (origin := _origin_of(entry))}
     remedy = "remove it, or add that site to allowed_sites"
     for number, cookie in enumerate(state.cookies if state else (), 1):
@@ -76,14 +76,14 @@ def login_problem(task: Task, allowed: Iterable[str]) -> Problem | None:
 
 
 def expired_logins(tasks: Iterable[Task], now: float) -> list[str]:
-    """A sentence for each storage state with cookies that have expired, which names them and the tasks that use it.
+    """A sentence for each storage state with expired cookies, naming the cookies and the tasks that use it.
 
-    `tasks` are those of `with_logins`, `now` is in seconds since 1970.
+    `tasks` come from `with_logins`; `now` is in seconds since 1970.
     """
     users: dict[str, list[str]] = {}
     for task in tasks:
         cookies = task.storage_state.cookies if isinstance(task.storage_state, StorageState) else ()
-        # Zero and less: until the browser is closed.
+        # Zero or less means until the browser is closed.
         if expired := [shown(cookie.name) for cookie in cookies if 0 < cookie.expires <= now]:
             named = ", ".join(expired[:_NAMED]) + (f" and {len(expired) - _NAMED} more" if expired[_NAMED:] else "")
             users.setdefault(f"{len(expired)} of {counted(len(cookies), 'cookie')} expired: {named}", []).append(
@@ -135,7 +135,7 @@ def _with_sites(task: Task, sites: Sequence[SiteEntry], allowed: Iterable[str]) 
     if state is None and states:
         cookies = tuple(cookie for each in states for cookie in each.cookies)
         state = StorageState(cookies=cookies, origins=tuple(origin for each in states for origin in each.origins))
-    # Of the site alone: a task's website is another one where the site is only allowed.
+    # Only for the site: where it is merely one of the allowed sites, the task's website is another one.
     credentials = task.http_credentials or tuple(
         each if each.origin else each.model_copy(update={"origin": site.endpoint})
         for site in used

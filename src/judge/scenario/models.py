@@ -1,4 +1,4 @@
-"""What a scenario file and an assessment request contain. The models are the validation; see `shared.validation`."""
+"""Models of scenario files and assessment requests. They also validate them; see `shared.validation`."""
 
 import re
 import shlex
@@ -20,9 +20,9 @@ from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
 from shared.models import Level, Record, Task
 from shared.text import excerpt
 
-# A run's submission names each task with about a kilobyte, in one JSON object (`MAX_ENTRIES_BYTES`).
+# A submission has about a kilobyte for each task, in one JSON object (`MAX_ENTRIES_BYTES`).
 MAX_TASKS = 10_000
-# What to write where a key is missing, for error messages.
+# Example values for missing keys, for error messages.
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
         "green_agent": '{ endpoint = "http://127.0.0.1:9009" }',
@@ -59,12 +59,12 @@ def _is_endpoint(value: str) -> str:
 
 
 def _is_env(value: object) -> object:
-    """Checked by hand: values may be secrets, so no error may show one."""
+    """Validated by hand, because values may be secrets and pydantic's errors would show them."""
     if not isinstance(value, Mapping) or len(value) > _MAX_VARIABLES:
-        raise Invalid(f"not a table of at most {_MAX_VARIABLES} texts", 'write env = { NAME = "value" }')
+        raise Invalid(f"not a table of at most {_MAX_VARIABLES} strings", 'write env = { NAME = "value" }')
     for name, text in value.items():
         if not isinstance(text, str) or "\0" in text or not name or "=" in name or "\0" in name:
-            raise Invalid(f"the variable {shown(name)} is not a text", f'write {name[:40]!a} = "value"')
+            raise Invalid(f"the variable {shown(name)} is not a string", f'write {name[:40]!a} = "value"')
     return value
 
 
@@ -87,7 +87,7 @@ def _is_role(value: str) -> str:
 
 
 def _escape_spaces(url: object) -> object:
-    """The platform's gateway copies a role with its spaces into the path of an address."""
+    """Escape spaces: the platform's gateway copies a role, with any spaces in it, into the path of an address."""
     head, slash, path = url.rpartition("/") if isinstance(url, str) and url.count("/") > 2 else ("", "", "")
     return f"{head}/{path.strip().replace(' ', '%20')}" if slash else url
 
@@ -99,7 +99,7 @@ Role = Annotated[str, Field(min_length=1), at_most(100), AfterValidator(_is_role
 
 
 class _Process(Table):
-    """Something with an address; with `cmd` it is started here."""
+    """An agent or site with an address; with `cmd`, this machine starts it."""
 
     endpoint: Endpoint | None = None
     cmd: Command | None = None
@@ -115,7 +115,7 @@ class _Process(Table):
 
 
 class AgentEntry(_Process):
-    """An agent of a scenario. Without `cmd` it is already running; without `endpoint` a platform places it."""
+    """An agent of a scenario. Without `cmd` it is already running; without `endpoint` a platform assigns one."""
 
     role: Name
     agentbeats_id: Annotated[Line, at_most(200)] = ""
@@ -159,7 +159,7 @@ def resolved(text: str, environ: Mapping[str, str], where: str) -> str:
             )
         return value
 
-    # Texts and references take turns, beginning with a text.
+    # `split` alternates between text and references, beginning with text.
     pieces = _REFERENCE.split(text)
     return "".join(resolve(piece) if place % 2 else piece for place, piece in enumerate(pieces))
 
@@ -173,9 +173,9 @@ class GreenAgent(AgentEntry):
 class SiteEntry(_Process):
     """A local website that is started before the agents (a demo shop, a manual).
 
-    `static`: nothing that a participant does there outlasts its browser. `reset_url`: a POST brings the site back to
-    its first state; `restart`: starting `cmd` again does. `storage_state` and `http_credentials` are those of each task
-    on the site that has none of its own.
+    `static`: nothing that a participant does there persists beyond its browser. `reset_url`: a POST resets the site to
+    its initial state; `restart`: restarting `cmd` does. `storage_state` and `http_credentials` apply to each task on
+    the site that has none of its own.
     """
 
     name: Name
@@ -196,7 +196,7 @@ class SiteEntry(_Process):
 
     @property
     def reset(self) -> str | None:
-        """How it gets back to its first state, as `RunConfig.site_resets` has it."""
+        """How the site is reset to its initial state, in the form of `RunConfig.site_resets`."""
         return "static" if self.static else self.reset_url
 
 
@@ -244,7 +244,7 @@ TASKS: TypeAdapter[tuple[Task, ...]] = TypeAdapter(
 
 
 class ScenarioFile(Table):
-    """The tables of a scenario file. Numbers must be numbers and texts must be texts (`strict`)."""
+    """The tables of a scenario file. Numbers must be numbers and strings must be strings (`strict`)."""
 
     green_agent: GreenAgent
     participants: Annotated[tuple[AgentEntry, ...], Field(min_length=1), at_most(16)]
@@ -289,10 +289,10 @@ class Scenario(ScenarioFile):
 
 
 class LaunchedProcess(Record):
-    """What was started under a name, without a secret: `cmd` and `env` as SHA-256 of the text in the scenario file.
+    """A started process, without secrets: `cmd` and `env` as the SHA-256 of their text in the scenario file.
 
-    There a secret is a `${NAME}`, so a key may change between two runs, but not which key is used. `endpoint` is that
-    of the scenario file, if the process listens on another port of its host.
+    In that text a secret is `${NAME}`, so a key's value may change between two runs without changing the digest.
+    `endpoint` is that of the scenario file, set if the process listens on another port of its host.
     """
 
     cmd_sha256: str | None = Field(default=None, max_length=64)
@@ -303,9 +303,9 @@ class LaunchedProcess(Record):
 
 
 class Shard(Record):
-    """A part of a run that is played by a process of its own: number `index` (from 0) of `of`.
+    """A part of a run that is played by its own process: number `index` (from 0) of `of`.
 
-    `tasks_sha256` is of all tasks of the run, so that every shard names the whole that it belongs to.
+    `tasks_sha256` covers all tasks of the run, so that every shard identifies the run that it belongs to.
     """
 
     index: int = Field(ge=0)
@@ -314,15 +314,15 @@ class Shard(Record):
 
     @property
     def name(self) -> str:
-        """The name of its folder, such as `003-of-020`."""
+        """The name of the shard's folder, such as `003-of-020`."""
         return f"{self.index:03d}-of-{self.of:03d}"
 
 
 class Launch(Record):
-    """What `agentbeats-run` adds to its request, for the run's record: the scenario file and the processes started.
+    """Added by `agentbeats-run` to its request, for the run's record: the scenario file and the processes started.
 
     `revision` is the git commit of the scenario's folder.
-    `shard` is set if the request has the tasks of one shard only.
+    `shard` is set if the request contains the tasks of one shard only.
     """
 
     scenario_name: str = Field(max_length=300)
@@ -342,13 +342,13 @@ class RequestBody(Table):
     ]
     config: dict[str, Any] = Field(default_factory=dict)
     tasks: Any = None
-    # By the name that tasks use for them.
+    # Keyed by the name that tasks use in `storage_state`.
     storage_states: Annotated[dict[str, StateContent], at_most(1000)] = Field(default_factory=dict, repr=False)
     launch: Launch | None = None
 
 
 class AssessmentRequest(Record):
-    """What the judge is asked to do. `participants` maps role to URL; `warnings` are one-line sentences."""
+    """A validated assessment request. `participants` maps role to URL; `warnings` are one-line sentences."""
 
     participants: dict[str, str]
     config: RunConfig
@@ -358,7 +358,7 @@ class AssessmentRequest(Record):
 
     @property
     def shard(self) -> Shard:
-        """The part of a run that it is, whoever has divided the run: the platform, or the runner."""
+        """The part of a run that this request covers, whether the platform or the runner divided it."""
         if self.launch and self.launch.shard:
             return self.launch.shard
         return Shard(index=self.config.shard_index, of=self.config.num_shards)

@@ -1,4 +1,4 @@
-"""The assessment request: the JSON text of one A2A message, both ways."""
+"""Parses and renders the assessment request: the JSON text of one A2A message."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from shared.models import Task
 from shared.text import counted
 from shared.validation import mistake, validated
 
-# As large as a scenario file may be.
+# The same limit as for a scenario file.
 MAX_REQUEST_CHARS = 16_000_000
 _MAX_WARNINGS = 50
 _SOURCE = "assessment request"
@@ -39,9 +39,9 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
     """Read the request `{"participants": {role: url}, "config": {…}}`.
 
     Tasks are `config.tasks`, else a top-level `tasks`, else the bundled set that `config.scenario` names (`bundled`
-    looks it up and raises `ConfigError` for an unknown name), else `config` itself is the one task. Unknown keys come
-    back as warnings. `num_instances` is how many tasks all shards have together; beside a `shard_index` without
-    `num_shards` it counts the shards. The tasks are not sharded here: see `shard`. Raises nothing but `ConfigError`.
+    looks it up and raises `ConfigError` for an unknown name), else `config` itself is the only task. Unknown keys are
+    returned as warnings. `num_instances` is the total number of tasks of all shards; with a `shard_index` but no
+    `num_shards` it is the number of shards. Does not shard the tasks: see `shard`. Raises only `ConfigError`.
     """
     warnings: list[str] = []
     known = _known(_read_json(text), RequestBody, (), warnings)
@@ -64,7 +64,7 @@ def parse_request(text: str, bundled: Bundled) -> AssessmentRequest:
 
 
 def _with_state(task: Task, states: Mapping[str, StorageState]) -> Task:
-    """The task with the storage state that it names; one that is not in the request is left as a name."""
+    """The task with the storage state that it names; a name that is not in the request is left unchanged."""
     state = task.storage_state
     return task.model_copy(update={"storage_state": states.get(state, state)}) if isinstance(state, str) else task
 
@@ -78,8 +78,8 @@ def request_text(
 ) -> str:
     """The request that `agentbeats-run` sends for `scenario`, with other tasks or another config where given.
 
-    Only settings that were set are sent, so that any judge of this benchmark understands it. `launch` is for a judge
-    that we start ourselves. Raises `ConfigError` when a participant has no endpoint.
+    Only explicitly set settings are sent, so that other versions of the judge accept the request. `launch` is for a
+    judge that the runner itself started. Raises `ConfigError` when a participant has no endpoint.
     """
     chosen = scenario.tasks if tasks is None else tasks
     settings = scenario.config if config is None else config
@@ -104,7 +104,7 @@ def request_text(
 
 
 def _tasks_text(tasks: Sequence[Task], states: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The tasks with what no dump contains. Storage states go to `states` under a name: many tasks may share one."""
+    """The tasks as JSON, with the login data that dumps omit. Storage states go to `states` by name, to be shared."""
     names: dict[str, str] = {}
     tables = []
     for task in tasks:
@@ -132,13 +132,13 @@ def _read_json(text: str) -> object:
 
 
 def _known(value: object, model: type[BaseModel], path: tuple[str | int, ...], warnings: list[str]) -> Any:
-    """A table without nulls and without the keys that the model does not have, each of which becomes a warning."""
+    """A table without nulls and without keys that the model does not have; each of those becomes a warning."""
     if not isinstance(value, Mapping):
         return value
     known = keys_of(model)
     for key in value:
         if key not in known:
-            # Beyond the limit they are only counted: finding the closest key is slow.
+            # Beyond the limit, keys are dropped without a warning of their own: finding the closest key is slow.
             if len(warnings) >= _MAX_WARNINGS:
                 warnings.append("")
                 continue
@@ -148,7 +148,7 @@ def _known(value: object, model: type[BaseModel], path: tuple[str | int, ...], w
 
 
 def _tasks(body: RequestBody, bundled: Bundled, warnings: list[str]) -> tuple[tuple[Task, ...], dict[str, Any]]:
-    """The tasks, and what is left of `config` as settings."""
+    """The tasks, and the rest of `config` as settings."""
     config = body.config
     rest = {key: value for key, value in config.items() if key != "tasks"}
     for tasks, path in ((config.get("tasks"), ("config", "tasks")), (body.tasks, ("tasks",))):

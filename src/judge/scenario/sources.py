@@ -1,4 +1,4 @@
-"""Where tasks come from: samples by level, the Online-Mind2Web dataset, and how they are written as TOML."""
+"""Sources of tasks: samples by level and the Online-Mind2Web dataset; also writes tasks as TOML."""
 
 import asyncio
 import importlib
@@ -31,9 +31,9 @@ _EXPECTED = "give the dataset's JSON: a list of {task_id, confirmed_task, websit
 
 
 def sample(tasks: Sequence[Task], *, count: int, seed: int) -> tuple[Task, ...]:
-    """`count` tasks of each level (all of them where there are fewer), easy first.
+    """`count` tasks of each level (or all, if there are fewer), easy first.
 
-    The draw depends on the seed and the task ids, not on their order in the file.
+    The sample depends on the seed and the task ids, not on their order in the file.
     """
     chooser = random.Random(seed)
     drawn: list[Task] = []
@@ -44,7 +44,7 @@ def sample(tasks: Sequence[Task], *, count: int, seed: int) -> tuple[Task, ...]:
 
 
 def hub_tasks() -> tuple[Task, ...]:
-    """The whole dataset, through the optional package `datasets`. Raises `ConfigError` when it cannot be loaded."""
+    """The complete dataset, through the optional package `datasets`. Raises `ConfigError` when it cannot be loaded."""
     try:
         hub = importlib.import_module("datasets")
     except ImportError:
@@ -54,7 +54,7 @@ def hub_tasks() -> tuple[Task, ...]:
         ) from None
     try:
         records = [dict(record) for record in hub.load_dataset(DATASET, split="test")]
-    # The package raises errors of many kinds (network, access, its own); after any of them there is no data.
+    # The package raises errors of many kinds (network, access, its own), and each means that there is no data.
     except Exception as error:  # noqa: BLE001
         raise ConfigError(
             f"dataset {DATASET} cannot be loaded: {type(error).__name__}: {str(error).splitlines()[:1]!a:.200}",
@@ -66,13 +66,13 @@ def hub_tasks() -> tuple[Task, ...]:
 def read_dataset(content: bytes, source: str) -> tuple[Task, ...]:
     """Tasks of an Online-Mind2Web dataset file, see `dataset_records`. Raises `ConfigError`.
 
-    Each has `task_id`, `confirmed_task`, `website`, `level` and `reference_length`.
+    Each record has `task_id`, `confirmed_task`, `website`, `level` and `reference_length`.
     """
     return _dataset_tasks(dataset_records(content, source), source)
 
 
 class TaskRow(BaseModel):
-    """A task in a data set's file. Data sets name its parts differently; the most telling name comes first.
+    """A task in a dataset file. Datasets use different keys; the most specific one comes first.
 
     What the parts may be is checked where they are used.
     """
@@ -89,8 +89,8 @@ class TaskRow(BaseModel):
 
 
 def read_task_rows(path: Path, option: str) -> dict[str, TaskRow]:
-    """The tasks by id of the data set's file that an option names, see `dataset_records`. Raises `ConfigError`."""
-    remedy, tasks = "give the data set's file", {}
+    """The tasks by id of the dataset file that an option names, see `dataset_records`. Raises `ConfigError`."""
+    remedy, tasks = "give the dataset file", {}
     with read_errors(f"{option} {path}", remedy):
         content = read_file(path)
     for value in dataset_records(content, f"{option} {path}"):
@@ -104,9 +104,9 @@ def read_task_rows(path: Path, option: str) -> dict[str, TaskRow]:
 
 
 def dataset_records(content: bytes, source: str) -> list[object]:
-    """The records of a dataset file: a JSON list, an object with such a list, or one object a line.
+    """The records of a dataset file: a JSON list, an object with such a list, or one object per line.
 
-    The hub's viewer gives each record as `{"row": {…}}` in a list under `rows`. Raises `ConfigError`.
+    The hub's viewer returns each record as `{"row": {…}}` in a list under `rows`. Raises `ConfigError`.
     """
     try:
         found = _values(decode(content))
@@ -127,7 +127,7 @@ def _values(text: str) -> list[object]:
     try:
         return [parse_json(line) for line in text.splitlines() if line.strip()]
     except json.JSONDecodeError:
-        # One object over many lines?
+        # Not one object per line; perhaps one object over many lines.
         if not text.lstrip().startswith("{"):
             raise
         return [parse_json(text)]
@@ -157,7 +157,7 @@ def scenario_toml(
     settings: Mapping[str, Any] = MappingProxyType({"max_steps": 15}),
     site: SiteEntry | None = None,
 ) -> str:
-    """A scenario of these tasks, with these settings, for this machine and the bundled participant of that name."""
+    """A scenario for this machine with these tasks and settings and the bundled participant of that name."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", participant):
         raise ConfigError(f"unknown participant {shown(participant)}", remedy="see wabe participant --list")
     return f"""[green_agent]
@@ -187,7 +187,7 @@ def tasks_toml(tasks: Sequence[Task]) -> str:
 def _task_toml(task: Task) -> str:
     lines = ["[[tasks]]"]
     fields = task.model_dump(mode="json", exclude_defaults=True)
-    # Only what refers to a secret; the secret itself is in no dump, and is not printed.
+    # Only a reference to the secret; dumps exclude the secret itself, so it is never printed.
     if isinstance(task.storage_state, str):
         fields["storage_state"] = task.storage_state
     if referring := [each for each in task.http_credentials if VARIABLE.fullmatch(each.password)]:
@@ -209,7 +209,7 @@ def toml_value(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            # JSON's escapes are TOML's, but for DEL, which JSON leaves bare.
+            # JSON's escapes are valid in TOML, except that JSON does not escape DEL.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case Mapping():
             pairs = (f"{_toml_key(key)} = {toml_value(item)}" for key, item in value.items() if item is not None)
@@ -241,7 +241,7 @@ def statistics(tasks: Sequence[Task]) -> list[str]:
 
 
 async def unreachable(urls: Iterable[str], *, at_once: int = 8, timeout_s: float = 10.0) -> dict[str, str]:
-    """The hosts (`https://host:port`) that do not answer, each with the reason. Every host is asked once.
+    """The hosts (`https://host:port`) that do not answer, each with the reason. Every host gets one request.
 
     Any HTTP answer counts as reachable: many sites refuse clients that are not browsers.
     """

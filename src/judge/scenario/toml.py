@@ -1,4 +1,4 @@
-"""Reads scenario files, and chooses among their tasks. Every mistake is a `ConfigError` of one line."""
+"""Reads scenario files and selects tasks from them. Every mistake is a one-line `ConfigError`."""
 
 import hashlib
 from collections.abc import Collection
@@ -19,7 +19,7 @@ _SCENARIO_FILE = TypeAdapter(ScenarioFile)
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read and check a scenario file. Raises nothing but `ConfigError`."""
+    """Read and validate a scenario file. Raises only `ConfigError`."""
     return parse_scenario(read_scenario_bytes(path), path)
 
 
@@ -40,8 +40,8 @@ def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> by
 
 
 def parse_scenario(content: bytes, path: Path) -> Scenario:
-    """Check the bytes of a scenario file; `path` names it in errors. Raises nothing but `ConfigError`."""
-    with read_errors(path, "write TOML as UTF-8: each key once, texts in quotes"):
+    """Validate the bytes of a scenario file; `path` names it in errors. Raises only `ConfigError`."""
+    with read_errors(path, "write TOML as UTF-8: each key once, strings in quotes"):
         tables = parse_toml(decode(content))
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
@@ -50,7 +50,7 @@ def parse_scenario(content: bytes, path: Path) -> Scenario:
 
 
 def problems_of(content: bytes, path: Path) -> tuple[Scenario | None, list[str]]:
-    """The scenario, if the file is one, and everything that is wrong with it, a line each."""
+    """The scenario, if the file is valid, and all mistakes in it, one per line."""
     try:
         return parse_scenario(content, path), []
     except Mistakes as error:
@@ -77,10 +77,10 @@ def select(
 
 
 def shard(tasks: tuple[Task, ...], index: int, num: int, *, instances: int | None = None) -> tuple[Task, ...]:
-    """Slice `index` (from 0) of `num`: every `num`-th task from `index` on; of the first `instances` tasks, when given.
+    """Slice `index` (from 0) of `num`: every `num`-th task from `index` on, among the first `instances` if given.
 
-    The slices of one task list are disjoint, cover it, differ in size by at most one, and depend on nothing but the
-    order of the list; neighbouring tasks (often of one website or level) land in different shards. A slice may be
-    empty when there are more shards than tasks.
+    The slices of a task list are disjoint, cover it, differ in size by at most one, and depend only on the order of
+    the list; neighbouring tasks (often of the same website or level) land in different shards. A slice is empty if
+    there are more shards than tasks.
     """
     return tasks[:instances][index::num]

@@ -1,6 +1,6 @@
-"""WebArena-Verified as a source of tasks: the addresses of its sites, and its tasks in our form.
+"""WebArena-Verified as a source of tasks: the addresses of its sites, and its tasks converted to ours.
 
-The file of addresses is the one that the benchmark's own tools read: `{"environments": {"__SHOPPING__": {"urls": […],
+The address file is the one that the benchmark's own tools read: `{"environments": {"__SHOPPING__": {"urls": […],
 "active_url_idx": 0, "credentials": {"username": …, "password": …}}}}`.
 """
 
@@ -32,7 +32,7 @@ UNSATISFIABLE: Mapping[int, str] = MappingProxyType(
     }
 )
 _PREFIX = "webarena-"
-# Sites with accounts that one task uses together.
+# Sites with accounts that are used together in one task.
 _TOGETHER = (("gitlab", "reddit"), ("reddit", "shopping"))
 _EXAMPLE = '{"environments": {"__SHOPPING__": {"urls": ["http://…"]}}}'
 
@@ -51,14 +51,14 @@ def _without_slash(url: str) -> str:
 
 
 class Credentials(Foreign):
-    """The account that the tasks are about."""
+    """The account that tasks on a site use."""
 
     username: str = Field(min_length=1, max_length=200)
     password: SecretStr
 
 
 class SiteAddress(Foreign):
-    """Where one site is. Recorded requests to any of `urls` count as the site's; it is played at the active one."""
+    """The address of one site. Recorded requests to any of `urls` count as the site's; tasks use the active one."""
 
     urls: tuple[Annotated[Url, AfterValidator(_without_slash)], ...] = Field(min_length=1, max_length=20)
     active_url_idx: int | None = Field(default=None, ge=0)
@@ -72,17 +72,17 @@ class SiteAddress(Foreign):
 
     @property
     def url(self) -> str:
-        """The address at which the site is played."""
+        """The site's active address."""
         return self.urls[self.active_url_idx or 0]
 
 
 class SiteAddresses(Foreign):
-    """The file of addresses."""
+    """The address file."""
 
     environments: dict[Annotated[str, BeforeValidator(_site_of)], SiteAddress] = Field(min_length=1)
 
     def without_credentials(self) -> dict[str, Any]:
-        """What the package needs to know."""
+        """The sites' addresses in the form that the package reads, without credentials."""
         return {
             site: {"urls": list(each.urls), "active_url_idx": each.active_url_idx or 0}
             for site, each in self.environments.items()
@@ -97,7 +97,7 @@ class SiteAddresses(Foreign):
 
 
 def read_addresses(path: Path | None) -> SiteAddresses:
-    """The file of addresses. Raises `ConfigError`, also for no file: addresses are never guessed."""
+    """Read the address file. Raises `ConfigError`, also if `path` is `None`: addresses are never guessed."""
     if path is None:
         raise ConfigError("--config is missing: WebArena-Verified needs the addresses of its sites", remedy=_EXAMPLE)
     with read_errors(f"--config {path}", f"write it like {_EXAMPLE}"):
@@ -106,13 +106,13 @@ def read_addresses(path: Path | None) -> SiteAddresses:
 
 
 def task_number(task_id: str) -> int | None:
-    """The benchmark's number of an imported task, such as 118 of `webarena-118`; `None` for any other task."""
+    """The benchmark's number of an imported task, such as 118 for `webarena-118`; `None` for any other task."""
     found = re.fullmatch(rf"{_PREFIX}(\d{{1,6}})", task_id)
     return int(found[1]) if found else None
 
 
 def unsatisfiable(task_ids: Iterable[str]) -> list[str]:
-    """A warning for each of these tasks that no attempt can pass."""
+    """A warning for each of these tasks that is known to be impossible to pass."""
     return [
         f"task {name} cannot be passed in WebArena-Verified 1.2.3: {why}"
         for name in task_ids
@@ -121,7 +121,7 @@ def unsatisfiable(task_ids: Iterable[str]) -> list[str]:
 
 
 def instruction(intent: str, sites: Sequence[str], addresses: SiteAddresses, answer_schema: Mapping[str, Any]) -> str:
-    """What the participant is asked to do: the benchmark's own words, and the form of the answer that it reads."""
+    """The instruction for the participant: the benchmark's own wording, and the answer format that it expects."""
     lines = [intent, ""]
     if len(sites) > 1:
         lines += [f"The {site} site is at {addresses.environments[site].url}" for site in sites] + [""]
@@ -137,9 +137,9 @@ def instruction(intent: str, sites: Sequence[str], addresses: SiteAddresses, ans
 def imported(
     rows: Iterable[PackageTask], addresses: SiteAddresses, answer_schema: Mapping[str, Any], states: str | None
 ) -> tuple[Task, ...]:
-    """The package's tasks in our form. Raises `ConfigError` if a site has no address.
+    """The package's tasks as ours. Raises `ConfigError` if a site has no address.
 
-    `states` is the folder, beside the scenario, with the storage states of the sites that have credentials.
+    `states` is the folder beside the scenario that contains the storage states of sites with credentials.
     """
     rows = list(rows)
     missing = sorted({site for row in rows for site in row.sites} - set(addresses.environments))
@@ -166,13 +166,13 @@ def _imported(row: PackageTask, addresses: SiteAddresses, answer_schema: Mapping
 
 
 def state_name(sites: Iterable[str], addresses: SiteAddresses) -> str | None:
-    """The file with the storage state for tasks on these sites; `None` where none of them has an account."""
+    """The file name of the storage state for tasks on these sites; `None` if none of them has an account."""
     known = sorted(site for site in sites if addresses.environments[site].credentials)
     return f"{'-'.join(known)}.json" if known else None
 
 
 def account_groups(addresses: SiteAddresses) -> list[tuple[str, ...]]:
-    """The sites with an account: each of them, and those that tasks of the benchmark use together."""
+    """The groups of sites that share a storage state: each site with an account, and those used together in a task."""
     known = {site for site, each in addresses.environments.items() if each.credentials}
     return [*((site,) for site in sorted(known)), *(group for group in _TOGETHER if known.issuperset(group))]
 

@@ -1,4 +1,4 @@
-"""Puts the judge on a port: the A2A endpoint, the live page, traces."""
+"""Serves the judge: the A2A endpoint, the live page, traces."""
 
 import logging
 from importlib import metadata
@@ -19,7 +19,7 @@ from shared.settings import Settings
 
 log = logging.getLogger(__name__)
 
-# One browser with its MCP server, the server's own sockets and the files of one run.
+# Enough for one browser with its MCP server, the server's own sockets and the files of one run.
 _MIN_DESCRIPTORS = 64
 _AUDIENCES = MappingProxyType(
     {"machine": "browsers on this machine", "token": "holders of WABE_AUTH_TOKEN", "everyone": "everyone"}
@@ -48,7 +48,7 @@ def serve_judge(
     The live page is available on this machine only, unless a token protects it or `public_live` opens it to everyone.
     """
     version = metadata.version("wabe")
-    # A judge that was killed leaves its browsers' folders behind.
+    # Remove browsers and folders that a killed judge has left behind.
     sweep()
     raise_descriptor_limit()
     descriptors = descriptors_for_work()
@@ -83,7 +83,7 @@ def serve_judge(
         try:
             await app.state.stop()
         finally:
-            # After the work, so that viewers see how it ended; an open event stream would delay the shutdown.
+            # After the runs, so that viewers see how they ended. Open event streams would delay the shutdown.
             await hub.close()
 
     try:

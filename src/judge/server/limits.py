@@ -1,4 +1,4 @@
-"""What one judge accepts: the limits of a request, capacity, and the settings that only its own user may make."""
+"""Limits of one judge: what a request may ask for, capacity, and settings reserved for the judge's own user."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,24 +11,24 @@ from shared.llm.prices import find_price
 from shared.models import Record
 from shared.text import excerpt
 
-# Pipes to the MCP server, the participant's connection, files, and the connections that pages open through the proxy.
+# For pipes to the MCP server, the participant's connection, files, and pages' connections through the proxy.
 _DESCRIPTORS_PER_TASK = 32
 _UNLIMITED = 1_000_000
-# They name something on the judge's own machine or network, where its key is sent, or which run is resumed.
+# These settings name files or addresses of the judge's machine, where its API key is sent, or which run is resumed.
 _HOST_SETTINGS = ("browser_path", "prompts", "judge_base_url", "run_id", "site_restarts")
 
 
 def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
-    """The settings of a request that only someone with access to the judge's machine may make."""
+    """The settings in a request that are reserved for users with access to the judge's machine."""
     return tuple(name for name in _HOST_SETTINGS if getattr(config, name) is not None)
 
 
 class ServiceLimits(Record):
-    """What the judge's owner allows a request to ask for.
+    """The limits that the judge's owner sets for requests.
 
-    A request with more tasks, more steps or a longer `task_timeout_s` is rejected: with less it would be another
-    assessment. Budgets and parallelism are clamped instead. `max_cost_usd` and `max_tokens` limit the judge model's
-    use in each assessment and in all assessments of the process together.
+    A request with more tasks, more steps or a longer `task_timeout_s` is rejected, because reducing these would change
+    the assessment. Budgets and parallelism are clamped instead. `max_cost_usd` and `max_tokens` limit the judge model's
+    usage in each assessment and in all assessments of the process together.
 
     `descriptors` are those that assessments may use; `None` means unlimited. `allowed_participants` are
     `host` or `host:port`, compared as written (an IPv6 address in brackets); a host without a port allows all its
@@ -64,11 +64,11 @@ class ServiceLimits(Record):
             )
 
     def within_budget(self, config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:
-        """The settings with their budgets clamped to this judge's, and a note for each change.
+        """The settings with budgets clamped to this judge's limits, and a note for each change.
 
         Raises `ConfigError` for a model of unknown price when costs are limited.
         """
-        # Without a price nobody would notice that the limit is reached.
+        # Without a price, the limit could not be enforced.
         if self.max_cost_usd is not None and find_price(config.judge_model) is None:
             raise ConfigError(
                 f"config.judge_model: this judge limits costs, and has no price for {excerpt(config.judge_model)}",
@@ -91,7 +91,7 @@ class ServiceLimits(Record):
             port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
         except ValueError:
             return False
-        # As `urlsplit` reads it, not by substring: "http://allowed.test@evil.test/" leads to evil.test.
+        # Parsed, not compared as a substring: "http://allowed.test@evil.test/" connects to evil.test.
         host = (parts.hostname or "").rstrip(".").lower()
         shown = f"[{host}]" if ":" in host else host
         allowed = {entry.strip().rstrip(".").lower() for entry in self.allowed_participants}
@@ -99,19 +99,19 @@ class ServiceLimits(Record):
 
 
 class Capacity:
-    """How many parallel tasks and how many descriptors the running assessments leave for the next one."""
+    """The parallel tasks and descriptors that the running assessments leave for the next one."""
 
     def __init__(self, limits: ServiceLimits) -> None:
         self._tasks = limits.max_parallel
         self._descriptors = _UNLIMITED if limits.descriptors is None else limits.descriptors
 
     def fit(self, request: AssessmentRequest, tasks: int) -> AssessmentRequest | None:
-        """The request with its parallelism clamped to what is free; `None` if not even one of its `tasks` fits.
+        """The request with its parallelism clamped to the free capacity; `None` if not even one of its `tasks` fits.
 
         Each parallel task needs descriptors for its browser, and each parallel call to the judge model needs one.
         """
         config = request.config
-        # At most a quarter goes to calls, so that tasks are left room.
+        # At most a quarter for calls, so that enough is left for tasks.
         calls = min(config.judge_max_concurrency, max(1, self._descriptors // 4))
         room = min(self._tasks, (self._descriptors - calls) // _DESCRIPTORS_PER_TASK)
         if tasks and room < 1:
@@ -124,7 +124,7 @@ class Capacity:
 
     @contextmanager
     def taken(self, config: RunConfig, tasks: int) -> Iterator[None]:
-        """Reserve what an assessment with these settings, from `fit`, needs while the body runs."""
+        """Reserve the capacity for an assessment with these settings (from `fit`) while the body runs."""
         parallel = min(config.max_parallel, tasks)
         descriptors = parallel * _DESCRIPTORS_PER_TASK + config.judge_max_concurrency
         self._tasks -= parallel

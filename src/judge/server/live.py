@@ -1,8 +1,8 @@
-"""The live page: what is running now, kept small enough to be shown to anyone who may see it.
+"""The live page: shows the running assessments with bounded memory.
 
-A hub keeps the newest runs only, and of each its tasks with the last few actions; a viewer gets what changed since its
-last update. So memory is bounded however long a run is and however slow its viewers are. The routes are read-only and
-serve nothing but the page and, of the runs in the hub, the screenshots, the steps, the task pages and the report.
+A hub keeps only the newest runs, and for each its tasks with the last few actions; a viewer receives the changes since
+its last update. So memory is bounded however long a run is and however slow its viewers are. The routes are read-only
+and serve only the page and, for runs in the hub, the screenshots, the steps, the task pages and the report.
 """
 
 import asyncio
@@ -32,23 +32,23 @@ from judge.store import RunStore, TaskStore
 from shared.a2a.serving import SHUTDOWN_GRACE_S, loopback_only
 from shared.models import TaskOutcome
 
-# Of each run: those that are being played, and those that ended last. Memory must stay bounded, and anyone on this
-# machine may open the page.
+# Per run: the running tasks and those that ended last. Limited to bound memory, because anyone on this machine may open
+# the page.
 MAX_TASKS = 1000
 MAX_VIEWERS = 32
 _MAX_RUNS = 4
-# Between two updates of a viewer, so that a burst of events becomes one message.
+# The pause between two updates of a viewer, so that a burst of events becomes one message.
 _PAUSE_S = 0.2
-# After this long without a change a viewer hears that the judge is still there.
+# The interval of heartbeats to viewers when nothing changes.
 _SILENCE_S = 15.0
 
 # A task in an epoch, as `key_of` names it.
 _TASK = re.compile(r"([A-Za-z0-9_-]{1,128})(?:\.([1-9][0-9]{0,2}))?")
 _IMAGE = re.compile(r"(?:step_\d{3,6}|(screenshot))\.(?:jpg|png|webp)")
-# Folders of images and pages of tasks are named by `key_of` too.
+# Folders of images and task pages are also named by `key_of`.
 _KEY = r"[A-Za-z0-9_-]{1,160}(?:\.[1-9][0-9]{0,2})?"
 _REPORT_FILE = re.compile(rf"(?:{_KEY}/){{0,2}}{_KEY}\.(?:html|csv|json|jpg|jpeg|png|webp)")
-# Rendering the page of a long episode takes a while and much memory.
+# Limited, because rendering the page of a long episode takes time and much memory.
 _RENDERED_AT_ONCE = 2
 # A viewer that stops reading is disconnected.
 _SEND_TIMEOUT_S = 30.0
@@ -69,7 +69,7 @@ _MISSING = PlainTextResponse("not found", status_code=404, headers=_HEADERS)
 
 @dataclass
 class LiveRun:
-    """One run as viewers see it. `state` is `running`, `finished` or `stopped`; `total` counts attempts."""
+    """One run as shown to viewers. `state` is `running`, `finished` or `stopped`; `total` counts attempts."""
 
     id: str
     began: float
@@ -81,16 +81,16 @@ class LiveRun:
     epochs: int = 1
     kept: int = 0
     tasks: dict[str, LiveTask] = field(default_factory=dict)
-    # Of all tasks, also of those that are no longer among `tasks`.
+    # Of all tasks, including those that are no longer in `tasks`.
     outcomes: dict[str, str] = field(default_factory=dict)
-    # From before a restart: all that is known of it is in its files.
+    # From before a restart, so known only from its files.
     is_restored: bool = False
     is_read: bool = False
     has_pages: bool = False
 
     def take(self, event: Event, version: int, now: float) -> None:
         if isinstance(event, StepBegun) and not self.has_pages:
-            # Only now do the run's files say who plays.
+            # From now on the run's files name the participant.
             self.has_pages, self.is_read = True, False
         match event:
             case RunStarted():
@@ -105,20 +105,20 @@ class LiveRun:
                     self.outcomes[task.id] = event.outcome
 
     def add(self, record: RunRecord, version: int) -> None:
-        """Add what the run's files tell; what events told is newer."""
+        """Add data from the run's files; data from events is newer and is kept."""
         self.scenario, self.player = record.scenario, record.player
         if self.is_restored:
             self.state = "finished" if record.is_complete else "stopped"
             self.total, self.epochs, self.ended = record.total, record.epochs, record.seconds
         for task in record.tasks:
-            # The tasks without a verdict are played or judged again when a run is resumed.
+            # Tasks without a verdict are played or judged again when a run is resumed.
             is_settled = self.is_restored or task.state in ("success", "failure")
             if is_settled and task.id not in self.tasks and task.id not in self.outcomes:
                 self.changed(task, version)
                 self.outcomes[task.id] = task.state
 
     def changed(self, task: LiveTask, version: int) -> None:
-        """Put a task that has changed last; of too many, drop the one that ended first."""
+        """Move a changed task to the end; if there are too many, drop the one that ended first."""
         self.tasks.pop(task.id, None)
         self.tasks[task.id] = task
         task.version = version
@@ -151,9 +151,9 @@ class LiveRun:
 
 
 class LiveHub:
-    """Takes the events of runs and updates viewers. Use it in one event loop only.
+    """Receives the events of runs and updates viewers. Use it in one event loop only.
 
-    With `records` it also shows what the files of its runs tell, and the runs of before a restart.
+    With `records` it also shows data from the files of its runs, and runs from before a restart.
     """
 
     def __init__(
@@ -170,11 +170,11 @@ class LiveHub:
         self._viewers: set[asyncio.Event] = set()
         self._closed = False
         earlier = records.remembered(max_runs) if records else ()
-        # Those that are shown, by their ids.
+        # The runs that are shown, by id.
         self.runs = {run_id: LiveRun(run_id, 0.0, ended=0.0, state="stopped", is_restored=True) for run_id in earlier}
 
     def watch(self, run_id: str) -> Sink:
-        """The sink for the events of one run; of too many runs the oldest is dropped, finished ones first."""
+        """The sink for the events of one run. If there are too many runs, drops the oldest, finished ones first."""
         run = LiveRun(run_id, self._clock())
         # Removed first, so that a resumed run becomes the newest.
         self.runs.pop(run_id, None)
@@ -193,7 +193,7 @@ class LiveHub:
         return take
 
     def end(self, run_id: str) -> None:
-        """Call it when the run is over. If it was cancelled or failed, its open tasks are shown as stopped."""
+        """Mark a run as over. If it was cancelled or failed, its unfinished tasks are shown as stopped."""
         run = self.runs.get(run_id)
         if run is None or run.ended is not None:
             return
@@ -214,16 +214,16 @@ class LiveHub:
         return len(self._viewers) >= MAX_VIEWERS
 
     async def changes(self) -> AsyncGenerator[dict[str, Any], None]:
-        """First everything, then what changed, at most five times a second; ends when the hub is closed or full.
+        """First everything, then changes, at most five times a second; ends when the hub is closed or full.
 
-        Without changes the totals are sent now and then, so that a viewer notices when the judge is gone.
+        Without changes the totals are sent at intervals, so that a viewer notices when the judge is gone.
         """
         if self.is_full:
             return
         wake, seen = asyncio.Event(), -1
         self._viewers.add(wake)
         try:
-            # Also when it is closed: a judge may stop as soon as its run is over.
+            # Send the last changes even after closing, because a judge may stop as soon as its run is over.
             while not self._closed or seen < self._version:
                 wake.clear()
                 await self._read_records()
@@ -256,7 +256,7 @@ class LiveHub:
         return self._records.report(run.id) if self._records and run.state != "running" else None
 
     async def _read_records(self) -> None:
-        """Add what the files of the runs tell, when somebody looks: reading a long run takes a while."""
+        """Add data from the runs' files. Only when there is a viewer, because reading a long run takes a while."""
         for run in [run for run in self.runs.values() if self._records and not run.is_read]:
             assert self._records
             run.is_read = True
@@ -283,7 +283,7 @@ def live_routes(hub: LiveHub, output_dir: Path, *, is_open: bool = False) -> lis
             ("/events", pages.events),
             ("/live/{run_id:path}/shot/{task_id}", pages.newest_screenshot),
             ("/live/{run_id:path}/steps/{task_id}.json", pages.steps),
-            # Before the pages of tasks, which the report has as well.
+            # Before the task pages, because the report has pages of the same names.
             ("/live/{run_id:path}/report/{name:path}", pages.report),
             ("/live/{run_id:path}/tasks/{task_id}.html", pages.task),
             ("/live/{run_id:path}/images/{task_id}/{name}", pages.image),
@@ -313,7 +313,7 @@ class _Pages:
             updates,
             ping=15,
             send_timeout=_SEND_TIMEOUT_S,
-            # From the signal to the end of the runs, which viewers should see; the hub is closed then.
+            # Long enough for viewers to see the runs end after a signal; the hub is closed then.
             shutdown_grace_period=SHUTDOWN_GRACE_S,
             headers=_HEADERS,
         )
@@ -358,7 +358,7 @@ class _Pages:
         return HTMLResponse(html, headers=_HEADERS)
 
     def _shown_task(self, request: Request) -> TaskStore | None:
-        """The folder of a task whose run is shown; nothing else on the disk has an address."""
+        """The folder of a task whose run is shown; no other folder can be requested."""
         run_id, named = request.path_params["run_id"], _TASK.fullmatch(request.path_params["task_id"])
         if run_id not in self._hub.runs or not named:
             return None
@@ -366,7 +366,7 @@ class _Pages:
 
 
 def _screenshot(store: TaskStore | None, name: str) -> Response:
-    # The name is checked before it becomes part of a path, and a link could lead out of the folder.
+    # Validated before it becomes part of a path; links are refused because they could point outside the folder.
     if store is None or not (image := _IMAGE.fullmatch(name)):
         return _MISSING
     path = store.folder / ("final" if image[1] else "trajectory") / name

@@ -1,6 +1,6 @@
-"""The tasks on the live page, and what it reads from the folders of runs, so that it survives a restart of the judge.
+"""The tasks on the live page, and the data that it reads from run folders, so that it survives a judge's restart.
 
-Files may be damaged or half written; then they are left out.
+Damaged or partly written files are left out.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.models import Step
 from shared.text import clip, one_line, show_hidden
 
-# Who may see the live page: people on the judge's machine, holders of its token, or everyone who reaches its port.
+# Who may see the live page: users on the judge's machine, holders of its token, or everyone who can reach its port.
 Audience = Literal["machine", "token", "everyone"]
 
 _MARK = ".live"
@@ -29,9 +29,9 @@ _THOUGHT_CHARS = 1000
 
 @dataclass
 class LiveTask:
-    """One task as viewers see it, by its key; `version` is the hub's version of its last change.
+    """One task as shown to viewers; `id` is its key, `version` the hub's version at its last change.
 
-    `step` counts the steps that are done, `page` the pages that were recorded, in this attempt.
+    `step` counts the completed steps, `page` the recorded pages, of this attempt.
     """
 
     run: str
@@ -66,7 +66,7 @@ class LiveTask:
                 self.state = "judging"
             case TaskDone():
                 self.state, self.reason, self.step = event.outcome, one_line(event.reason, _TEXT_CHARS), event.steps
-                # A finished task has a page of its own, which shows them all.
+                # A finished task has its own page, which shows all actions.
                 self.actions.clear()
 
     @property
@@ -99,8 +99,8 @@ class LiveRecords:
         self._audience = audience
 
     def remember(self, run_id: str) -> None:
-        """Mark a run as shown to this audience: a restarted judge shows it again, to no other audience."""
-        # A disk that is full or read-only must not stop the run.
+        """Mark a run as shown to this audience: a restarted judge shows it again, but to no other audience."""
+        # A full or read-only disk must not stop the run.
         with contextlib.suppress(OSError):
             (self._store(run_id).folder / _MARK).write_text(self._audience)
 
@@ -111,12 +111,12 @@ class LiveRecords:
         return [*itertools.islice(shown, limit)][::-1]
 
     def read(self, run_id: str) -> RunRecord:
-        """What the run's files tell."""
+        """The data from the run's files."""
         store = self._store(run_id)
         try:
             run = read_run(store)
         except ConfigError:
-            # Of a newer version.
+            # Written by a newer version.
             run = RunView(run_id, {}, "")
         began, ended = run.record.get("resumed_at") or run.record.get("started_at"), run.record.get("ended_at")
         return RunRecord(
@@ -130,9 +130,9 @@ class LiveRecords:
         )
 
     def report(self, run_id: str) -> dict[str, str | None]:
-        """Where a finished run's report is or will be: its path, and its address if it can be opened here.
+        """A finished run's report: its path, and its address if it can be opened here.
 
-        Strangers learn nothing of this machine's folders, and see no report: it holds the run's configuration.
+        The public sees neither this machine's folders nor the report, which contains the run's configuration.
         """
         page = self._store(run_id).derived / "report" / "index.html"
         if self._audience == "everyone":
@@ -140,7 +140,7 @@ class LiveRecords:
         return {"path": str(page.resolve()), "url": f"/live/{run_id}/report/index.html" if page.is_file() else None}
 
     def report_folder(self, run_id: str) -> Path | None:
-        """The folder of the run's report, if this audience may see it and it is no link to somewhere else."""
+        """The folder of the run's report, if this audience may see it and it is not a link."""
         folder = self._store(run_id).derived / "report"
         is_own = folder.resolve() == folder.parent.resolve() / "report"
         return folder if self._audience != "everyone" and is_own and folder.is_dir() else None
@@ -155,7 +155,7 @@ class LiveRecords:
 
 
 def steps_of(store: TaskStore, after: int) -> list[dict[str, Any]]:
-    """The recorded steps of a task's current attempt, without the first `after`; all texts bounded, not escaped."""
+    """The recorded steps of a task's current attempt after the first `after`; all text is bounded, not escaped."""
     steps: tuple[Step, ...] = ()
     with contextlib.suppress(TrajectoryError):
         steps = read_steps(store.folder / "steps.jsonl")

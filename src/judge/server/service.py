@@ -1,4 +1,4 @@
-"""The judge as an A2A agent: takes one assessment request, runs it, answers with one artifact."""
+"""The judge as an A2A agent: accepts an assessment request, runs it, answers with one artifact."""
 
 import asyncio
 import contextlib
@@ -62,7 +62,7 @@ class JudgeService:
     def __post_init__(self) -> None:
         self._running: set[str] = set()
         self._capacity = Capacity(self.limits)
-        # Shared by all assessments: many small requests must not cost more than one large one may.
+        # Shared by all assessments, so that many small requests cannot cost more than one large one.
         self._budget = Budget(
             max_cost_usd=self.limits.max_cost_usd,
             max_tokens=self.limits.max_tokens,
@@ -70,7 +70,7 @@ class JudgeService:
         )
 
     async def execute(self, turn: Turn, sink: TaskSink) -> None:
-        """One request from start to artifact. Cancelling this stops the run and closes its browsers."""
+        """Handle one request from start to artifact. Cancelling this stops the run and closes its browsers."""
         try:
             request = self._accept(turn.text)
         except (ConfigError, ModelBudgetSpent) as error:
@@ -113,7 +113,7 @@ class JudgeService:
         config = request.config
         tasks = shard(request.tasks, config.shard_index, config.num_shards, instances=config.num_instances)
         self.limits.check(config, len(tasks))
-        # A stranger must not choose files of this machine, where its key is sent, or whose run is resumed.
+        # An untrusted client must not choose this machine's files, where its API key is sent, or whose run is resumed.
         host_keys = [f"config.{name}" for name in settings_of_the_host(config)]
         host_keys += ["launch"] if request.launch else []
         if host_keys and not self.settings.trust_config:
@@ -129,12 +129,12 @@ class JudgeService:
                 )
         if self.settings.judge_model and "judge_model" not in config.model_fields_set:
             config = config.model_copy(update={"judge_model": self.settings.judge_model})
-        # Only now: the answers reveal which files the judge's machine has.
+        # Only for trusted requests: the error messages reveal which files exist on the judge's machine.
         check_config(config, self.settings)
         warnings = request.warnings
         unchecked = sum(not task.checks for task in tasks)
         if config.judge_model != OFFLINE:
-            # Checked here as well: a judge without budget should refuse before browsers and participant do their work.
+            # Also checked here, so that a judge without budget refuses before browsers and participant work.
             self._budget.check()
             config, notes = self.limits.within_budget(config)
             warnings += notes
@@ -160,7 +160,7 @@ class JudgeService:
                 shards=request.shard.of,
             )
             stack.push_async_callback(judge.aclose)
-            # With checks, another judge than the run's may decide a task; `wabe score` and `verify` need to know which.
+            # With checks, another judge than the run's may decide a task; `wabe score` and `verify` need to know.
             deciding = {task.task_id: judge.judges_of(task)[0].id for task in tasks}
             begin_run(
                 store,
@@ -219,7 +219,7 @@ class JudgeService:
             raise
         finally:
             try:
-                # Closed before the record is written, so that it includes the cost of calls that this cuts off.
+                # Closed before writing the record, so that it includes the cost of calls that this cancels.
                 await judge.aclose()
             finally:
                 with _logging_write_errors():
@@ -228,7 +228,7 @@ class JudgeService:
 
 @contextlib.contextmanager
 def _logging_write_errors() -> Iterator[None]:
-    """A full disk must not lose results that can still be sent."""
+    """Log write errors instead of raising them: on a full disk the results can still be sent."""
     try:
         yield
     except OSError as error:
@@ -238,9 +238,9 @@ def _logging_write_errors() -> Iterator[None]:
 def _shared_connection(
     url: str, config: RunConfig, stack: contextlib.AsyncExitStack, store: RunStore
 ) -> Callable[[], AbstractAsyncContextManager[ParticipantClient]]:
-    """Connects when the first episode asks, for all of them, since each connection reads the agent card again.
+    """One connection for all episodes, opened by the first, because each connection reads the agent card again.
 
-    A failed connection is tried again by the next episode. `stack` closes it. The card goes to the run's record.
+    If connecting fails, the next episode tries again. `stack` closes it. The card is added to the run's record.
     """
     opening = asyncio.Lock()
     opened: list[ParticipantClient] = []

@@ -1,6 +1,6 @@
 """Spans for any OTLP backend: assessment, attempt, step, participant's turn, browser tool, judging, model call.
 
-Names and attributes follow OpenTelemetry's semantic conventions for generative AI where they have one; ours begin with
+Names and attributes follow OpenTelemetry's semantic conventions for generative AI where they exist; others begin with
 `wabe.`. Prompts, replies and screenshots are not sent. Tracing is on when the `otel` extra is installed and
 `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`) is set; the exporter reads the other standard
 variables (headers, timeout, compression) itself and speaks OTLP over HTTP.
@@ -39,7 +39,7 @@ _STOPPED = "the run was stopped"
 
 
 def open_tracing(settings: Settings, *, version: str) -> "Tracing":
-    """Tracing as configured by the environment: off without an endpoint and, with a warning, without the extra."""
+    """Tracing as configured by the environment: off without an endpoint, and off with a warning without the extra."""
     environ = settings.environ
     endpoint = environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if not endpoint and (base := environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")):
@@ -63,7 +63,7 @@ def open_tracing(settings: Settings, *, version: str) -> "Tracing":
 
 
 class Tracing:
-    """Spans through a provider of OpenTelemetry's SDK; without a provider they go nowhere."""
+    """Creates spans through a provider of OpenTelemetry's SDK; without a provider they are discarded."""
 
     def __init__(self, provider: "TracerProvider | None" = None, version: str = "") -> None:
         self.provider = provider
@@ -71,7 +71,7 @@ class Tracing:
 
     @contextmanager
     def watch(self, run_id: str, agent: str = "") -> Iterator[Sink]:
-        """The sink for the events of one run: a root span, below it one per attempt with its steps and its judging."""
+        """The sink for the events of one run: a root span with one span per attempt, its steps and its judging."""
         with self._tracer.start_as_current_span(
             "assessment", context=Context(), attributes={"wabe.run_id": run_id}, record_exception=False
         ) as root:
@@ -86,7 +86,7 @@ class Tracing:
         return _TracedModel(model, self._tracer)
 
     def close(self) -> None:
-        """Send what is left, for at most five seconds. Blocks: call it in a thread, at the end."""
+        """Send the remaining spans, for at most five seconds. Blocks, so call it in a thread at the end."""
         if self.provider is not None:
             self.provider.force_flush(_FLUSH_MS)
             self.provider.shutdown()
@@ -104,9 +104,9 @@ class _Attempt:
 class _RunSpans:
     """Turns the events of a run into spans below `root`.
 
-    The events of a task are emitted in that task's own asyncio task. So a span that is made current at one event is the
-    parent of the steps and model calls that follow there, and affects no other task. It is never detached: the context
-    ends with the asyncio task.
+    The events of a task are emitted in that task's own asyncio task. So a span that is made current at one event is
+    the parent of later steps and model calls there, and does not affect other tasks. It is never detached, because
+    the context ends with the asyncio task.
     """
 
     def __init__(self, tracer: Tracer, root: Span, agent: str) -> None:
@@ -125,7 +125,7 @@ class _RunSpans:
                 self._begin(event)
             case StepDone() if attempt := self._attempts.get(event.key):
                 self._step(attempt, event)
-            # Where several judges decide a task, each of them is announced.
+            # If several judges decide a task, each of them sends this event; only the first opens the span.
             case TaskJudging() if (attempt := self._attempts.get(event.key)) and attempt.judging is None:
                 attempt.judging = self._tracer.start_span("judge")
                 _make_current(attempt.judging)
@@ -157,7 +157,7 @@ class _RunSpans:
         _make_current(span)
 
     def _step(self, attempt: _Attempt, event: StepDone) -> None:
-        """The spans of a step. It is reported when it is over, so they get their times afterwards; steps adjoin."""
+        """The spans of a step, created when it is over, with explicit times. A step begins when the previous ended."""
         began, ended = attempt.step_start, time.time_ns()
         attributes: Attributes = {"wabe.step": event.step, "wabe.action": one_line(event.action, _TEXT_CHARS)}
         span = self._tracer.start_span("step", start_time=began, attributes=attributes)
@@ -167,7 +167,7 @@ class _RunSpans:
         span.end(ended)
 
     def _turn(self, context: Context, step: Step, began: int, ended: int) -> None:
-        """The participant's turn and the tool that it chose: the end of a step, which begins with looking at the page.
+        """The participant's turn and the tool call: the end of a step, which begins with the observation.
 
         A refused action is a tool call that failed.
         """
@@ -175,7 +175,7 @@ class _RunSpans:
         asked = max(began, acting - round(step.timings.reply_s * 1e9))
         turn: dict[str, AttributeValue] = {
             "gen_ai.operation.name": "invoke_agent",
-            # The convention wants a provider; what is behind the participant's address is not known.
+            # The convention requires a provider, but the participant's model provider is not known.
             "gen_ai.provider.name": "a2a",
         }
         if self._agent:
@@ -237,7 +237,7 @@ class _TracedModel:
         return self._model.name
 
     async def complete(self, request: ModelRequest) -> Completion:
-        """The wrapped model's answer; the span holds models, tokens, cost and how it ended."""
+        """The wrapped model's answer; the span has models, tokens, cost and the outcome."""
         provider, _, model = self.name.partition(":")
         limits = {"temperature": request.temperature, "max_tokens": request.max_output_tokens, "seed": request.seed}
         with self._tracer.start_as_current_span(
@@ -255,7 +255,7 @@ class _TracedModel:
             try:
                 completion = await self._model.complete(request)
             except WabeError as error:
-                # Not by `record_exception`: it sends a traceback, which may quote the prompt.
+                # Not `record_exception`, which sends a traceback that may quote the prompt.
                 span.set_attribute("error.type", type(error).__name__)
                 span.set_status(Status(StatusCode.ERROR, one_line(error.message, _TEXT_CHARS)))
                 raise

@@ -1,1 +1,1 @@
-"""An attempt on disk: the record, its readers, its formats."""
+"""Attempts on disk: the record, readers, and formats of other tools."""

@@ -1,7 +1,7 @@
 """Reads one trajectory folder: our own runs, Online-Mind2Web (v1: flat lists; v2: action steps), and other layouts.
 
-Source of Online-Mind2Web's layouts: its official evaluator (arXiv:2504.01382). It drops the last action of a v2 folder,
-which is the agent's final statement and no fact; so does this reader.
+Source of Online-Mind2Web's layouts: its official evaluator (arXiv:2504.01382). Like that evaluator, this reader drops
+the last action of a v2 folder, which is the agent's final statement and not a fact.
 """
 
 import json
@@ -23,7 +23,7 @@ from shared.models import Step, Verdict
 
 
 class _Layout(NamedTuple):
-    """A layout of another tool: the files by which it is recognised, how it is read, and its evaluators' verdicts."""
+    """A layout of another tool: the files that identify it, its reader, and the reader of its evaluators' verdicts."""
 
     files: Callable[[Path], list[Path]]
     load: Callable[[Path], Trajectory]
@@ -37,7 +37,7 @@ _LAYOUTS = (
 
 
 class _V1(BaseModel):
-    """What is read of a v1 document beside the task. An action or thought may be an object that holds its text."""
+    """The fields of a v1 document besides the task. An action or thought may be an object that contains its text."""
 
     action_history: tuple[Any, ...] | None = None
     thoughts: tuple[Any, ...] | None = None
@@ -51,7 +51,7 @@ class _V2Step(BaseModel):
 
 
 class _V2(BaseModel):
-    """What is read of a v2 document beside the task."""
+    """The fields of a v2 document besides the task."""
 
     action_history: tuple[_V2Step, ...]
     agent_final_answer: str | None = None
@@ -71,25 +71,25 @@ def load_trajectory(folder: Path | str) -> Trajectory:
     schema = result.get("schema_version")
     if schema == V2_SCHEMA or (schema is None and _is_v2(result.get("action_history"))):
         return _load_v2(folder, result)
-    # Unknown versions are refused there.
+    # Including unknown versions, which `_load_own` refuses.
     if str(schema).startswith("wabe-"):
         return _load_own(folder, result)
     return _load_v1(folder, result)
 
 
 def is_trajectory(folder: Path) -> bool:
-    """Whether a folder is that of one trajectory, readable or not."""
+    """Whether a folder contains one trajectory, readable or not."""
     return os.path.lexists(folder / "result.json") or _layout(folder) is not None
 
 
 def foreign_verdicts(folder: Path) -> dict[str, Verdict]:
-    """The verdicts that other evaluators left with a trajectory, by an id like those of our judges."""
+    """The verdicts of other evaluators in a trajectory's folder, by an id like those of our judges."""
     layout = _layout(folder)
     return {} if layout is None else layout.verdicts(folder)
 
 
 def _layout(folder: Path) -> "_Layout | None":
-    """The layout of a folder without a `result.json`; `None` for those with one, which are read here."""
+    """The layout of a folder without a `result.json`; `None` if it has one, which this module reads."""
     if os.path.lexists(folder / "result.json"):
         return None
     return next((layout for layout in _LAYOUTS if layout.files(folder)), None)
@@ -109,12 +109,12 @@ def read_result(folder: Path, *, source: str = "") -> dict[str, Any]:
 
 
 def read_attempt(folder: Path, *, source: str = "") -> Attempt:
-    """The attempt that our own `result.json` records; files and digests are not looked at. Raises `TrajectoryError`."""
+    """The attempt in our own `result.json`. Does not check files and digests. Raises `TrajectoryError`."""
     return Attempt.from_json(read_result(folder, source=source), source=source or str(folder / "result.json"))
 
 
 def read_steps(path: Path) -> tuple[Step, ...]:
-    """The steps of a `steps.jsonl`. A torn last line (a kill while writing) is left out.
+    """The steps of a `steps.jsonl`. Skips a torn last line (left by a kill while writing).
 
     Raises `TrajectoryError` for other damage, naming the file without its folder.
     """
@@ -134,7 +134,7 @@ def read_steps(path: Path) -> tuple[Step, ...]:
 
 
 def with_digests(folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
-    """A `result.json` with the digests of its files as they are now, `None` for one that is missing.
+    """A `result.json` with the current digests of its files, `None` for a missing file.
 
     Raises `TrajectoryError` for a file that cannot be read.
     """
@@ -160,15 +160,15 @@ def _digest(path: Path) -> str | None:
 
 
 def recorded_pages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The steps of a `result.json` and its final look."""
+    """The steps of a `result.json` and its final observation."""
     final_look = result.get("final_look")
     return [*result["steps"], *([final_look] if final_look else [])]
 
 
 def evidence_problems(recorded: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    """Every difference between a trajectory and its digests, one sentence each.
+    """Every difference between the recorded digests and the files, one sentence each.
 
-    `recorded` is its `result.json`, `found` the same `with_digests` of the files.
+    `recorded` is a `result.json`, `found` the result of `with_digests` for it.
     """
     for step, now in zip(recorded_pages(recorded), recorded_pages(found), strict=True):
         for kind in ("screenshot", "snapshot"):
@@ -203,7 +203,7 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
         if network.parent != folder:
             raise TrajectoryError(f"{path}: {attempt.network.file[:100]!r} points outside its folder")
         if found["network"]["sha256"] is None:
-            # A run may be passed on without its requests. Only what needs them is unscored then.
+            # A run may be shared without its network traces; then only verdicts that need them are unscored.
             found["network"], network, missing = result["network"], None, f"{attempt.network.file}: no such file"
     try:
         if is_digested and (problem := next(evidence_problems(result, found), None)):
@@ -222,7 +222,7 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
         final_answer=attempt.final_answer,
         stop_reason=attempt.stop_reason,
         error=attempt.error,
-        # Older versions could abort an attempt whatever its stop reason was.
+        # Older versions could abort an attempt with any stop reason.
         is_aborted=attempt.is_aborted or (not is_digested and result.get("is_aborted") is True),
         sha256=sha256,
         is_digested=is_digested,
@@ -277,6 +277,6 @@ def _load_v2(folder: Path, result: dict[str, Any]) -> Trajectory:
 
 
 def _texts(items: tuple[Any, ...] | None, inner: str) -> tuple[str, ...]:
-    """A list of texts; of objects in it only the text under `inner`, since an action's object may hold thoughts."""
+    """A list of strings; of an object only the string under `inner`, because an action may also contain thoughts."""
     texts = [item.get(inner) if isinstance(item, dict) else item for item in items or ()]
     return tuple(text if isinstance(text, str) else json.dumps(text) for text in texts if text is not None)

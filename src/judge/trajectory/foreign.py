@@ -1,7 +1,7 @@
-"""What the layouts of other tools have in common: which of their files are read, their task, and their digest.
+"""Shared by the readers of other tools' layouts: safe file access, the task, and the digest.
 
-Such a folder was filled by somebody else, mostly by the agent that is being judged. Its files are data: bounded, and
-read only where they lie in the folder itself.
+Such a folder was written by a third party, often the agent being judged. Its files are untrusted: reads are bounded and
+never leave the folder.
 """
 
 import os
@@ -22,9 +22,9 @@ from shared.text import one_line
 V2_SCHEMA = "online-mind2web-v2"
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 MAX_IMAGE_BYTES = 20_000_000
-# More than any agent takes; bounds the work on a file that somebody else wrote.
+# More than any agent takes; bounds the work on a foreign file.
 MAX_FOREIGN_STEPS = 1_000
-# The task's text, for layouts that have no place for it: `wabe score DIR --tasks FILE` writes it.
+# The task's text, for layouts that do not store it: `wabe score DIR --tasks FILE` writes it.
 TASK_FILE = "task.json"
 _NOT_IN_AN_ID = re.compile("[^A-Za-z0-9_-]+")
 M = TypeVar("M", bound=BaseModel)
@@ -33,8 +33,8 @@ M = TypeVar("M", bound=BaseModel)
 def inside(folder: Path, relative: str, *, source: Path | None = None, max_bytes: int = MAX_IMAGE_BYTES) -> Path:
     """A file of the trajectory that `source` (default: its `result.json`) names.
 
-    Raises `TrajectoryError` for one outside its folder, or a result could name any file of the host, for one that is
-    not there, and for one that is too large.
+    Raises `TrajectoryError` if it is outside the folder (a result could name any file of the host), missing, or too
+    large.
     """
     source, target = source or folder / "result.json", folder / relative
     is_outside = Path(relative).is_absolute() or ".." in Path(relative).parts
@@ -50,12 +50,12 @@ def inside(folder: Path, relative: str, *, source: Path | None = None, max_bytes
 
 
 def usable_id(name: str) -> str:
-    """A task id made of a foreign one."""
+    """A valid task id made from a foreign one."""
     return _NOT_IN_AN_ID.sub("_", name)[:128] or "_"
 
 
 def validated(model: type[M], folder: Path, value: Any, *, name: str = "result.json") -> M:
-    """The value of the folder's file `name` as a model. Raises `TrajectoryError`."""
+    """`value`, from the folder's file `name`, as a model. Raises `TrajectoryError`."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -73,15 +73,15 @@ def read_object(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> 
 
 
 def plain(value: object, limit: int = 400) -> str:
-    """Foreign text as part of an action line: in one line, bounded, without its brackets."""
+    """Foreign text for use in an action line: in one line, bounded, without angle brackets."""
     text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
     return " ".join(one_line(text, limit).replace("<", "‹").replace(">", "›").split())
 
 
 def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Task:
-    """The task, from what a foreign file says and the folder's `task.json`, which counts.
+    """The task, from a foreign file's data and the folder's `task.json`, which takes precedence.
 
-    Raises `TrajectoryError` where nothing tells its text.
+    Raises `TrajectoryError` if neither contains its text.
     """
     known = {**known, **(read_object(folder, TASK_FILE) if (folder / TASK_FILE).exists() else {})}
     task, level, length, points = (
@@ -89,14 +89,14 @@ def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Tas
     )
     if not isinstance(task, str) or not task.strip():
         raise TrajectoryError(
-            f"{source}: key 'task' is missing or not a text", remedy="--tasks FILE supplies the tasks' texts"
+            f"{source}: key 'task' is missing or not a string", remedy="--tasks FILE supplies the tasks' texts"
         )
     task_id = known.get("task_id")
     fields = {
         "task_id": task_id if isinstance(task_id, str) else folder.name,
         "website": str(known.get("website") or ""),
         "task": task,
-        # What other tools write under these keys may mean something else.
+        # Other tools may use these keys with another meaning, so invalid values are dropped.
         "level": level if level in ("easy", "medium", "hard") else None,
         "reference_length": length if isinstance(length, int) and length >= 1 else None,
         "key_points": tuple(points) if isinstance(points, list) else (),
@@ -105,7 +105,7 @@ def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Tas
 
 
 def from_document(folder: Path, result: Mapping[str, Any], **fields: Any) -> Trajectory:
-    """A trajectory of flat lists: one whose actions, thoughts and screenshots do not name each other."""
+    """A trajectory of flat lists, in which actions, thoughts and screenshots do not refer to each other."""
     task = foreign_task(folder, result, source=folder / "result.json")
     given = result.get("input_image_paths")
     inputs = tuple(name for name in given if isinstance(name, str)) if isinstance(given, list) else ()
@@ -116,7 +116,7 @@ def from_document(folder: Path, result: Mapping[str, Any], **fields: Any) -> Tra
 def from_attempt(
     folder: Path, attempt: Attempt, screenshots: Sequence[Path], actions: Sequence[str], *, is_aborted: bool = False
 ) -> Trajectory:
-    """A trajectory of steps. `actions` are what judges read of them, in the words of the tool that recorded them."""
+    """A trajectory of steps. `actions` are their texts for judges, in the wording of the tool that recorded them."""
     return with_digest(
         Trajectory(
             folder=folder,
@@ -136,7 +136,7 @@ def from_attempt(
 
 
 def with_digest(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with a digest of everything that judges see of it. Raises `TrajectoryError`."""
+    """The trajectory with a digest of everything that judges see. Raises `TrajectoryError`."""
     shown = trajectory.model_dump(mode="json", include={"task", "action_history", "thoughts", "final_answer"})
     if trajectory.stop_reason is not None:
         shown |= {"stop_reason": trajectory.stop_reason, "error": trajectory.error}
@@ -150,7 +150,7 @@ def with_digest(trajectory: Trajectory) -> Trajectory:
 
 
 def _sha256_inside(folder: Path, name: str) -> str | None:
-    """The digest of one of the task's own images; `None` for one that no judge will be shown."""
+    """The digest of one of the task's own images; `None` for an unusable one, which judges are not shown."""
     try:
         return sha256_file(inside(folder, name))
     except TrajectoryError:
@@ -158,7 +158,7 @@ def _sha256_inside(folder: Path, name: str) -> str | None:
 
 
 def evaluator_named(method: str) -> JudgeInfo:
-    """Another tool's evaluator, of which only the name is known."""
+    """The judge info of another tool's evaluator, of which only the name is known."""
     unknown = dict.fromkeys(("model", "prompt_set", "prompt_version", "prompt_checksum", "package_version"), "unknown")
     return JudgeInfo(method=method, threshold=0, code_checksum="unknown", **unknown)
 
@@ -174,7 +174,7 @@ def usage_of(components: Mapping[str, Any]) -> TokenUsage:
 
 
 def _by_place(trajectory: Trajectory) -> Attempt:
-    """The attempt with the n-th screenshot, action and thought as its n-th step."""
+    """An attempt whose n-th step has the n-th screenshot, action and thought."""
     lines, thoughts = trajectory.action_history, trajectory.thoughts
     shots = [path.relative_to(trajectory.folder).as_posix() for path in trajectory.screenshots]
     steps = [

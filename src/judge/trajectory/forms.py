@@ -1,4 +1,4 @@
-"""Bodies of requests that hold named values: JSON, and forms of both encodings. Pure."""
+"""Request bodies with named values: JSON, and forms in both encodings. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ _BOUNDARY = re.compile(r'boundary="?([^";,\s]{1,200})', re.IGNORECASE)
 _NAME = re.compile(r'\bname="([^"]*)"', re.IGNORECASE)
 _FILE_NAME = re.compile(r'\bfilename="([^"]*)"', re.IGNORECASE)
 _TYPE = re.compile(r"^content-type:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
-# As browsers write these characters in names, and no others (WHATWG HTML, multipart/form-data encoding).
+# Browsers escape these characters in names, and no others (WHATWG HTML, multipart/form-data encoding).
 _ESCAPES = (("%22", '"'), ("%0D", "\r"), ("%0A", "\n"))
 
 
@@ -26,12 +26,12 @@ def is_form(mime_type: str) -> bool:
 
 
 def is_multipart(mime_type: str) -> bool:
-    """Whether a body is a form that can hold files."""
+    """Whether a body is a form that can contain files."""
     return mime_type.lower().startswith("multipart/form-data")
 
 
 def multipart_fields(data: bytes, mime_type: str) -> Iterator[dict[str, str]]:
-    """The fields as `params` of HAR 1.2. A file has a `fileName`, and its content is left out."""
+    """The fields as `params` of HAR 1.2. A file has a `fileName` but no content."""
     boundary = _BOUNDARY.search(mime_type)
     if boundary is None:
         return
@@ -50,7 +50,7 @@ def multipart_fields(data: bytes, mime_type: str) -> Iterator[dict[str, str]]:
 
 
 def multipart_text(fields: Sequence[Mapping[str, str]], mime_type: str) -> str:
-    """The body as text again, without the contents of files."""
+    """The body as text, without the contents of files."""
     boundary = _BOUNDARY.search(mime_type)
     if boundary is None:
         return ""

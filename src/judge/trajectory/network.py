@@ -1,8 +1,8 @@
 """`network.har`: the requests of an attempt as HAR 1.2, written without secrets and read with bounds.
 
-Entries also have `_step` (the number of the action that caused it, 0 for the first page), `_frame` (the document of a
-frame in the page), `_resourceType`, and `_sender` (the origin of the document that sent it, where it has not just been
-navigated to).
+Entries also have `_step` (the number of the action that caused the request, 0 for the first page), `_frame` (whether it
+is the document of a frame), `_resourceType`, and `_sender` (the origin of the document that sent it; absent for
+navigations).
 """
 
 import hashlib
@@ -24,7 +24,7 @@ MAX_ENTRIES = 20_000
 
 
 class _Part(BaseModel):
-    """A part of a HAR file. Only what is used here is read; other programs write more."""
+    """A part of a HAR file. Other keys, which other programs write, are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -37,9 +37,9 @@ class Pair(_Part):
 
 
 class Body(_Part):
-    """A body as it was stored; no `text` where it was left out: not JSON, form or plain text, or too large.
+    """A body as stored; without `text` if it was not JSON, form or plain text, or too large.
 
-    `params` are the fields of a form. `is_cut`: there was one, too large to be recorded.
+    `params` are the fields of a form. `is_cut`: the body was too large to be recorded.
     """
 
     mime_type: str = Field(default="", alias="mimeType")
@@ -50,7 +50,7 @@ class Body(_Part):
 
 
 class Request(_Part):
-    """What the browser sent."""
+    """The browser's request."""
 
     method: str = Field(max_length=100)
     url: str
@@ -59,9 +59,9 @@ class Request(_Part):
 
 
 class Response(_Part):
-    """What came back. `status` is 0 where no answer came; `error` is why, in the browser's words."""
+    """The response. `status` is 0 if there was none; `error` is the reason, in the browser's words."""
 
-    # Some programs write -1 where no answer came.
+    # Some programs write -1 if there was no response.
     status: Annotated[int, AfterValidator(lambda status: max(0, status))] = 0
     headers: list[Pair] = Field(default=[], max_length=MAX_ENTRIES)
     body: Body = Field(default=Body(), alias="content")
@@ -69,9 +69,9 @@ class Response(_Part):
 
 
 class Entry(_Part):
-    """One request and its answer. A redirect is an entry of its own.
+    """One request and its response. A redirect is an entry of its own.
 
-    `step` is the number of the action that caused it, 0 for the first page, `None` in a HAR file of another program.
+    `step` is the number of the action that caused it, 0 for the first page, `None` in another program's HAR file.
     """
 
     started: str = Field(default="", alias="startedDateTime")
@@ -85,7 +85,7 @@ class Entry(_Part):
 
 
 class Log(_Part):
-    """The requests of an attempt. `dropped` is how many more there were than could be recorded."""
+    """The requests of an attempt. `dropped` is the number of requests that could not be recorded."""
 
     entries: list[Entry] = Field(max_length=MAX_ENTRIES)
     dropped: int = Field(default=0, alias="_dropped", ge=0)
@@ -105,11 +105,11 @@ def write_har(
     dropped: int = 0,
     versions: Mapping[str, str],
 ) -> NetworkTrace:
-    """Write the entries, each of them `redacted`, to the folder's `network.har` in one step. Raises `OSError`."""
+    """Write the entries, each of them `redacted`, atomically to the folder's `network.har`. Raises `OSError`."""
     kept = [redacted(entry) for entry in entries]
     data = _har_bytes(kept, dropped, versions)
     if len(data) > MAX_FILE_BYTES:
-        # Redaction can make texts longer, though hardly ever that much.
+        # Redaction can lengthen texts, though rarely enough to exceed the limit.
         data = _har_bytes([_without_bodies(entry) for entry in kept], dropped, versions)
     write_atomic(folder / NETWORK_FILE, data)
     return NetworkTrace(file=NETWORK_FILE, sha256=hashlib.sha256(data).hexdigest(), entries=len(kept))
@@ -137,7 +137,7 @@ def _without_bodies(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_har(path: Path) -> Log:
-    """A HAR file of this or another program. Raises `TrajectoryError`, which names it and what is wrong with it."""
+    """Read a HAR file of this or another program. Raises `TrajectoryError` naming the file and the problem."""
     with read_errors(path, kind=TrajectoryError):
         try:
             return HarFile.model_validate(read_json(path)).log

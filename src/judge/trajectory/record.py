@@ -1,4 +1,4 @@
-"""An attempt at a task: what `result.json` records of it, and the trajectory that judges read."""
+"""An attempt at a task: the content of `result.json`, and the trajectory that judges read."""
 
 import math
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ from shared.files import sha256_json
 from shared.models import Navigation, Record, Step, StopReason, Task, TaskOutcome, Timings, TokenUsage, Verdict
 
 RESULT_SCHEMA = "wabe-2"
-# Results of these versions are read only: they can be shown, scored and verified, and are never rewritten.
+# Results of these versions are read-only: they can be shown, scored and verified, but are never rewritten.
 OLDER_RESULT_SCHEMAS = ("wabe-1",)
 MAX_THOUGHT_CHARS = 4000
-# The flag of evidence that comes from the agent itself: the judge has not seen the browser.
+# The flag of evidence that the agent recorded itself: the judge has not seen the browser.
 SELF_RECORDED = "self_recorded"
 SHARED_STATE = "shared_state"
-# Attempts that ended for reasons outside the participant; they count for nothing.
+# Stop reasons outside the participant's control; such attempts are not scored.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
-# Attempts that ended in a way that is up to the verdict.
+# Stop reasons after which the verdict decides.
 JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
 # Keys of `result.json` with the same name and value as the field of the record.
 _OF_TASK = ("task_id", "task", "website", "level", "reference_length")
@@ -31,10 +31,10 @@ _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED)
-# What a verdict rests on: neither the verdict itself, nor what is derived from these keys (`action_history`,
-# `thoughts`), nor times. `probes` counts as null, since the values of probes are in the steps, as does `network` where
-# there is none. Keys that came later count where they are there: attempts without them keep the digest that they were
-# recorded with.
+# The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
+# (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is
+# a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
+# digest.
 _EVIDENCE = (
     *(*_OF_TASK, "scenario_key_points", "checks", "allowed_sites"),
     *("steps", "agent_final_answer", "stop_reason", "error", "blame", "max_steps", "attempt", "network", "probes"),
@@ -45,7 +45,7 @@ Time = Annotated[float, AfterValidator(lambda seconds: round(seconds, 6))]
 
 
 class NetworkTrace(Record):
-    """The file with an attempt's requests, relative to its folder, its digest and the number of requests in it."""
+    """The file with an attempt's requests (relative to its folder), its digest and the number of requests in it."""
 
     file: str
     sha256: str | None
@@ -53,15 +53,15 @@ class NetworkTrace(Record):
 
 
 class Attempt(Record):
-    """One attempt at a task, once it is over. Times are seconds since 1970; `judge_s` is the wait for the verdict.
+    """A finished attempt at a task. Times are seconds since 1970; `judge_s` is the duration of judging.
 
     `number` counts the task's attempts from 1 in each epoch. `participant_s` is how much of `task_timeout_s` the
-    participant used. `final_look` is the page after the end, where no step shows it. `navigations` are those after the
-    last step or final look. `error` and `blame` name the cause where the participant did not end the attempt itself.
-    `settle` is how pages were waited for (`judge.browser.settle`); older versions recorded none. `shared_state`: the
-    site was not in its first state, or another attempt was played there at the same time. `network_missing` is why
-    there is no network trace. `self_recorded`: the evidence comes from the agent itself. `participant_usage` is what a
-    foreign layout says that the agent used.
+    participant used. `final_look` is the final observation, if the page changed after the last step's. `navigations`
+    are those after the last step or final observation. `error` and `blame` name the cause if the participant did not
+    end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`); older versions did not
+    record it. `shared_state`: the site was not in its initial state, or another attempt was played there at the same
+    time. `network_missing` is why there is no network trace. `self_recorded`: the evidence comes from the agent itself.
+    `participant_usage` is the agent's usage according to a foreign layout.
     """
 
     task: Task
@@ -91,23 +91,23 @@ class Attempt(Record):
 
     @property
     def is_aborted(self) -> bool:
-        """Whether something around the participant failed, so that the attempt counts for nothing."""
+        """Whether the attempt ended for reasons outside the participant's control, so that it is not scored."""
         return self.stop_reason in ABORTING
 
     @property
     def steps_taken(self) -> int:
-        """The participant's steps. Older versions recorded the final look as one more, without an outcome."""
+        """The number of the participant's steps. Older versions counted the final observation, which has no outcome."""
         has_final_look = self.stop_reason == "finished" and bool(self.steps) and self.steps[-1].outcome is None
         return len(self.steps) - has_final_look
 
     @property
     def observations(self) -> tuple[Step, ...]:
-        """The steps and the final look."""
+        """The steps and the final observation."""
         return self.steps if self.final_look is None else (*self.steps, self.final_look)
 
     @property
     def outcome(self) -> TaskOutcome:
-        """What the task counts as. Only an attempt that the participant or the page ended is up to the verdict."""
+        """How the task counts. The verdict decides only if the participant or the page ended the attempt."""
         if self.is_aborted:
             return "aborted"
         if self.stop_reason not in JUDGED_ENDS:
@@ -116,7 +116,7 @@ class Attempt(Record):
 
     @property
     def cause(self) -> str | None:
-        """Why the attempt failed, was aborted or is unscored, blame first; `None` when a verdict decided it."""
+        """Why the attempt failed, was aborted or is unscored, blame first; `None` if a verdict decided it."""
         if self.error is not None:
             return f"{self.blame}: {self.error}" if self.blame else self.error
         if self.outcome == "unscored":
@@ -130,7 +130,7 @@ class Attempt(Record):
 
     @property
     def cost_usd(self) -> float | None:
-        """What judging cost: 0 when no model was called, `None` when the price is unknown."""
+        """The cost of judging: 0 if no model was called, `None` if the price is unknown."""
         return self.verdict.cost_usd if self.verdict and self.token_usage.calls else 0.0
 
     @property
@@ -140,7 +140,7 @@ class Attempt(Record):
 
     @property
     def thoughts(self) -> list[str]:
-        """The participant's own words, bounded; never evidence."""
+        """The participant's stated thoughts, bounded; never evidence."""
         return [step.action.thought[:MAX_THOUGHT_CHARS] for step in self.steps if step.action]
 
     @property
@@ -152,7 +152,7 @@ class Attempt(Record):
     def to_json(self) -> dict[str, Any]:
         """The contract's `result.json`, readable by the Online-Mind2Web evaluator (v1).
 
-        The verdict's evidence is only in the verdict's own file.
+        The verdict's evidence is not included: it is only in the verdict's own file.
         """
         fields = self.model_dump(mode="json", exclude={"verdict": {"evidence"}})
         task, verdict = fields["task"], fields["verdict"] or {}
@@ -186,9 +186,9 @@ class Attempt(Record):
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], *, source: str) -> Self:
-        """Read what `to_json` made, in this or an older version; the verdict comes back without its evidence.
+        """Read the output of `to_json` of this or an older version; the verdict has no evidence.
 
-        Raises `TrajectoryError` naming `source`. Files and digests are not looked at: `load_trajectory` compares them.
+        Raises `TrajectoryError` naming `source`. Does not check files and digests: `load_trajectory` does.
         """
         try:
             if value["schema_version"] not in (RESULT_SCHEMA, *OLDER_RESULT_SCHEMAS):
@@ -239,14 +239,14 @@ class Attempt(Record):
 
 
 class Trajectory(Record):
-    """An attempt on disk, in whatever layout it was stored: what judges read.
+    """An attempt on disk, in any layout, as judges read it.
 
-    `screenshots` are absolute paths in step order, without that of the final look, which no model sees. The flat lists
-    of Online-Mind2Web (v1 and v2) have no step records: `steps` is empty there, and `input_images` are files within the
-    folder that belong to the task, as the recorder named them. `attempt` is the whole record; of a foreign layout
-    (`is_foreign`) it holds what is known, and is for display and export only. `sha256` is the digest of
-    the evidence as it is on disk; `is_digested` says that its recorder wrote digests as well, and that they match.
-    `network` is the file with the requests, or `network_missing` why there is none.
+    `screenshots` are absolute paths in step order, without that of the final observation, which no model sees. The flat
+    lists of Online-Mind2Web (v1 and v2) have no step records: their `steps` are empty. `input_images` are files in the
+    folder that belong to the task, as named by the recorder. `attempt` is the complete record; for a foreign layout
+    (`is_foreign`) it contains what is known, for display and export only. `sha256` is the digest of the evidence on
+    disk; `is_digested` means that its recorder wrote digests as well, and that they match. `network` is the file with
+    the requests, or `network_missing` the reason why there is none.
     """
 
     folder: Path
@@ -270,12 +270,12 @@ class Trajectory(Record):
 
     @property
     def observations(self) -> tuple[Step, ...]:
-        """The steps and the final look."""
+        """The steps and the final observation."""
         return self.steps if self.final_look is None else (*self.steps, self.final_look)
 
 
 def evidence_sha256(result: Mapping[str, Any]) -> str:
-    """The digest of a trajectory, from its `result.json`: the steps in it carry the digests of their files."""
+    """The digest of a trajectory, from its `result.json`, whose steps contain the digests of their files."""
     evidence = {key: result.get(key) for key in _EVIDENCE}
     evidence |= {key: result[key] for key in _EVIDENCE_IF_THERE if result.get(key) is not None}
     return sha256_json(evidence)

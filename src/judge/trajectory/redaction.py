@@ -1,7 +1,7 @@
 """Removes secrets from the entries of a network trace before they are stored. Pure.
 
-A value is a secret because the scenario lists it, because of the name that it has in a header, a query, a form or a
-JSON body, or because it is the value of a session cookie. Bodies in which no names can be found are left out.
+A value is a secret if the scenario lists it, because of its name in a header, a query, a form or a JSON body, or if it
+is the value of a session cookie. Bodies without recognisable names are left out.
 """
 
 import base64
@@ -23,11 +23,11 @@ _SECRET_NAME = re.compile(
     r"token|secret|passw|passphrase|pwd|credential|session|api_?key|csrf|xsrf|jwt|signature|authoriz|authent",
     re.IGNORECASE,
 )
-# Too short to be looked for inside other words: `key` is a part of `keyword`.
+# Matched as complete words only, because they occur in other words: `key` in `keyword`.
 _SECRET_WORDS = frozenset({"auth", "key", "keys", "sid", "sess", "pass", "pin", "otp", "cvv", "cvc", "sig"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SESSION_COOKIE = re.compile(r"sess|sid", re.IGNORECASE)
-# Cookies for preferences have shorter values; session ids that are shorter could be guessed.
+# Preference cookies have shorter values; shorter session ids would be guessable.
 _MIN_SESSION_CHARS = 16
 _WITH_ADDRESS = frozenset({"referer", "location", "content-location", "refresh", "link"})
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+|^/\S*")
@@ -35,10 +35,10 @@ _NAMING_KEYS = ("name", "key", "field", "id")
 
 
 class Redaction:
-    """What to remove. `secrets` are values that must appear nowhere.
+    """Redacts HAR entries. `secrets` are values that must not appear anywhere.
 
-    `keep` are names whose values are kept, in lower case, because a check compares them. `salt` makes the digests of
-    cookies; it must not be stored beside them.
+    `keep` are names, in lower case, whose values are kept because a check compares them. `salt` is for the digests of
+    cookies and must not be stored with them.
     """
 
     def __init__(self, secrets: Sequence[str] = (), *, keep: Collection[str] = (), salt: bytes) -> None:
@@ -95,7 +95,7 @@ class Redaction:
         return ";".join([self._cookie_pair(first), *attributes])
 
     def _cookie(self, name: str, value: str) -> str:
-        """The value, or for what may be a session a digest: equal sessions stay recognisable within a run."""
+        """The value, or a digest if it may be a session id, so that equal sessions remain recognisable within a run."""
         if not value or name.lower() in self._keep:
             return value
         is_session = self._is_secret(name) or _SESSION_COOKIE.search(name) or len(value) >= _MIN_SESSION_CHARS
@@ -115,7 +115,7 @@ class Redaction:
             return url.partition("?")[0].partition("#")[0]
 
     def _pairs_text(self, text: str) -> str:
-        """`a=1&token=2` without the secret; written as it was where there is none."""
+        """`a=1&token=2` without the secret; unchanged if it contains none."""
         pieces = text.split("&")
         for place, piece in enumerate(pieces):
             name, equals, value = piece.partition("=")
@@ -124,7 +124,7 @@ class Redaction:
         return "&".join(pieces)
 
     def _body(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """A body with named values; the text of any other is left out."""
+        """A body with named values, redacted; the text of any other body is removed."""
         made = {key: value for key, value in body.items() if key not in ("text", "encoding", "params")}
         is_sent = "params" in body
         if is_sent:
@@ -190,14 +190,14 @@ def _bytes_of(body: Mapping[str, Any]) -> bytes:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Patterns of what a secret looks like in a trace: each character in any encoding, or all of it in base64."""
+    """Patterns that match a secret in a trace: each character in any encoding, or all of it in base64."""
     yield "".join(_any_of(_written(character)) for character in secret)
     for text in {secret, secret.strip()}:
         data = text.encode()
         for before in range(3):
             for alphabet in (b"+/", b"-_"):
                 coded = base64.b64encode(bytes(before) + data, alphabet).decode().rstrip("=")
-                # The first and last characters also hold bits of what is around the secret.
+                # The first and last base64 characters also encode bits of the text around the secret.
                 start = (0, 2, 3)[before]
                 end = len(coded) - ((before + len(data)) % 3 != 0)
                 yield "".join(_any_of(_written(c)) if c in "+/" else c for c in coded[start:end])
@@ -209,7 +209,7 @@ def _any_of(patterns: Iterable[str]) -> str:
 
 def _written(character: str) -> Iterator[str]:
     yield re.escape(character)
-    # Encoded once or several times, in either case.
+    # Percent-encoded once or several times, in upper or lower case.
     yield "".join(f"(?i:%(?:25)*{byte:02x})" for byte in character.encode())
     yield "".join(f"(?i:\\\\+u{unit:04x})" for unit in _utf16(character))
     yield re.escape(html.escape(character))

@@ -1,4 +1,4 @@
-"""What every call to a foreign agent needs: where to send it, how large an answer may be, who is to blame for an error.
+"""Shared by every call to a foreign agent: choosing the endpoint, bounding the answer, attributing errors.
 
 Participants are adversaries. An answer is bounded, uncompressed JSON and never redirects; whatever reading it raises
 becomes an error that names the cause.
@@ -20,7 +20,7 @@ from shared.errors import InternalFault, ParticipantError, ParticipantUnreachabl
 from shared.text import excerpt
 
 _MAX_QUOTE_CHARS = 500
-# The SDK takes up to 10 µs to decode each JSON value and blocks the event loop meanwhile. Replies have a few dozen.
+# The SDK takes up to 10 µs to decode a JSON value and blocks the event loop meanwhile. Normal replies have a few dozen.
 MAX_VALUES = 10_000
 # Common servers (uvicorn) close an idle connection after 5 s; no request should meet a closing one.
 _KEEP_ALIVE_S = 3.5
@@ -40,7 +40,7 @@ def choose_interface(interfaces: Iterable[AgentInterface], dialled: str) -> Agen
     for binding in ("JSONRPC", "HTTP+JSON"):
         if matching := [interface for interface in offered if interface.protocol_binding == binding]:
             best = min(matching, key=is_old)
-            # For what is used here, 0.2 is the same as 0.3.
+            # The methods used here are the same in 0.2 and 0.3.
             version = "0.3" if is_old(best) else best.protocol_version or "1.0"
             url = _on_dialled_host(best.url, httpx.URL(dialled))
             return AgentInterface(url=url, protocol_binding=binding, protocol_version=version, tenant=best.tenant)
@@ -50,7 +50,7 @@ def choose_interface(interfaces: Iterable[AgentInterface], dialled: str) -> Agen
 
 
 def is_old(interface: AgentInterface) -> bool:
-    """Whether it is a protocol version before 1.0."""
+    """Whether the interface speaks a protocol version before 1.0."""
     return interface.protocol_version.startswith("0.")
 
 
@@ -67,11 +67,11 @@ def _on_dialled_host(url: str, dialled: httpx.URL) -> str:
 
 @contextmanager
 def blaming_the_agent() -> Iterator[None]:
-    """Turn whatever goes wrong while an agent is called into that agent's `ParticipantError`.
+    """Turn any error raised while calling an agent into a `ParticipantError`.
 
-    Only bytes from the agent decide what happens inside, and decoders raise all kinds of errors (protobuf raises
-    `SystemError` for a lone surrogate), so no list of exceptions would be complete. A shortage on this machine,
-    anywhere in the chain of causes, is an `InternalFault` instead. Cancellation and errors that name their cause pass.
+    The code inside depends only on bytes from the agent, and decoders raise all kinds of errors (protobuf raises
+    `SystemError` for a lone surrogate), so no list of exceptions would be complete. If this machine ran out of a
+    resource, anywhere in the chain of causes, an `InternalFault` is raised instead. Cancellation and `WabeError`s pass.
     """
     try:
         yield
@@ -97,7 +97,7 @@ def _chain_of_causes(error: BaseException) -> Iterable[BaseException]:
 
 
 def _participant_error(error: BaseException) -> ParticipantError:
-    # The SDK wraps what it catches; the cause is more precise.
+    # The SDK wraps the exceptions that it catches; the cause is more precise.
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     cause = error.__cause__ if isinstance(error, A2AError) and error.__cause__ is not None else error
@@ -125,8 +125,8 @@ def bounded_client(*, max_bytes: int, streams: bool = False, token: SecretStr | 
     """A client that refuses answers of more than `max_bytes` bytes. It has no read timeout: callers set a deadline.
 
     Answers are JSON of at most `MAX_VALUES` values; with `streams` they may also be server-sent events, and the number
-    of values is not limited. Everything else raises `ParticipantError`; a connection that fails raises the errors of
-    httpx. Raises `InternalFault` when this machine cannot set up a client.
+    of values is not limited. Any other answer raises `ParticipantError`; a failed connection raises httpx's
+    errors. Raises `InternalFault` when this machine cannot set up a client.
     """
     # A small compressed answer can expand to any size.
     headers = {"Accept-Encoding": "identity"}
@@ -166,7 +166,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
         return response
 
     def _check_headers(self, response: httpx.Response) -> None:
-        # A redirect could lead the judge to a host that nobody chose.
+        # A redirect could send the judge to a host that is not in the scenario.
         if response.is_redirect:
             raise ParticipantError(
                 f"the agent redirects to {excerpt(response.headers['location'])}, which is not allowed",
@@ -203,13 +203,13 @@ class _BoundedStream(httpx.AsyncByteStream):
 
 
 async def _checked_body(stream: httpx.AsyncByteStream) -> httpx.ByteStream:
-    """The whole body, unless decoding it would block the event loop for long."""
+    """The complete body. Raises `ParticipantError` if decoding it would block the event loop for long."""
     body = b"".join([chunk async for chunk in stream])
     await stream.aclose()
-    # JSON readers also take UTF-16 and UTF-32, in which the bytes counted below mean something else.
+    # JSON readers also accept UTF-16 and UTF-32, in which the bytes counted below mean something else.
     if b"\0" in body or body.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ParticipantError("the agent's answer is not A2A: it is not UTF-8", remedy="answer with JSON in UTF-8")
-    # Every value but the first follows one of the structure characters; within strings these are text.
+    # Every value but the first follows a structural character. Those inside strings do not count.
     if _structure_count(body) >= MAX_VALUES and _structure_count(_STRING.sub(b"", body)) >= MAX_VALUES:
         raise ParticipantError(
             f"the agent's answer is not A2A: it has more than {MAX_VALUES} JSON values",

@@ -36,7 +36,7 @@ _ANSWERED = frozenset({types.TaskState.TASK_STATE_COMPLETED, types.TaskState.TAS
 
 
 class AgentSummary(Record):
-    """What is used of an agent's card; `url` and `protocol` are those of the interface that calls go to."""
+    """The fields of an agent card that are used; `url` and `protocol` are those of the interface that calls go to."""
 
     name: str
     url: str
@@ -67,7 +67,7 @@ AgentEvent = StatusText | ArtifactTexts | Final
 
 
 async def fetch_card(url: str, timeout_s: float) -> AgentSummary:
-    """Read the card of the agent at `url`. Raises a `ParticipantError` with the reason why it cannot be used."""
+    """Read the card of the agent at `url`. Raises a `ParticipantError` that says why it cannot be used."""
     card = await _read_card(url, timeout_s)
     return _summary(card)
 
@@ -84,7 +84,7 @@ def _summary(card: types.AgentCard) -> AgentSummary:
 
 async def _read_card(url: str, timeout_s: float) -> types.AgentCard:
     """The card of the agent at `url`, reduced to the one interface that is called."""
-    # Not the client for replies: its size limit is another one.
+    # Not the client for replies, whose size limit differs.
     client = bounded_client(max_bytes=_MAX_CARD_BYTES)
     with blaming_the_agent():
         try:
@@ -99,7 +99,7 @@ async def _read_card(url: str, timeout_s: float) -> types.AgentCard:
         except TimeoutError:
             raise ParticipantUnreachable(f"no agent card from {url} within {timeout_s:g} s") from None
         interface = choose_interface(card.supported_interfaces, url)
-        # The SDK chooses among the card's interfaces in its own order, so only one is left.
+        # The SDK would choose among the card's interfaces in its own order, so leave it only one.
         del card.supported_interfaces[:]
         card.supported_interfaces.append(interface)
         return card
@@ -118,7 +118,7 @@ class _AgentClient:
         card = await _read_card(self._url, _CARD_TIMEOUT_S)
         self.card = _summary(card)
         [interface] = card.supported_interfaces
-        # How many messages a reply may repeat, with their screenshots. Before 1.0, a limit of 0 means no limit.
+        # A reply repeats that many messages, screenshots included. Before 1.0, a limit of 0 means no limit.
         self._history_length = 1 if is_old(interface) else 0
         self._config.supported_protocol_bindings = [interface.protocol_binding]
         with blaming_the_agent():
@@ -131,7 +131,7 @@ class _AgentClient:
 
 
 class _OpenTask(NamedTuple):
-    """A task that waits for input; the artifacts it has already are not part of the next reply."""
+    """A task that waits for input. Its existing artifacts are not part of the next reply."""
 
     task_id: str
     artifacts: frozenset[tuple[str, int]]
@@ -140,7 +140,7 @@ class _OpenTask(NamedTuple):
 class ParticipantClient(_AgentClient):
     """One participant, called turn by turn: `async with ParticipantClient(url) as client`. Safe for parallel attempts.
 
-    The errors of `send` are all `ParticipantError`s, except `InternalFault` for a shortage on this machine.
+    `send` raises only `ParticipantError`s, and `InternalFault` when this machine runs out of a resource.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class ParticipantClient(_AgentClient):
         return _joined(texts if any(texts) else await self._last_message(task) or texts)
 
     async def _until_done(self, task: types.Task) -> types.Task:
-        """The task when the agent no longer works on it; some agents return a task before they have an answer."""
+        """Poll the task until the agent has finished it; some agents return a task before they have an answer."""
         task_id, pauses = task.id, iter(_POLL_S)
         while task.status.state in _WORKING:
             await asyncio.sleep(next(pauses, _POLL_LATER_S))
@@ -211,7 +211,7 @@ class ParticipantClient(_AgentClient):
 
     async def _last_message(self, task: types.Task) -> list[str]:
         """The texts of the last message in the history, if it is the agent's."""
-        # Some agents put their answer nowhere else. It was not requested, to save the screenshots in the history.
+        # Some agents put their answer only here. The reply omits the history because that would repeat the screenshots.
         history = task.history
         if not history and self._history_length == 0:
             history = (await self._client.get_task(types.GetTaskRequest(id=task.id, history_length=1))).history

@@ -1,4 +1,4 @@
-"""Bounds on a server's connections, so that clients that send nothing, or half a request, cannot starve it.
+"""Limits on a server's connections, so that clients that send nothing, or half a request, cannot starve it.
 
 uvicorn has no deadline for a request that is still arriving (its keep-alive timer stops at the first byte), and
 `limit_concurrency` refuses only complete requests. Here a connection without a complete request in progress is
@@ -25,11 +25,12 @@ from uvicorn.server import ServerState
 
 log = logging.getLogger(__name__)
 
-# For the process itself: libraries, the event loop, databases, log files.
+# File descriptors reserved for the process itself: libraries, the event loop, databases, log files.
 _OWN_DESCRIPTORS = 64
 _MAX_DESCRIPTORS = 65_536
 _MAX_CONNECTIONS = 1_000
-# A request follows its connection at once, so one that has been sent is read before its connection may be closed.
+# Clients send a request immediately after connecting. A connection younger than this is not closed to make room, so
+# that a request already on the way is read first.
 _GRACE_S = 0.25
 _FULL_PAUSE_S = 0.05
 _FAILED_PAUSE_S = 1.0
@@ -47,12 +48,12 @@ def raise_descriptor_limit() -> None:
 
 
 def connection_limit(descriptors: int | None = None) -> int:
-    """How many connections to hold open: a quarter of the process's descriptors. Its work needs the rest."""
+    """How many connections to hold open: a quarter of the process's descriptors. The process itself needs the rest."""
     return max(8, min(_MAX_CONNECTIONS, (_available(descriptors) - _OWN_DESCRIPTORS) // 4))
 
 
 def descriptors_for_work(descriptors: int | None = None) -> int:
-    """The descriptors that no connection to this server can take."""
+    """The number of descriptors that connections to this server cannot use up."""
     return max(0, _available(descriptors) - _OWN_DESCRIPTORS - connection_limit(descriptors))
 
 
@@ -63,11 +64,11 @@ def _available(descriptors: int | None) -> int:
 
 @dataclass(frozen=True)
 class ConnectionBounds:
-    """When a connection that waits for its client is closed.
+    """Deadlines and limits for connections that wait for their client.
 
-    A request's head has `head_s` from its first byte, or from the connection if none comes. Its body has `body_s` plus
-    the time that it takes at `body_bytes_per_s`. `stall_s` is how long a client may leave a response unread, and
-    `max_pending_bytes` bounds the memory of all requests that are still arriving.
+    A request's headers must arrive within `head_s` of the first byte, or of the connection if no byte comes; its body
+    within `body_s` plus its size divided by `body_bytes_per_s`. `stall_s` is how long a client may leave a response
+    unread, and `max_pending_bytes` bounds the memory of all requests that are still arriving.
     """
 
     max_connections: int
@@ -87,14 +88,14 @@ class Connections(ServerState):
         self.clock = clock
 
     def make_room(self) -> bool:
-        """Whether one more connection can be held; closes a waiting one for it if needed and possible."""
+        """Whether there is room for one more connection; closes a waiting one if necessary and possible."""
         if len(self.connections) < self.bounds.max_connections:
             return True
         latest = self.clock() - _GRACE_S
         waiting = [connection for connection in self._waiting() if connection.since <= latest]
         if not waiting:
             return False
-        # Whoever floods the server pays first, not the client that has waited longest.
+        # The address with the most connections loses one first, not the client that has waited longest.
         per_peer = Counter(connection.peer for connection in waiting)
         victim = min(waiting, key=lambda connection: (-per_peer[connection.peer], connection.since))
         log.warning("all %d connections are taken: closing idle ones", self.bounds.max_connections)
@@ -102,7 +103,7 @@ class Connections(ServerState):
         return True
 
     def sweep(self) -> None:
-        """Close overdue connections, and the largest requests still arriving if together they take too much memory."""
+        """Close overdue connections, and the largest pending requests if together they take too much memory."""
         now = self.clock()
         for connection in self._waiting():
             if connection.is_overdue(now):
@@ -120,7 +121,7 @@ class Connections(ServerState):
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection. `since` is when the current wait for the client began, `received` the bytes that came since."""
+    """One connection. `since` is when the current wait for the client began, `received` the bytes received since."""
 
     def __init__(self, config: uvicorn.Config, server_state: Connections, app_state: dict[str, Any]) -> None:
         super().__init__(config, server_state, app_state)
@@ -133,7 +134,7 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def is_being_served(self) -> bool:
-        """Whether a complete request is in progress and the client reads what it is sent."""
+        """Whether a complete request is in progress and the client is reading the response."""
         cycle = self.cycle
         is_complete = cycle is not None and not cycle.more_body
         return is_complete and not cycle.response_complete and not self.flow.write_paused
@@ -166,7 +167,7 @@ class BoundedProtocol(H11Protocol):
         self.transport.abort()
 
     def time_out(self) -> None:
-        """Close because the client is too slow, with an answer if it has begun a request."""
+        """Close because the client is too slow; it gets a response if it has begun a request."""
         has_begun = self._reads_body or self.received
         is_answered = self._reads_body and self.cycle.response_started
         if has_begun and not is_answered and not self.transport.is_closing():
@@ -193,7 +194,7 @@ class BoundedProtocol(H11Protocol):
             self._restart_wait()
 
     def on_response_complete(self) -> None:
-        """See uvicorn: the next request may come."""
+        """See uvicorn: wait for the next request."""
         self._restart_wait()
         super().on_response_complete()
 
@@ -204,7 +205,7 @@ class BoundedProtocol(H11Protocol):
         self._unsent = self.transport.get_write_buffer_size()
 
     def shutdown(self) -> None:
-        """See uvicorn. A request that is still arriving does not delay the server's end."""
+        """See uvicorn. A request that is still arriving does not delay the shutdown."""
         if self._reads_body:
             self.drop()
         else:
@@ -218,7 +219,7 @@ class BoundedProtocol(H11Protocol):
 class Listener:
     """Accepts connections on `sock` one at a time, each when there is room for it. Replaces an `asyncio.Server`.
 
-    asyncio's server accepts up to a whole backlog at once, and when descriptors run out it logs as many tracebacks.
+    asyncio's server accepts up to a full backlog at once, and logs a traceback for each when descriptors run out.
     """
 
     def __init__(self, sock: socket.socket, connections: Connections, protocol: Callable[[], BoundedProtocol]) -> None:
@@ -246,12 +247,12 @@ class Listener:
                 await asyncio.sleep(_FAILED_PAUSE_S)
                 continue
             try:
-                while not self._connections.make_room():  # noqa: ASYNC110  # room comes with time, too
+                while not self._connections.make_room():  # noqa: ASYNC110  # deadlines free connections without an event
                     await asyncio.sleep(_FULL_PAUSE_S)
                 await loop.connect_accepted_socket(self._protocol, accepted)
             except BaseException as error:
                 accepted.close()
                 if isinstance(error, asyncio.CancelledError):
                     raise
-                # A server that stops accepting is worse than one lost connection.
+                # Losing one connection is better than a server that stops accepting.
                 log.error("cannot open a connection: %s", error)

@@ -1,7 +1,7 @@
-"""Serves an agent of our own over A2A, protocol 1.0 and 0.3 on one endpoint.
+"""Serves our own agents over A2A, protocol 1.0 and 0.3 on one endpoint.
 
 Specification: https://a2a-protocol.org/v1.0.0/specification/. The SDK keeps every status message in a task's history,
-keeps finished tasks for ever, lists all tasks to anyone and takes bodies of any size; here all of that is bounded.
+keeps finished tasks forever, lists all tasks to anyone and accepts bodies of any size; all of that is bounded here.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 MAX_BODY_BYTES = 32_000_000
 # Each progress message is added to the history and stored with it: 2,000 untrimmed ones took 57 s in SQLite.
 _MAX_HISTORY = 20
-# Of the finished tasks: the results of an assessment of thousands of tasks are a dozen megabytes.
+# Total size of finished tasks. The results of an assessment of thousands of tasks take a dozen megabytes.
 _MAX_FINISHED_BYTES = 200_000_000
 _PAGE = 10
 
@@ -63,8 +63,8 @@ def build_app(
 ) -> Starlette:
     """An A2A agent as an ASGI application: JSON-RPC at `/` (1.0 and 0.3), HTTP+JSON, the card.
 
-    Tasks are kept in the SQLite file `task_db`, by default in memory; of finished tasks only the newest. With
-    `auth_token`, everything but the card requires it. Progress messages are at least `update_interval_s` and at most
+    Tasks are kept in the SQLite file `task_db`, by default in memory; only the newest finished tasks are kept. With
+    `auth_token`, every path but the card requires it. Progress messages are at least `update_interval_s` and at most
     `still_working_s` apart. `app.state.stop` ends all work in progress; give it to `serving.serve_app` as
     `before_shutdown`. Raises `ConfigError` when `task_db` cannot be used.
     """
@@ -76,7 +76,7 @@ def build_app(
     routes: list[BaseRoute] = [
         *(route for path in CARD_PATHS for route in create_agent_card_routes(card, card_url=path)),
         *create_jsonrpc_routes(handler, rpc_url="/", **options),
-        # Before HTTP+JSON, which takes the first part of any other path for a tenant.
+        # Before HTTP+JSON, which interprets the first segment of any other path as a tenant.
         *extra_routes,
         *create_rest_routes(handler, **options),
     ]
@@ -94,7 +94,7 @@ def build_app(
 
     guards = [Middleware(read_body_first)]
     if auth_token is not None:
-        # First, so that no body is read from a client without the token.
+        # Outermost, so that no body is read from a client without the token.
         guards.insert(0, Middleware(require_bearer, token=auth_token, public=CARD_PATHS))
     app = Starlette(routes=routes, middleware=guards, lifespan=lifespan, max_body_size=max_body_bytes)
     app.state.stop = runs.stop
@@ -104,7 +104,7 @@ def build_app(
 def _card(
     name: str, description: str, version: str, url: str, skills: Sequence[Skill], *, secured: bool
 ) -> types.AgentCard:
-    # The same address in all: 0.3 clients read the 0.3 entry, and a platform's gateway rewrites every one.
+    # All entries have the same address: 0.3 clients read the 0.3 entry, and a platform's gateway rewrites every entry.
     interfaces = [
         types.AgentInterface(url=url, protocol_binding=binding, protocol_version=protocol)
         for binding in ("JSONRPC", "HTTP+JSON")
@@ -145,7 +145,7 @@ class _TaskStore(TaskStore):
         self._unsaved: dict[str, Task] = {}
 
     async def open(self) -> None:
-        """Mark tasks that an earlier process left unfinished as failed: nothing works on them any more."""
+        """Mark tasks that an earlier process left unfinished as failed, because no work on them is running."""
         context = ServerCallContext()
         newest_first: dict[str, int] = {}
         request = ListTasksRequest(page_size=_PAGE)
@@ -169,7 +169,7 @@ class _TaskStore(TaskStore):
             await self._store.engine.dispose()
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        # In place, because the SDK keeps this record, appends every status message to it and writes it as a whole.
+        # Trimmed in place, because the SDK keeps this record, appends every status message and always saves all of it.
         del task.history[1 : max(1, len(task.history) - _MAX_HISTORY + 1)]
         for message in task.history:
             texts = [part for part in message.parts if not part.HasField("raw")]
@@ -183,7 +183,7 @@ class _TaskStore(TaskStore):
                 self._finished[task.id] = task.ByteSize()
                 await self._forget_oldest(context)
         except SQLAlchemyError as error:
-            # A full disk must not lose results that can still be sent.
+            # On a full disk the results can still be sent.
             log.warning("a task is kept in memory because storing it failed: %s", str(error.__cause__ or error)[:200])
             self._unsaved[task.id] = copied = Task()
             copied.CopyFrom(task)

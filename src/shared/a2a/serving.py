@@ -1,4 +1,4 @@
-"""Serves an ASGI application on a socket until a signal, and guards who may call it."""
+"""Serves an ASGI application on a socket until a signal, and restricts who may call it."""
 
 import asyncio
 import base64
@@ -60,7 +60,7 @@ def require_bearer(app: ASGIApp, token: SecretStr, public: Collection[str]) -> A
 
 
 def _bearer_of_basic(encoded: bytes) -> bytes:
-    """The Bearer header with the password of Basic credentials as its token; empty if they are malformed."""
+    """The Bearer header whose token is the password of the Basic credentials; empty if they are malformed."""
     try:
         return b"Bearer " + base64.b64decode(encoded, validate=True).partition(b":")[2]
     except ValueError:
@@ -70,8 +70,8 @@ def _bearer_of_basic(encoded: bytes) -> bytes:
 def loopback_only(app: ASGIApp, refusal: str) -> ASGIApp:
     """Admit requests from a user on this machine; all others get a 403 with the text `refusal`.
 
-    The peer must be on loopback, and so must the `Host` header, because a page elsewhere can point its own name to a
-    loopback address (DNS rebinding). A proxy must not have forwarded the request: its address would hide the peer's.
+    Both the peer and the `Host` header must be loopback, because a remote page can point its own host name to a
+    loopback address (DNS rebinding). Requests forwarded by a proxy are refused: its address hides the peer's.
     """
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,7 +110,7 @@ def _is_loopback(host: str) -> bool:
 def read_body_first(app: ASGIApp) -> ASGIApp:
     """Read a request's body before any handler sees it, so that one over the application's limit is answered 413.
 
-    A handler that met the limit while reading would answer in its own way, sometimes as an error of the server.
+    A handler that hits the limit while reading would answer in its own way, sometimes with a 5xx.
     """
 
     async def reading(scope: Scope, receive: Receive, send: Send) -> None:
@@ -133,7 +133,7 @@ def read_body_first(app: ASGIApp) -> ASGIApp:
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes any free one. Raises `ConfigError` when the address is not available."""
-    # asyncio switches Nagle's algorithm off only if the protocol is named: 40 ms less for every answer.
+    # asyncio disables Nagle's algorithm only if the protocol is given explicitly: saves 40 ms per response.
     sock = None
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
@@ -151,7 +151,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(host: str, port: int) -> str:
-    """The URL under which a server at `host` and `port` is reached from this machine."""
+    """The URL at which this machine reaches a server that listens on `host` and `port`."""
     shown = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{shown}:{port}/"
 
@@ -164,9 +164,9 @@ async def serve_app(
     bounds: ConnectionBounds | None = None,
     takes_signals: bool = True,
 ) -> None:
-    """Serve `app` until cancellation and, if it `takes_signals`, SIGTERM or SIGINT.
+    """Serve `app` until cancelled or, with `takes_signals`, until SIGTERM or SIGINT.
 
-    `before_shutdown` ends the work in progress while its clients are still connected, so that they receive the end.
+    `before_shutdown` ends the work in progress while clients are still connected, so that they receive the final event.
     Without `bounds`, connections may take a quarter of the process's descriptors.
     """
     config = uvicorn.Config(
@@ -180,7 +180,7 @@ async def serve_app(
         ws="none",
         lifespan="on",
         timeout_keep_alive=_KEEP_ALIVE_S,
-        # Longer than the SDK waits for its streams, so that none is cut before its last event.
+        # Longer than the SDK waits for its streams, so that no stream is cut before its last event.
         timeout_graceful_shutdown=int(SHUTDOWN_GRACE_S) + 5,
     )
     connections = Connections(bounds or ConnectionBounds(max_connections=connection_limit()))
@@ -225,7 +225,7 @@ class _Server(uvicorn.Server):
         def protocol() -> BoundedProtocol:
             return BoundedProtocol(self.config, self.server_state, self.lifespan.state)
 
-        # All that uvicorn does with its servers is to close them and to wait for that.
+        # uvicorn only calls `close` and `wait_closed` on these.
         self.servers = [Listener(sock, self.server_state, protocol) for sock in sockets or ()]  # type: ignore[misc]
 
     async def on_tick(self, counter: int) -> bool:

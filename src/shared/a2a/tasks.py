@@ -1,7 +1,7 @@
-"""Agents of our own and their work on A2A tasks, whatever way the messages travel.
+"""Our own agents and their work on A2A tasks, independent of the transport.
 
-An agent implements `TextExecutor` or `TextHandler`. Whatever it does, the events of its task are in order: begun once,
-progress, at most one end, nothing after it.
+An agent implements `TextExecutor` or `TextHandler`. Whatever the agent does, its task's events stay in order: one
+start, then progress, then at most one end.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _CLEAN_UP_S = 30.0
 _MAX_MESSAGE_CHARS = 20_000
 _NOT_KEPT = "A request in JSON, which is not kept."
-# Begins with a letter and is none of the words that JSON readers accept.
+# Begins with a letter and is not a literal that JSON readers accept.
 _PROSE = re.compile(r"(?!(?:true|false|null|NaN|Infinity)\Z)[^\W\d_]")
 
 
@@ -49,7 +49,7 @@ class Turn(Record):
 
 
 class TaskSink:
-    """Takes the progress, the results and the end of one task. After the end every further call is ignored."""
+    """Receives the progress, results and end of one task. Calls after the end are ignored."""
 
     def __init__(self, context: RequestContext, queue: EventQueue) -> None:
         self._request = context.message
@@ -66,7 +66,7 @@ class TaskSink:
         self._has_pending = asyncio.Event()
 
     async def begin(self) -> None:
-        """Announce the task to the client, unless that has happened already."""
+        """Announce the task to the client, unless already announced."""
         async with self._lock:
             await self._begin()
 
@@ -75,13 +75,13 @@ class TaskSink:
         self._metadata.update(metadata)
 
     def update(self, text: str) -> None:
-        """Progress, as prose, sent by `pump`. Texts that come faster than they are sent are joined."""
+        """Report progress as prose, sent by `pump`. Texts that arrive faster than they are sent are joined."""
         if text.strip():
             self._pending.append(text)
             self._has_pending.set()
 
     async def artifact(self, name: str, texts: list[str]) -> None:
-        """A complete result with one text part for each text."""
+        """Send a complete result with one text part per text."""
         async with self._lock:
             if not self._ended:
                 await self._begin()
@@ -90,19 +90,19 @@ class TaskSink:
                 await self._updater.add_artifact(parts, name=name, last_chunk=True)
 
     async def complete(self, text: str | None = None) -> None:
-        """End: done."""
+        """End the task as completed."""
         await self.end(TaskState.TASK_STATE_COMPLETED, text)
 
     async def fail(self, text: str) -> None:
-        """End: the work was begun and could not be done."""
+        """End the task as failed: work began but could not be finished."""
         await self.end(TaskState.TASK_STATE_FAILED, text)
 
     async def reject(self, text: str) -> None:
-        """End: the request cannot be served."""
+        """End the task as rejected: the request cannot be served."""
         await self.end(TaskState.TASK_STATE_REJECTED, text)
 
     async def reply(self, text: str) -> None:
-        """End: answer with a message and no task, which is cheapest; on a task that has begun, with its completion."""
+        """Answer with a message and no task, which is cheapest; if the task has begun, complete it with the message."""
         async with self._lock:
             if self._begun:
                 await self._end(TaskState.TASK_STATE_COMPLETED, without_surrogates(text))
@@ -118,7 +118,7 @@ class TaskSink:
 
     async def pump(self, interval_s: float, still_working_s: float) -> None:
         """Send progress at most every `interval_s`, and a heartbeat after `still_working_s` without any."""
-        # Clients give up after a time without any data, so silence would lose them.
+        # Clients disconnect after a time without data.
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(still_working_s):
@@ -173,7 +173,7 @@ TextHandler = Callable[[Turn], Awaitable[str]]
 
 
 class TaskRuns(AgentExecutor):
-    """Runs one agent on every message that the SDK hands over."""
+    """Runs one agent on every message that the SDK delivers."""
 
     def __init__(self, agent: TextExecutor | TextHandler, *, update_interval_s: float, still_working_s: float) -> None:
         self._agent = agent
@@ -182,15 +182,15 @@ class TaskRuns(AgentExecutor):
         self._runs: dict[str, tuple[asyncio.Task[None], TaskSink]] = {}
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Work on one message until its task has ended. Raises nothing but cancellation."""
+        """Work on one message until its task has ended. Raises only `CancelledError`."""
         turn, sink = _turn(context), TaskSink(context, event_queue)
-        # In a task of its own: when the work is cancelled, this one goes on to send the end.
+        # In an asyncio task of its own, so that this one can still send the end when the work is cancelled.
         work = asyncio.create_task(self._work(turn, sink))
         pump = asyncio.create_task(sink.pump(self._update_interval_s, self._still_working_s))
         self._runs[turn.task_id] = work, sink
         try:
             await asyncio.wait({work})
-            # Before returning, because the SDK closes the client's stream then. Ignored if the work ended its task.
+            # Before returning, because the SDK then closes the client's stream. Ignored if the work has ended its task.
             await sink.end(*sink.end_if_cancelled)
         finally:
             pump.cancel()
@@ -198,7 +198,7 @@ class TaskRuns(AgentExecutor):
             del self._runs[turn.task_id]
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """End a task as canceled, even if nothing works on it."""
+        """End a task as canceled, even if no work on it is running."""
         end = (TaskState.TASK_STATE_CANCELED, "Cancelled on request.")
         if run := self._runs.get(context.task_id or ""):
             await _cancel(*run, *end)
@@ -217,7 +217,7 @@ class TaskRuns(AgentExecutor):
                 await self._agent.execute(turn, sink)
                 await sink.fail("The agent gave no answer.")
             else:
-                # No task is announced unless it fails: a message alone costs less.
+                # The task is announced only if it fails: a message alone costs less.
                 await sink.reply(await self._agent(turn))
         except WabeError as error:
             await sink.fail(str(error))
@@ -227,7 +227,7 @@ class TaskRuns(AgentExecutor):
 
 
 def _kept(request: Message) -> Message:
-    """The request as the task's history keeps it: without JSON, which may hold what logs a browser in."""
+    """The request as kept in the task's history: without JSON, which may contain login cookies or passwords."""
     kept = Message()
     kept.CopyFrom(request)
     for part in kept.parts:
@@ -256,9 +256,9 @@ def _turn(context: RequestContext) -> Turn:
 
 
 def as_prose(text: str) -> str:
-    """`text`, changed if a reader could take it for JSON: clients take every JSON text for a result.
+    """`text`, changed if it could be read as JSON, because clients treat every JSON text as a result.
 
-    JSON begins with a bracket, a quote, a digit, a sign or one of five words. Every other text is left as it is.
+    JSON begins with a bracket, a quote, a digit, a sign or one of five literals. Other text is returned unchanged.
     """
     return text if _PROSE.match(text) else f"Note: {text}"
 

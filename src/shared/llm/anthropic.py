@@ -15,7 +15,7 @@ from shared.llm.http import HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.models import TokenUsage
 
-# The API wants a limit; the model's thoughts count as well.
+# The API requires a limit, and thinking counts towards it.
 _MAX_TOKENS = 16_000
 
 
@@ -39,10 +39,10 @@ class Block(BaseModel):
 
 
 class Answer(BaseModel):
-    """What is read of an answer."""
+    """The parts of an answer that are read."""
 
     content: list[Block]
-    # To be sent back as it came: thoughts are signed.
+    # Must be sent back unchanged: thinking blocks are signed.
     as_sent: list[dict[str, Any]] = Field(validation_alias=AliasPath("content"))
     model: str | None = None
     stop_reason: str | None = None
@@ -55,7 +55,7 @@ class Answer(BaseModel):
 
     @property
     def usage(self) -> TokenUsage:
-        """The call's tokens. The API counts those read from its cache, and those put there, apart from the others."""
+        """The call's tokens. The API counts tokens read from and written to its cache separately."""
         cached = self.reported.cache_read_input_tokens or 0
         written = self.reported.cache_creation_input_tokens or 0
         return TokenUsage(

@@ -1,9 +1,9 @@
 """Anthropic's computer-use tool, `computer_toolset_20260801`: Claude Opus 4.8, Sonnet 5 and later models.
 
 Wire format: https://platform.claude.com/docs/en/agents-and-tools/tool-use/computer-use-tool. Coordinates are pixels of
-the screenshot. The whole conversation is sent each time, unchanged, which the provider's cache makes cheap. Thoughts
-are signed for what stands before them: where an old screenshot is left out, the later thoughts have to go as well. So
-many are left out at once, and rarely.
+the screenshot. The full conversation is sent each time, unchanged, which the provider's cache makes cheap. Thinking
+blocks are signed for exactly the content before them: if an old screenshot is left out, the later ones must go too.
+So many screenshots are left out at once, and rarely.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 from shared.llm import computer
 from shared.llm.anthropic import AnthropicModel, Block, image_block, text_block
 
-# What one notch of a wheel scrolls in most browsers.
+# How far one notch of the mouse wheel scrolls in most browsers.
 _NOTCH_PX = 100
-# The judge has no tool for these, or shows as much in every screenshot (zoom).
+# The judge has no tool for these; `zoom` would show no more than the screenshot does.
 _WITHHELD = ("cursor_position", "hold_key", "left_mouse_down", "left_mouse_up", "zoom")
 _TOOLS = ({"type": "computer_toolset_20260801", "configs": {name: {"enabled": False} for name in _WITHHELD}},)
 _MAX_SCREENSHOTS = 20
@@ -37,21 +37,21 @@ class _Input(BaseModel):
     repeat: int = Field(1, ge=1, le=100)
 
     def need(self, name: str) -> Any:
-        """A field. Raises `ValueError` if it is missing."""
+        """The field `name`. Raises `ValueError` if it is missing."""
         value = getattr(self, name)
         if value is None or value == "":
             raise ValueError(f"{name} is missing")
         return value
 
     def without_keys(self) -> "_Input":
-        """The input of a mouse action. Raises `ValueError` if keys have to be held during it."""
+        """The input of a mouse action. Raises `ValueError` if keys are to be held, which the judge does not support."""
         if self.text:
             raise ValueError("it is not possible with keys held")
         return self
 
 
 class AnthropicConversation:
-    """See `shared.llm.computer.Conversation`. `_calls` are those that the model awaits the result of."""
+    """See `shared.llm.computer.Conversation`. `_calls` are the calls whose results the model awaits."""
 
     def __init__(self, model: AnthropicModel, system: str, task: str) -> None:
         self._model = model
@@ -70,7 +70,7 @@ class AnthropicConversation:
             "system": self._system,
             "tools": list(_TOOLS),
             "messages": messages,
-            # What the model says between its actions is returned as thoughts, and by default without their text.
+            # What the model says between actions comes as thinking, by default without its text.
             "thinking": {"type": "adaptive", "display": "summarized"},
             "cache_control": {"type": "ephemeral"},
         }
@@ -86,7 +86,7 @@ class AnthropicConversation:
             [(call.name, call.input) for call in calls],
             _MEANINGS,
             lambda make, given: make(_Input.model_validate(given), view),
-            # Without a call, the text is the answer to the task, and a thought is none.
+            # Without a call, the text is the answer to the task; thinking is not an answer.
             text=answer.text or (thoughts if calls else ""),
         )
 
@@ -101,7 +101,7 @@ class AnthropicConversation:
 
     def _content(self, view: computer.View) -> list[dict[str, Any]]:
         picture = image_block(view.screenshot, view.media_type)
-        # All calls led to the same page: one picture is enough. What failed is said in the note.
+        # All calls led to the same page, so one image is enough. The note reports failures.
         content: list[dict[str, Any]] = [
             {
                 "type": "tool_result",

@@ -1,6 +1,6 @@
-"""A single-flight cache of model replies: a request that was answered, or is under way, is not sent again.
+"""A single-flight cache of model replies: a request that was answered, or is in flight, is not sent again.
 
-Replies on disk outlive the process, so an interrupted run pays for nothing twice.
+Replies on disk outlive the process, so a resumed run does not pay for the same reply twice.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class CachedModel:
     """A model whose replies are kept under `folder`, or in memory when that is `None` or cannot be written to.
 
-    `namespace` is the prompt set's checksum. Errors are not kept. A caller that is cancelled does not end a call that
+    `namespace` is the prompt set's checksum. Errors are not cached. Cancelling one caller does not cancel a call that
     others wait for; `aclose` does. With `shared`, all shards of a run ask for each reply only once.
     """
 
@@ -45,10 +45,10 @@ class CachedModel:
         self._calls: dict[str, asyncio.Task[Completion]] = {}
 
     async def complete(self, request: ModelRequest, payer: str | None = None) -> Completion:
-        """The kept reply, the reply under way, or a new one.
+        """The cached reply, the reply in flight, or a new one.
 
-        Its usage and cost count for the first `payer` of all shards only, also when that one asks again; for others it
-        is free. A reply that is kept from before counts in full, so that judging the same again reports the same cost.
+        Usage and cost count for the first `payer` of all shards only, even when it asks again; for others the reply is
+        free. A reply cached by an earlier process counts in full, so that judging again reports the same cost.
         """
         key = request_key(self.name, self._namespace, request)
         if (reply := self._read(key)) is None:
@@ -56,7 +56,7 @@ class CachedModel:
                 self._calls[key] = asyncio.create_task(self._ask(key, request))
                 self._calls[key].add_done_callback(lambda call: self._ended(key, call))
             reply = await asyncio.shield(self._calls[key])
-            # Another caller that waited for it may count it already.
+            # Another caller that waited for it may have paid for it already.
             reply = self._read(key) or reply
         if payer is None:
             return reply
@@ -103,7 +103,7 @@ class CachedModel:
                 write_atomic(path, completion.model_dump_json().encode(), flush=False)
                 return
             except OSError as error:
-                # A full disk must not lose a reply that is paid for.
+                # The reply is paid for and can still be used.
                 log.warning("%s: the reply is kept in memory only: %s", path, error.strerror or error)
         self._memory[key] = completion
 

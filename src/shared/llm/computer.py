@@ -1,7 +1,7 @@
-"""Models that operate a browser by their provider's computer-use tool: what they are shown, and what they ask for.
+"""Models that operate a browser through their provider's computer-use tool: their input and their actions.
 
-The providers' own names, keys and units become actions on the judge's tools, with points in pixels of the screenshot,
-so that nobody else has to know them. Adapters return tuples of actions, because some of theirs take several of ours.
+Adapters translate each provider's action names, keys and units into calls of the judge's tools, with coordinates in
+pixels of the screenshot. They return tuples of actions, because one provider action may need several of ours.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +15,12 @@ M = TypeVar("M")
 Actions = tuple[Action, ...]
 Button = Literal["left", "right", "middle"]
 CLICK, TYPE = "browser_mouse_click_xy", "browser_type"
-# To the right and down.
+# As (right, down).
 DIRECTIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 )
 _MAX_WAIT_S = 30
-# The providers' names of keys, in lower case, and Playwright's.
+# From the providers' key names, in lower case, to Playwright's.
 _KEYS: Mapping[str, str] = MappingProxyType(
     {"ctrl": "Control", "control": "Control", "alt": "Alt", "option": "Alt", "shift": "Shift", "meta": "Meta"}
     | {"super": "Meta", "win": "Meta", "cmd": "ControlOrMeta", "command": "ControlOrMeta"}
@@ -40,31 +40,31 @@ def click(x: int, y: int, *, button: Button = "left", count: int = 1) -> Actions
 
 
 def move(x: int, y: int) -> Actions:
-    """The mouse goes to a point."""
+    """Move the mouse to a point."""
     return _action("browser_mouse_move_xy", x=x, y=y)
 
 
 def drag(x: int, y: int, to_x: int, to_y: int) -> Actions:
-    """From a point to another, with the left button held."""
+    """Drag from one point to another with the left button."""
     return _action("browser_mouse_drag_xy", startX=x, startY=y, endX=to_x, endY=to_y)
 
 
 def scroll(x: int, y: int, *, right: int = 0, down: int = 0) -> Actions:
-    """The wheel turns over a point, by pixels."""
+    """Turn the mouse wheel over a point; amounts in pixels."""
     return _action("browser_mouse_wheel", x=x, y=y, deltaX=right, deltaY=down)
 
 
 def type_text(text: str) -> Actions:
-    """Text into the focused element."""
+    """Type text into the focused element."""
     return _action(TYPE, text=text)
 
 
 def press(*keys: str) -> Actions:
-    """Keys pressed together, in the provider's spelling."""
+    """Press keys together, named as the provider names them."""
     names = [_KEYS.get(key.lower() if key == " " else key.strip().lower(), key) for key in keys]
     # With a modifier, a capital letter would stand for Shift.
     letters = [name.lower() if len(names) > 1 and len(name) == 1 else name for name in names]
-    # F1 to F12; other names are left to the judge, whose complaint the model receives.
+    # F1 to F12. Unknown names are passed on: the model receives the judge's complaint.
     spelled = [name.upper() if name[:1] in "fF" and name[1:].isdecimal() else name for name in letters]
     return _action("browser_press_key", key="+".join(spelled))
 
@@ -75,17 +75,17 @@ def wait(seconds: float) -> Actions:
 
 
 def visit(url: str) -> Actions:
-    """An address is opened."""
+    """Open an address."""
     return _action("browser_navigate", url=url)
 
 
 def go_back() -> Actions:
-    """To the page before this one."""
+    """Go to the previous page."""
     return _action("browser_navigate_back")
 
 
 def go_forward() -> Actions:
-    """To the page after this one; the judge has no tool for it."""
+    """Go to the next page in the history, by keyboard: the judge has no tool for it."""
     return press("Alt", "ArrowRight")
 
 
@@ -94,7 +94,7 @@ def _action(tool: str, **params: object) -> Actions:
 
 
 class View(Record):
-    """What the model is shown: a screenshot with its size in pixels. `note` is what else it has to know."""
+    """What the model is shown: a screenshot and its size in pixels. `note` is feedback and other text for the model."""
 
     url: str
     screenshot: bytes
@@ -107,8 +107,8 @@ class View(Record):
 class Turn(Record):
     """A model's reply: actions with what it says about them, or its answer to the task.
 
-    `problem` tells the model why a call, and so all that follow it, was not carried out. `confirmation` says why the
-    provider wants a person to confirm the actions.
+    `problem` tells the model why a call was not executed, and with it all later ones. `confirmation` is the provider's
+    reason for asking a person to confirm the actions.
     """
 
     actions: Actions = ()
@@ -126,10 +126,10 @@ def read_turn(
     text: str,
     reasons: Sequence[str] = (),
 ) -> Turn:
-    """A reply whose calls have these names and arguments; without calls, `text` is the answer.
+    """The turn for a reply with these calls (names and arguments); without calls, `text` is the answer.
 
-    `carry_out` gets what is `known` under a call's name, and its arguments. It raises `ValueError` for malformed ones.
-    `reasons` say why a person has to confirm.
+    `carry_out` receives the entry of `known` for a call's name, and the call's arguments. It raises `ValueError` for
+    malformed arguments. `reasons` say why a person has to confirm.
     """
     actions: list[Action] = []
     problem = "" if calls or text.strip() else "Your last reply had neither an action nor text."
@@ -156,5 +156,5 @@ class Conversation(Protocol):
     """One attempt at a task."""
 
     async def ask(self, view: View) -> Turn:
-        """Show what the last actions led to. Raises a `ModelError`; asking again is then possible."""
+        """Show the result of the last actions and ask for the next. May be called again after a `ModelError`."""
         ...

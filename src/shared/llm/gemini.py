@@ -62,9 +62,9 @@ class GeminiModel(HTTPModel):
     async def generate(
         self, contents: list[types.Content], config: types.GenerateContentConfig
     ) -> tuple[types.GenerateContentResponse, types.Candidate]:
-        """The response and its answer, inside `bounded`. Raises a `ModelError` without one, or if it was cut."""
+        """The response and its candidate, inside `bounded`. Raises a `ModelError` if there is none or it was cut."""
         response = await self._send(
-            # A copy, because the SDK takes a list of many more types and lists are invariant.
+            # A copy for the type checker: the SDK declares a list of a wider type, and lists are invariant.
             lambda: self._client.aio.models.generate_content(model=self._model, contents=[*contents], config=config)
         )
         usage = _usage(response.usage_metadata)
@@ -104,5 +104,5 @@ def _usage(usage: types.GenerateContentResponseUsageMetadata | None) -> TokenUsa
 
 
 def _name(value: object) -> str:
-    """The wire name of an SDK enumeration's value, which may be one that the SDK does not know."""
+    """The wire name of an SDK enum value, which may be a plain string that the SDK does not know."""
     return str(getattr(value, "value", value) or "")

@@ -1,7 +1,7 @@
 """Gemini's computer-use tool, with the actions of the 2.5 and 3 models (`click_at`) and of the later ones (`click`).
 
 Wire format: https://ai.google.dev/gemini-api/docs/computer-use. Coordinates are thousandths of the screenshot's sides.
-The whole conversation is sent each time, with the newest screenshots only.
+The full conversation is sent each time, with only the newest screenshots.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ class _Call(BaseModel):
     url: str | None = None
 
     def need(self, name: str) -> Any:
-        """An argument. Raises `ValueError` if it is missing."""
+        """The argument `name`. Raises `ValueError` if it is missing."""
         value = getattr(self, name)
         if value is None:
             raise ValueError(f"{name} is missing")
@@ -52,7 +52,7 @@ class _Call(BaseModel):
 
     @property
     def side(self) -> int:
-        """The length of the screenshot's side along which it scrolls."""
+        """The screenshot's width or height, whichever the scroll direction is along."""
         return self.height if self.direction in ("up", "down") else self.width
 
     def point(self, x: str = "x", y: str = "y") -> tuple[int, int]:
@@ -61,7 +61,7 @@ class _Call(BaseModel):
 
 
 class GeminiConversation:
-    """See `shared.llm.computer.Conversation`. Each of `_answers` follows the view in the same place."""
+    """See `shared.llm.computer.Conversation`. `_answers[i]` is the reply to the view at the same index."""
 
     def __init__(self, model: GeminiModel, system: str, task: str) -> None:
         self._model = model
@@ -102,11 +102,11 @@ class GeminiConversation:
         )
 
     def _parts(self, view: computer.View, calls: list[types.FunctionCall], *, is_first: bool) -> list[types.Part]:
-        """What the model is sent: the results of its calls, which all led to this view, and what else there is."""
+        """The parts of the next message: the results of the model's calls, which all led to this view, and the note."""
         parts = []
         for call in calls:
             blob = types.FunctionResponseBlob(mime_type=view.media_type, data=view.screenshot)
-            # One picture is enough.
+            # One image is enough.
             pictures = [types.FunctionResponsePart(inline_data=blob)] if view.screenshot and call is calls[-1] else None
             result = types.FunctionResponse(id=call.id, name=call.name, response={"url": view.url}, parts=pictures)
             parts.append(types.Part(function_response=result))
@@ -151,7 +151,7 @@ def _type(call: _Call) -> computer.Actions:
 
 
 def _type_at(call: _Call) -> computer.Actions:
-    """The older action: a click, by default replacing what the field holds, and Enter after the text."""
+    """The older action: click, replace the field's content unless told not to, type, and press Enter."""
     text = call.need("text")
     return (
         computer.click(*call.point())

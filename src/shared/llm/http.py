@@ -1,4 +1,4 @@
-"""What the adapters of the model SDKs share: a time limit, retries, billing of lost requests, and error texts."""
+"""Shared by the adapters of the model SDKs: a time limit, retries, billing of lost requests, and error texts."""
 
 import asyncio
 import contextvars
@@ -38,13 +38,13 @@ _MAX_RETRY_AFTER_S = 300.0
 _MAX_BACKOFF_S = 30.0
 _REQUEST_REFUSED = (400, 413, 415, 422)
 
-# The usage of a call that was sent, and may be billed, but whose answer did not report it.
+# The usage of a call that was sent and may be billed, but whose usage was not reported.
 UNREPORTED = TokenUsage(calls=1, estimated_calls=1)
 
 
 @dataclass
 class _Requests:
-    """The HTTP requests of one model call: tried, sent over a connection, and refused, which costs nothing."""
+    """Counts one model call's HTTP requests: tried, sent over a connection, and refused (refused ones cost nothing)."""
 
     tried: int = 0
     sent: int = 0
@@ -55,24 +55,24 @@ class _Requests:
 
     @property
     def usage(self) -> TokenUsage | None:
-        """The usage of a call that ends without an answer: none unless a request was lost on the way."""
+        """The usage of a call that ends without an answer; `None` if every request that was sent was refused."""
         return UNREPORTED if self.sent > self.refused else None
 
 
-# The SDKs hide their HTTP requests, but run them in the task of the call they belong to.
+# The SDKs hide their HTTP requests but run them in the caller's asyncio task, so a context variable connects the two.
 _requests: contextvars.ContextVar[_Requests] = contextvars.ContextVar("requests")
 
 
 async def trace_request(request: Any) -> None:
-    """Event hook for an adapter's HTTP client, whose package depends on the SDK: counts what is sent."""
+    """Event hook that counts requests. Typed `Any` because each SDK has its own HTTP client package."""
     request.extensions["trace"] = _requests.get().trace
 
 
 class HTTPModel(ABC):
     """A model behind a provider's SDK. Every call has one time limit, retries included.
 
-    The SDK's own retries must be off. Each retry waits as long as the provider asks, then for `before_retry`: a place
-    in the rate limit, and a budget that is not spent.
+    The SDK's own retries must be off. Each retry waits as long as the provider asks, then for `before_retry`, which
+    waits for the rate limit and fails when the budget is spent.
     """
 
     provider: ClassVar[str]
@@ -107,7 +107,7 @@ class HTTPModel(ABC):
         return await self.bounded(lambda: self._ask(request))
 
     async def bounded(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """One call within the time limit. Whatever goes wrong in it is raised as a `ModelError`."""
+        """Run one call within the time limit. Every failure is raised as a `ModelError`."""
         requests = _Requests()
         token = _requests.set(requests)
         try:
@@ -147,7 +147,7 @@ class HTTPModel(ABC):
         """The error for one of `status_errors`."""
 
     async def _send(self, send: Callable[[], Awaitable[T]]) -> T:
-        """The result of `send`, retried after passing faults while the time limit leaves room for the wait."""
+        """The result of `send`, retried after transient errors as long as the time limit leaves room for the wait."""
 
         async def attempt() -> T:
             requests = _requests.get()
@@ -161,18 +161,18 @@ class HTTPModel(ABC):
                 raise
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception(self._is_passing),
+            retry=retry_if_exception(self._is_transient),
             wait=self._wait_s,
             stop=stop_after_attempt(MAX_ATTEMPTS) | stop_before_delay(self._timeout_s),
             reraise=True,
         )
         return await retrying(attempt)
 
-    def _is_passing(self, error: BaseException) -> bool:
+    def _is_transient(self, error: BaseException) -> bool:
         response = getattr(error, "response", None)
         if response is None:
             return isinstance(error, self.connection_errors)
-        # Not a standard header; OpenAI uses it to mark a 429 that means an empty account, for one.
+        # Not a standard header. OpenAI uses it, for example, for a 429 that means that the account has no credit.
         advice = response.headers.get("x-should-retry")
         code: int = response.status_code
         return advice == "true" or (advice != "false" and (code in (408, 409, 429) or code >= 500))

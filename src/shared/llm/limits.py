@@ -1,4 +1,4 @@
-"""Limits on calls to a model: how many at once, requests and tokens per minute, and a budget."""
+"""Limits on calls to a model: concurrency, requests and tokens per minute, and a budget."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -14,7 +14,7 @@ from shared.llm.prices import Price
 from shared.models import TokenUsage
 
 # Providers enforce a limit over any 60 s window. Requests reach them with some jitter, so slightly less than the limit
-# is used; short bursts make up for late timers.
+# is used. Short bursts make up for late timers.
 _USED_SHARE = 0.995
 _BURST_S = 0.4
 _CHARS_PER_TOKEN = 4
@@ -23,7 +23,7 @@ _REPLY_TOKENS = 400
 
 
 def estimate_tokens(request: ModelRequest) -> int:
-    """A rough count of a request's tokens: four characters each, a fixed sum per image, and a usual reply."""
+    """A rough estimate of a call's tokens: one per four characters, a fixed number per image, and a typical reply."""
     parts = [part for turn in request.turns for part in turn]
     texts = len(request.system) + sum(len(part) for part in parts if isinstance(part, str))
     images = sum(isinstance(part, ImagePart) for part in parts)
@@ -31,7 +31,7 @@ def estimate_tokens(request: ModelRequest) -> int:
 
 
 class Limiter(Protocol):
-    """Lets amounts through, each at most `max_rate`."""
+    """A rate limiter. No single amount may be larger than `max_rate`."""
 
     max_rate: float
 
@@ -43,7 +43,7 @@ class Limiter(Protocol):
 def _smooth(_name: str, per_minute: float, largest: float) -> AsyncLimiter:
     """A limiter that lets at most `per_minute` through in any 60 s.
 
-    Such a window holds at most one burst and the steady flow; its first request belongs to both.
+    Such a window contains at most one burst and the steady flow; the first request belongs to both.
     """
     allowed = per_minute * _USED_SHARE
     burst = max(min(max(largest, allowed / 60 * _BURST_S), allowed / 2), 1.0)
@@ -55,9 +55,9 @@ class RateLimits:
     """Requests and tokens per minute. `None`: no limit.
 
     Requests are limited in every sliding window of 60 s. So are estimated tokens while requests are small; a request
-    larger than a twelfth of the limit is sent once all its tokens have been waited for, so that a window may hold one
-    such request more than the limit. One of several `shards` uses its share of the limits, unless they share the
-    limiters that `limiter` makes (of a name, an amount per minute, and the largest amount).
+    larger than a twelfth of the limit is sent once it has waited for all its tokens, so that a window may contain one
+    such request more than the limit. Each of several `shards` uses its share of the limits, unless `limiter` (called
+    with a name, an amount per minute and the largest amount) returns limiters that they share.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class RateLimits:
         shards: int = 1,
         limiter: Callable[[str, float, float], Limiter] = _smooth,
     ) -> None:
-        # Whole requests: parts of one, which a window may round up, would add up over the shards.
+        # Rounded down: fractions of a request, rounded up by each shard's window, would add up over the shards.
         requests = max((requests_per_minute or 0) // shards, 1)
         self._requests = limiter("requests", requests, 1.0) if requests_per_minute else None
         tokens = (tokens_per_minute or 0) / shards
-        # Of all shards: a request is not cheaper because only some of the limit is here.
+        # The total of all shards: a large request may take more than one shard's share.
         self._tokens_per_minute = float(tokens_per_minute or 0)
         self._tokens = limiter("tokens", tokens, tokens / 12) if tokens else None
         self._turn = asyncio.Lock()
@@ -90,7 +90,7 @@ class RateLimits:
             return
         # Estimates are scaled by actual use so far. A request larger than a whole minute's tokens counts as a minute.
         amount = min(estimate_tokens(request) * self._used / self._estimated, self._tokens_per_minute)
-        # In turn: the limiter lets small amounts overtake large ones, forever if enough of them come.
+        # One at a time: otherwise small amounts overtake a large one, and could starve it.
         async with self._turn:
             while amount > 0:
                 piece = min(amount, self._tokens.max_rate)
@@ -98,7 +98,7 @@ class RateLimits:
                 amount -= piece
 
     def learn(self, request: ModelRequest, usage: TokenUsage) -> None:
-        """Correct later estimates by what `request` used."""
+        """Correct later estimates by the usage that `request` had."""
         if usage.input + usage.output:
             self._estimated += estimate_tokens(request)
             self._used += usage.input + usage.output
@@ -106,10 +106,10 @@ class RateLimits:
 
 @dataclass
 class Spending:
-    """What a judge model used in total, including calls whose answers no verdict holds.
+    """A judge model's total usage, including calls whose answers ended up in no verdict.
 
-    Calls of unknown usage are included by estimate and counted in `usage.estimated_calls`. `cost_usd` is `None` when
-    no price is known.
+    Calls of unknown usage are estimated and counted in `usage.estimated_calls`. `cost_usd` is `None` when no price is
+    known.
     """
 
     usage: TokenUsage = field(default_factory=TokenUsage)
@@ -130,8 +130,8 @@ class Spending:
 class Budget:
     """Tokens and dollars that one or several models may spend. `None`: no limit.
 
-    `spending` is what was spent so far; it is added to. `remedies` say how to raise the limits on dollars and tokens.
-    One of several `shards` uses its share of both.
+    `spending` is the amount spent so far and is updated. `remedies` say how to raise the limits on dollars and tokens.
+    Each of several `shards` uses its share of both limits.
     """
 
     def __init__(
@@ -168,10 +168,10 @@ class Budget:
 
     @asynccontextmanager
     async def held(self, tokens: int, cost_usd: float) -> AsyncIterator[None]:
-        """Hold a call's estimated share while it is under way; waits until that fits beside the calls already sent.
+        """Reserve a call's estimated cost while it is in flight; waits until it fits beside the calls in flight.
 
-        A call that is alone may always go, so that an estimate never refuses one: a budget is exceeded by about one
-        call, however many are made at once. Raises `ModelBudgetSpent`.
+        A single call always goes ahead, so that an estimate alone never refuses a call: the budget is exceeded by about
+        one call at most, however many run at once. Raises `ModelBudgetSpent`.
         """
         while True:
             self.check()
@@ -202,12 +202,12 @@ class Budget:
 
 
 class MeteredModel:
-    """Keeps limits and budgets, counts tokens and dollars, and puts the price on each completion.
+    """Enforces limits and budgets, counts tokens and dollars, and adds the cost to each completion.
 
-    It spends from a budget of its `own`, counted in `spending`, and from `others` that several models share. At most
+    It spends from its `own` budget, counted in `spending`, and from `others`, which several models share. At most
     `concurrency` calls run at once.
-    A call whose usage is unknown is counted by estimate and its cost stays unknown: where the endpoint does not report
-    it, or the call was cut off after it was sent, which the provider bills all the same.
+    The usage of a call is estimated, and its cost stays unknown, if the endpoint does not report it or if the call was
+    cut off after it was sent, which the provider bills nevertheless.
     """
 
     def __init__(
@@ -246,7 +246,7 @@ class MeteredModel:
         usage = TokenUsage(input=estimate_tokens(request))
         cost_usd = self._price.cost_usd(usage) if self._price else 0.0
         async with self._places, AsyncExitStack() as held:
-            # Before the limits: a call that will be refused must not take a place in them.
+            # Before the rate limits: a call that will be refused must not use them up.
             self.check()
             await self._rates.token_slots(request)
             await self._rates.request_slot()
@@ -265,7 +265,7 @@ class MeteredModel:
         try:
             completion = await self._model.complete(request)
         except asyncio.CancelledError:
-            # No caller is left to receive the cost; the budget and the run's total have it.
+            # No caller is left to receive the cost, but the budget and the run's total must include it.
             self._spend(request, TokenUsage(calls=1))
             raise
         except ModelError as error:
@@ -275,7 +275,7 @@ class MeteredModel:
         return completion.model_copy(update={"cost_usd": self._spend(request, completion.usage)})
 
     def _spend(self, request: ModelRequest, reported: TokenUsage) -> float | None:
-        """Count what a call used. Returns its cost, `None` when it is not known."""
+        """Add a call's usage to all budgets. Returns its cost, `None` when it is not known."""
         is_reported = reported.input + reported.output > 0
         estimate = TokenUsage(calls=reported.calls, input=estimate_tokens(request), estimated_calls=reported.calls)
         usage = reported if is_reported else estimate

@@ -51,7 +51,7 @@ class Completion(Record):
 
 
 class Model(Protocol):
-    """Anything that answers a `ModelRequest`. Without an answer it raises a subclass of `ModelError` that says why."""
+    """Anything that answers a `ModelRequest`, or raises a subclass of `ModelError` that says why it cannot."""
 
     @property
     def name(self) -> str:

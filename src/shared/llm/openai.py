@@ -17,7 +17,8 @@ from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.prices import find_price
 from shared.models import TokenUsage
 
-# Parameters that an endpoint may refuse; its error names the one, which is then left out or sent under its other name.
+# Parameters that an endpoint may refuse. Its error names the parameter, which is then dropped or sent under its other
+# name.
 _OPTIONAL = ("temperature", "seed", "max_completion_tokens", "max_tokens")
 _REFUSED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "invalid_parameter"})
 _OTHER_NAME = MappingProxyType({"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"})
@@ -28,10 +29,10 @@ class _Piece(BaseModel):
 
 
 class _Answer(BaseModel):
-    """What is read of an answer; compatible endpoints leave much of it out."""
+    """The parts of an answer that are read; compatible endpoints leave out much of it."""
 
     message: dict[str, Any] = Field(validation_alias=AliasPath("choices", 0, "message"))
-    # Some endpoints answer in pieces; those without a text of their own are thoughts.
+    # Some endpoints answer in pieces; pieces without text are reasoning.
     content: str | list[_Piece] | None = Field(None, validation_alias=AliasPath("choices", 0, "message", "content"))
     refusal: str | None = Field(None, validation_alias=AliasPath("choices", 0, "message", "refusal"))
     finish_reason: str | None = Field(None, validation_alias=AliasPath("choices", 0, "finish_reason"))
@@ -107,8 +108,8 @@ class OpenAIModel(HTTPModel):
     async def post(self, path: str, body: dict[str, Any]) -> object:
         """The answer to a request, inside `bounded`."""
         body = {"model": self._model, **body}
-        # The SDK's transport and errors without its typed request and response: walking those takes longer than all
-        # the rest of a call, and the answer is checked here anyway.
+        # The SDK's transport and errors without its typed request and response: converting to those takes longer than
+        # the rest of the call, and the answer is validated here anyway.
         return await self._send(lambda: self._client.post(path, body=body, cast_to=object))
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
@@ -131,12 +132,12 @@ class OpenAIModel(HTTPModel):
         try:
             answer = _Answer.model_validate(response)
         except ValidationError:
-            # Endpoints in front of other endpoints report an error with HTTP 200.
+            # Endpoints that forward to other endpoints report an error with HTTP 200.
             if text := _error_within(response):
                 raise ModelUnavailable(f"{self.name} answered with an error: {self.clean(text)}") from None
             raise self._malformed("no chat completion") from None
         if answer.finish_reason == "error":
-            # OpenRouter's word for an answer that broke off on the way.
+            # OpenRouter's finish reason for an answer that was interrupted.
             raise ModelUnavailable(f"{self.name} broke off its answer", usage=answer.usage)
         if answer.finish_reason == "content_filter":
             raise ModelBlocked(f"{self.name} cut the answer: content filter", usage=answer.usage)

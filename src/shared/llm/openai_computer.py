@@ -80,7 +80,7 @@ class _Response(BaseModel):
 
 
 class OpenAIConversation:
-    """See `shared.llm.computer.Conversation`. `_calls` are those that the model awaits the result of."""
+    """See `shared.llm.computer.Conversation`. `_calls` are the calls whose results the model awaits."""
 
     def __init__(self, model: OpenAIModel, system: str, task: str) -> None:
         self._model = model

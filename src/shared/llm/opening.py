@@ -19,7 +19,7 @@ PROVIDERS = ("anthropic", "gemini", "openai")
 
 
 class Provider(NamedTuple):
-    """A provider's SDK, by module and by package, and what the environment sets for it."""
+    """A provider's SDK (module and package names) and its settings from the environment."""
 
     module: str
     package: str
@@ -29,7 +29,7 @@ class Provider(NamedTuple):
     base_url: str | None
 
     def require_key(self, who: str) -> None:
-        """Raises `ConfigError` without a key; an endpoint of the user's own may need none."""
+        """Raises `ConfigError` if there is neither a key nor a custom endpoint, which may need no key."""
         if self.key is None and self.base_url is None:
             raise ConfigError(
                 f"{who}: {self.key_variable} is not set",
@@ -73,11 +73,11 @@ def open_model(
     base_url: str | None = None,
     before_retry: BeforeRetry | None = None,
 ) -> "HTTPModel":
-    """The model `provider:model`; `base_url` outranks the one in `settings`. Raises `ConfigError` without its SDK."""
+    """The model `provider:model`; `base_url` overrides the one in `settings`. Raises `ConfigError` without its SDK."""
     require_sdk(name, settings, purpose)
     provider = provider_of(name, settings)
     adapter: type[HTTPModel]
-    # An SDK takes most of a second to import, a part of it only when its client is made.
+    # An SDK takes most of a second to import, partly only when its client is created.
     with collector_paused():
         if name.startswith("anthropic:"):
             from shared.llm.anthropic import AnthropicModel as adapter
@@ -87,7 +87,7 @@ def open_model(
             from shared.llm.openai import OpenAIModel as adapter
         return adapter(
             name.partition(":")[2],
-            # Endpoints without keys (vLLM, Ollama) still want the header to be there.
+            # The SDKs require a key even for endpoints that need none (vLLM, Ollama).
             api_key=provider.key.get_secret_value() if provider.key else "none",
             base_url=base_url or provider.base_url,
             timeout_s=timeout_s,
@@ -96,7 +96,7 @@ def open_model(
 
 
 def converse(model: "HTTPModel", system: str, task: str) -> Conversation:
-    """An attempt at a task by an opened model, with its provider's computer-use tool."""
+    """Begin a conversation about one task, using the provider's computer-use tool."""
     conversation: Callable[..., Conversation]
     if model.provider == "anthropic":
         from shared.llm.anthropic_computer import AnthropicConversation as conversation

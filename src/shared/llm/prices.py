@@ -35,6 +35,6 @@ def price_table() -> Mapping[str, Price]:
 
 
 def find_price(model: str) -> Price | None:
-    """The price of `provider:model`, its dated revisions included; `None` when it is not known."""
+    """The price of `provider:model`, which may be a dated revision; `None` when it is not known."""
     table = price_table()
     return table.get(model) or table.get(_REVISION.sub("", model))

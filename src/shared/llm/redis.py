@@ -1,7 +1,7 @@
-"""What the shards of a run share through a Redis server: the rate limit, the budget, and the judge model's replies.
+"""State that the shards of a run share through a Redis server: rate limits, budget, and the judge model's replies.
 
-Every key begins with `wabe:` and the run's id, and expires. Without an answer from the server a call fails before it is
-sent: nothing falls back to the limits of one process.
+Every key begins with `wabe:` and the run's id, and expires. If the server does not answer, a model call fails before it
+is sent: there is no fallback to the limits of a single process.
 """
 
 import asyncio
@@ -26,15 +26,14 @@ log = logging.getLogger(__name__)
 _TIMEOUT_S = 5.0
 _RETRIES = 3
 _AT_ONCE = 16
-# Two weeks since the last use. A run that is resumed later counts what the shards that are resumed have recorded.
+# Two weeks after the last use. In a run resumed later, the total is rebuilt from what each resumed shard has recorded.
 _KEPT_MS = 14 * 24 * 3600 * 1000
 _MAX_REPLY_BYTES = 1_000_000
 _POLL_S = 0.2
-# A request is sent this long after its turn at the latest. Its way to the provider has some jitter, so that slightly
-# less than the limit is used.
+# A request is sent at most this long after its slot. Network latency varies, so slightly less than the limit is used.
 _GRACE_S = 1.5
 _USED_SHARE = 0.995
-# How long others wait for a process that was killed while it asked the model.
+# How long others wait for a process that was killed while it was waiting for the model.
 _LEASE_S = 20.0
 # A call that has not ended by its own time limit and this counts as lost.
 _MARGIN_S = 60.0
@@ -50,9 +49,9 @@ redis.call('SET', KEYS[1], string.format('%.0f', after), 'PX', string.format('%.
 return string.format('%.6f', (slot - now) / 1000000)
 """
 
-# Counts what a process has spent so far, ends one of its calls, begins another if that fits. All of it may be repeated.
-# Totals have the fields `calls`, `tokens` and `cost`, once for the run and once for each process; calls under way are
-# members "ID TOKENS COST" of a sorted set, by the time at which they count as lost.
+# Adds what a process has spent so far, ends one of its calls, and begins another if it fits. Idempotent, because a
+# command may be sent twice. Totals have the fields `calls`, `tokens` and `cost`, once for the run and once for each
+# process; calls in flight are members "ID TOKENS COST" of a sorted set, scored by the time at which they count as lost.
 _BUDGET = """
 local totals, held = KEYS[1], KEYS[2]
 local process, shard, is_first, ended, wanted = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -123,9 +122,9 @@ return {state, calls, spent_tokens, spent_cost}
 
 
 class SharedState:
-    """The state that the shards of the run `run_id` have in the Redis server at `url`.
+    """The shared state of the run `run_id` on the Redis server at `url`.
 
-    Raises `ConfigError` if the package is missing or the address cannot be read; connects when it is first used.
+    Raises `ConfigError` if the package is missing or the address is invalid; connects on first use.
     """
 
     def __init__(self, url: SecretStr, run_id: str) -> None:
@@ -141,16 +140,16 @@ class SharedState:
         try:
             pool = aioredis.ConnectionPool.from_url(
                 url.get_secret_value(),
-                # Some more than are used at once, for commands whose callers were cancelled.
+                # More than are used at once, to leave room for commands whose callers were cancelled.
                 max_connections=4 * _AT_ONCE,
                 socket_timeout=_TIMEOUT_S,
                 socket_connect_timeout=_TIMEOUT_S,
-                # All that is sent here may be sent twice.
+                # Safe because every command sent here is idempotent.
                 retry=Retry(ExponentialBackoff(cap=1.0, base=0.1), _RETRIES, (Unreachable, Unanswered)),
                 decode_responses=True,
             )
         except ValueError:
-            # Its text may have the password.
+            # The error's text may contain the password.
             raise ConfigError(
                 "WABE_REDIS_URL is not the address of a Redis server", remedy="use redis://HOST:6379/0 or rediss://…"
             ) from None
@@ -160,12 +159,12 @@ class SharedState:
         self.client: Redis = aioredis.Redis(connection_pool=pool)
 
     def key(self, name: str) -> str:
-        """The key of this run with a name."""
+        """The key `name` of this run."""
         return f"{self._prefix}:{name}"
 
     @contextlib.asynccontextmanager
     async def asked(self) -> AsyncIterator[None]:
-        """Around every command. Raises `SharedStateFault` if the server does not answer, or refuses."""
+        """Wraps every command. Raises `SharedStateFault` if the server does not answer, or refuses."""
         try:
             async with self._places:
                 yield
@@ -177,8 +176,8 @@ class SharedState:
             ) from None
 
     def limiter(self, name: str, per_minute: float, largest: float) -> "SharedLimiter":
-        """At most `per_minute` in any 60 s, of amounts up to `largest`."""
-        # Such a window has what flows through in it and in the grace before it, and all of the amount that begins last.
+        """A limiter of at most `per_minute` in any 60 s, for amounts up to `largest`."""
+        # A window contains the flow during it and the grace period before it, and all of the last amount to begin.
         flow = per_minute * _USED_SHARE - (largest if largest > 1 else 0)
         return SharedLimiter(self, name, flow / (60 + _GRACE_S))
 
@@ -200,8 +199,8 @@ async def check_server(url: SecretStr, run_id: str) -> None:
 class SharedLimiter:
     """Lets amounts through at `per_second` over all shards, in the order in which they ask.
 
-    Each gets a time from the server. One that could not be used within `_GRACE_S` is given up, so that what was late
-    never adds to what follows.
+    The server assigns a time slot to each. A slot that cannot be used within `_GRACE_S` is given up, so that late
+    requests do not pile up on those that follow.
     """
 
     max_rate = float("inf")
@@ -225,10 +224,10 @@ class SharedLimiter:
 
 
 class SharedBudget(Budget):
-    """A budget that all shards of a run spend together. `spending` is what this shard alone has spent.
+    """A budget that all shards of a run share. `spending` is what this shard alone has spent.
 
-    What other shards spend is known when this one begins or ends a call. A call that was under way when its process was
-    killed counts as estimated once `call_timeout_s` is over.
+    A shard learns the others' spending when it begins or ends a call. A call that was in flight when its process was
+    killed counts at its estimate after `call_timeout_s`.
     """
 
     def __init__(
@@ -248,7 +247,7 @@ class SharedBudget(Budget):
         self._process = f"process:{secrets.token_hex(8)}"
         self._before = _amounts(self.spending)
         self._is_first = True
-        # Calls that have ended, of which the server could not be told.
+        # Calls that have ended but could not be reported to the server.
         self._unreleased: set[str] = set()
         self._lease_ms = round((call_timeout_s + _MARGIN_S) * 1000)
         self._script = state.client.register_script(_BUDGET)
@@ -258,13 +257,13 @@ class SharedBudget(Budget):
     async def held(self, tokens: int, cost_usd: float) -> AsyncIterator[None]:
         """As `Budget.held`, beside the calls of all shards. Raises `SharedStateFault` too."""
         name, call = secrets.token_hex(8), ""
-        # Otherwise they would count twice: as what they have cost, and as lost.
+        # Otherwise they would count twice: at their cost, and as lost.
         for over in tuple(self._unreleased):
             await self._ask(ended=over)
             self._unreleased.discard(over)
         try:
             while True:
-                # The average so far may be that of other shards.
+                # The average so far includes other shards' calls.
                 calls = max(self._calls, 1)
                 cost = max(round(cost_usd * _NANO_USD), self._nano_usd // calls)
                 call = f"{name} {max(tokens, self._tokens // calls)} {cost}"
@@ -277,7 +276,7 @@ class SharedBudget(Budget):
             try:
                 await asyncio.shield(self._ask(ended=call))
             except SharedStateFault as error:
-                # The reply is paid for and must not be lost; the next call reports what this one has spent, or fails.
+                # The reply is paid for and must not be lost; the next call reports this one's cost, or fails.
                 log.warning("%s", error.message)
                 self._unreleased.add(call)
 
@@ -311,16 +310,16 @@ def _amounts(spending: Spending) -> tuple[int, int, int]:
 
 
 class SharedReplies:
-    """Replies that one shard has paid for and all may use. A request that is under way in one of them is waited for."""
+    """Replies that one shard has paid for and all may use. Shards wait for a request that another has in flight."""
 
     def __init__(self, state: SharedState) -> None:
         self._state = state
         self.id = state.key("replies")
 
     async def once(self, name: str, ask: Callable[[], Awaitable[Completion]]) -> Completion:
-        """The kept reply to the request `name`, that of the shard that asks now, or that of `ask`.
+        """The stored reply to the request `name`, the one that another shard is waiting for, or that of `ask`.
 
-        Errors are not kept: whoever waited asks. Raises `SharedStateFault`.
+        Errors are not stored: after one, the next waiting caller asks. Raises `SharedStateFault`.
         """
         lock = self._state.client.lock(self._state.key(f"asking:{name}"), timeout=_LEASE_S)
         while (kept := await self._read(name)) is None:
@@ -333,7 +332,7 @@ class SharedReplies:
 
     async def _once(self, name: str, ask: Callable[[], Awaitable[Completion]], lock: "Lock") -> Completion:
         try:
-            # Another shard may have answered just before the claim.
+            # Another shard may have stored the reply just before we got the lock.
             if (kept := await self._read(name)) is not None:
                 return kept
             async with self._renewed(lock):
@@ -394,7 +393,7 @@ class SharedReplies:
         async def renew() -> None:
             while True:
                 await asyncio.sleep(_LEASE_S / 4)
-                # Tried again before the lease is over.
+                # The next attempt comes before the lease expires.
                 with contextlib.suppress(SharedStateFault):
                     async with self._state.asked():
                         await lock.reacquire()

@@ -135,7 +135,7 @@ def test_a_run_without_a_success_gives_no_steps(tmp_path: Path) -> None:
     store = RunStore(tmp_path, "run-1")
     store.create()
     store.write_run({"schema_version": "wabe-run-2", "run_id": "run-1"})
-    with pytest.raises(ConfigError, match="no step to make a reference of"):
+    with pytest.raises(ConfigError, match="no usable step for a reference"):
         invoke("make", "run-1", "--output-dir", str(tmp_path))
 
 

@@ -355,7 +355,7 @@ def test_an_unknown_query_names_the_bundled_ones() -> None:
         ("", "line 1, column 1: not JSON"),
         ("[1]", "#1: 1 is not a table"),
         ('{"participants": []}', "key 'participants': a list of 0 entries is not a table"),
-        ('{"participants": {"white_agent": 3}}', "participants, key 'white_agent': 3 is not a text"),
+        ('{"participants": {"white_agent": 3}}', "participants, key 'white_agent': 3 is not a string"),
         ('{"results": {}}', "key 'results': a table of 0 entries is not a list"),
         ('{"results": ["x"]}', "results #1: 'x' is not a table"),
         (

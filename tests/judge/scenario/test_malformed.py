@@ -30,7 +30,7 @@ MALFORMED = {
     ),
     "role no text": (
         "[green_agent]\n[[participants]]\nrole = 3\n" + TASK,
-        "[[participants]] #1, key 'role': 3 is not a text",
+        "[[participants]] #1, key 'role': 3 is not a string",
     ),
     "role twice": (AGENTS + '[[participants]]\nrole = "p"\n' + TASK, "'p' is the name of two agents or sites"),
     "unknown agent key": (AGENTS + 'endpont = "http://h:1"\n' + TASK, "did you mean 'endpoint'?"),
@@ -48,7 +48,7 @@ MALFORMED = {
     "cmd with open quote": (AGENTS + 'cmd = "run \'x"\nendpoint = "http://h:1"\n' + TASK, "no closing quotation"),
     "cmd empty": (AGENTS + 'cmd = ""\nendpoint = "http://h:1"\n' + TASK, "key 'cmd': empty"),
     "env no table": (AGENTS + 'env = "A=1"\n' + TASK, "key 'env': not a table"),
-    "env value no text": (AGENTS + "env = { A = 1 }\n" + TASK, "the variable 'A' is not a text"),
+    "env value no text": (AGENTS + "env = { A = 1 }\n" + TASK, "the variable 'A' is not a string"),
     "shared port": (
         '[green_agent]\nendpoint = "http://127.0.0.1:9"\n[[participants]]\nrole = "p"\n'
         'endpoint = "http://localhost:9/"\n' + TASK,

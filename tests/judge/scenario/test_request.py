@@ -116,7 +116,7 @@ def test_a_space_in_a_host_is_still_a_mistake() -> None:
         ("[]", "a list of 0 entries is not a table"),
         ("{}", "'participants': missing (add participants = {\"white_agent\": "),
         ('{"participants": ["x"]}', "key 'participants': a list of 1 entry is not a table"),
-        ('{"participants": {"p": 3}}', "3 is not a text"),
+        ('{"participants": {"p": 3}}', "3 is not a string"),
         ('{"participants": {"p": "ftp://x"}}', "does not begin with http"),
         (
             '{"participants": {"p": "http://h:1"}, "config": {"max_steps": NaN}}',

@@ -1,14 +1,14 @@
-"""Waits until a page shows the effect of the last action, so that nobody sees or judges a page that is not ready.
+"""Waits until a page shows the effect of the last action, so that no page is observed before it is ready.
 
 `settle.cjs` does the waiting inside the MCP server's process; `recorder.js` and `page.js` run in the page. Two modes:
 
 - *real-time*: requests in flight are done, then the page is quiet for 500 ms;
-- *page-time*: the page's clock (Chromium's virtual time) is moved ahead in small steps until nothing happens for 1 s of
-  page time. Timers that an action started are waited for without spending their time. Between observations the clock
-  runs at the speed of the wall clock.
+- *page-time*: the page's clock (Chromium's virtual time) is advanced in small steps until the page is quiet for 1 s of
+page time. So timers that an action started fire without a real wait. Between observations the clock runs at the speed
+of the wall clock.
 
-A page can notice page time: its clock is ahead of the wall clock by what the observations have skipped, `setTimeout`
-is wrapped, and events are stamped by the page's clock. Pages about real time need real time.
+A page can detect page time: its clock is ahead of the wall clock by the skipped time, `setTimeout` is wrapped, and
+events are stamped with the page's clock. Pages that depend on real time need the real-time mode.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _CONTEXT = "page.context()[Symbol.for('wabe.settle')]"
 
 
 class ClockStalled(SiteFault):
-    """A script did not end. In page time, one that waits in a loop for its clock to move never does."""
+    """A script did not end. In page time, a busy loop that waits for the clock never does."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -45,9 +45,9 @@ class ClockStalled(SiteFault):
 
 
 class Report(Record):
-    """What settling took, the text that vanished meanwhile, and the names of files that pages began to download.
+    """How long settling took, text that vanished meanwhile, and the names of files that pages began to download.
 
-    Empty when it did not come to an end, such as under an open dialog.
+    Empty if settling did not finish, for example under an open dialog.
     """
 
     settled: Settled = Settled()
@@ -86,7 +86,7 @@ def begin_code(mode: SettleMode) -> str:
 
 
 def open_code(url: str, limit_s: float) -> str:
-    """The code that opens an address in the current page; for at most `limit_s` the document is waited for."""
+    """The code that opens an address in the current page and waits at most `limit_s` for the document."""
     return f"async page => {_CONTEXT}.open(page, {json.dumps(url)}, {round(limit_s * 1000)})"
 
 
@@ -95,8 +95,8 @@ def settle_code(limit_s: float) -> str:
     return f"async page => {_CONTEXT}.settle(page, {round(min(limit_s, MAX_SETTLE_S) * 1000)})"
 
 
-# The code that has the clock of a page move frame by frame again, before an action. When `AWAKE_S` have passed since
-# the page settled, it moves in larger steps.
+# The code that, before an action, makes a page's clock advance frame by frame again. `AWAKE_S` after the page settled,
+# the clock switches to larger steps.
 WAKE_CODE = f"async page => {_CONTEXT}.wake(page)"
 AWAKE_S = 1.0
 

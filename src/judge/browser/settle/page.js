@@ -1,13 +1,13 @@
-// Runs in every document, in the page's own world (page time only). It knows which timers the page set since the last
-// input and which workers have not answered it. The recorder (`recorder.js`) asks by events, whose names no page knows,
-// and hears the answer as `defaultPrevented`.
+// Runs in every document, in the page's own world (page time only). It tracks timers that the page set since the last
+// input and workers that have not answered. The recorder (`recorder.js`) queries it by events with secret names, and
+// receives the answer as `defaultPrevented`.
 (eventName, horizonMs) => {
   const { setTimeout, clearTimeout, setInterval, clearInterval, addEventListener } = globalThis;
   const now = performance.now.bind(performance);
   const apply = Reflect.apply;
   const due = new Map();
-  // Timers belong to the input that led to them, also through other timers: a carousel that was turning before a click
-  // is not an effect of the click. Those of inputs that were observed already are not waited for.
+  // A timer belongs to the input that caused it, directly or through other timers: a carousel that was already turning
+  // is not an effect of a click. Timers of inputs whose effect was already observed are not waited for.
   let input = 1;
   let observed = 0;
   let running = null;
@@ -39,7 +39,7 @@
   globalThis.clearTimeout = forgetting(clearTimeout);
   globalThis.clearInterval = forgetting(clearInterval);
 
-  // A frame learns of an input by a message.
+  // Frames are notified of an input by a message.
   const inputs = [
     "pointerover", "pointermove", "pointerdown", "keydown", "input", "change", "wheel", "drop", "popstate", "visibilitychange", "message",
   ];
@@ -61,7 +61,7 @@
     observed = input;
   }, { capture: true });
 
-  // A worker has a clock of its own, which nobody moves. It is waited for until it answers what it was last sent.
+  // A worker has its own clock, which page time does not move. Wait until it answers the last message it was sent.
   const workers = new Map();
   const { postMessage } = Worker.prototype;
   Worker.prototype.postMessage = function (...args) {
@@ -77,8 +77,8 @@
     },
   });
 
-  // Page time moves `performance.now()` but not the time stamps of events. Vue 2 compares the two, and would ignore
-  // every click on an element that it rendered later than the event seems to have happened.
+  // Page time moves `performance.now()` but not the timestamps of events. Vue 2 compares the two, and would ignore every
+  // click on an element that it rendered after the event's apparent time.
   const stamps = new WeakMap();
   Object.defineProperty(Event.prototype, "timeStamp", {
     configurable: true,

@@ -1,12 +1,12 @@
-// Runs in every document, in a world of its own that no page can reach. It notes when the document last changed, and
-// which text appeared and vanished again before anybody could see it.
+// Runs in every document, in an isolated world without access from the page. It records when the document last changed,
+// and which text appeared and vanished again before an observation.
 (eventName) => {
   if (globalThis.wabe) return;
   const MAX_TEXTS = 50;
   const MAX_WATCHED = 500;
   const MAX_CHARS = 300;
   const LOOK_EVERY_MS = 50;
-  // A longer animation is decoration.
+  // Longer animations are treated as decoration.
   const MAX_ANIMATION_MS = 5000;
   const LOADING = /^(loading|please wait)\b.{0,40}$/i;
   const BUSY = '[aria-busy="true"], progress:not([value]), [role="progressbar"]:not([aria-valuenow])';
@@ -23,7 +23,7 @@
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
   const textOf = element => squeezed(element.textContent.slice(0, 10 * MAX_CHARS)).slice(0, MAX_CHARS);
-  // Block by block, a text is separated differently in `innerText` and in `textContent`, and styles change its case.
+  // White space between blocks differs between `innerText` and `textContent`, and styles change the case of text.
   const packed = text => text.replace(/\s+/g, "").toLowerCase();
   const isShown = element => element.isConnected && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
   const watch = node => {
@@ -35,7 +35,7 @@
     for (const [element, seen] of watched) {
       let text = isShown(element) ? textOf(element) : "";
       if (text.length === MAX_CHARS && element.children.length) {
-        // A whole part of the page: if one of its texts goes, the others are still there. Its own parts are watched.
+        // A large part of the page: if one of its texts vanishes, others remain. Watch its parts instead.
         for (const child of element.children) watch(child);
         text = "";
       }
@@ -80,11 +80,11 @@
     return animation.playState === "running" && timing && timing.endTime <= MAX_ANIMATION_MS;
   });
 
-  // Only the script in the page's own world (`page.js`) knows. Nobody answers where it does not run.
+  // Only the script in the page's own world (`page.js`) knows. If it is not running, there is no answer.
   const ask = name => !dispatchEvent(new CustomEvent(name, { cancelable: true }));
 
   globalThis.wabe = {
-    // Milliseconds of page time; `busy` and `moving` are looked up only where the page is otherwise quiet.
+    // In milliseconds of page time; `busy` and `moving` are only determined if the page is otherwise quiet.
     state(quietMs) {
       const records = observer.takeRecords();
       if (records.length) changed(records);
@@ -101,7 +101,7 @@
       };
     },
     frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
-    // The page is about to be observed: text that appeared since the last time and is no longer there.
+    // Called before an observation: text that appeared since the last one and is no longer there.
     vanished() {
       look();
       ask(`${eventName}-observed`);

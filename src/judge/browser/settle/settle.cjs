@@ -1,5 +1,5 @@
 // Waits until a page shows the effect of an action. Loaded by Playwright's MCP server into its own process (option
-// `browser.initPage`), out of reach of every page. Called by `judge.browser.settle`.
+// `browser.initPage`), where no page has access. Called by `judge.browser.settle`.
 //
 // Two modes. In real time it waits until requests are done and the page is quiet. In page time it moves the page's
 // clock itself (Chromium's virtual time), so that seconds of page time pass in milliseconds.
@@ -14,7 +14,7 @@ const EVENT = randomUUID();
 const WORLD = randomUUID();
 const [RECORDER, PAGE] = ["recorder.js", "page.js"].map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 
-// Milliseconds. `page` is time on the page's clock.
+// In milliseconds. `page` is time on the page's clock.
 const FIRST_WAIT = 15;
 const SLICE = 100;
 const COARSE_SLICE = 400;
@@ -30,9 +30,9 @@ const POLL_PAUSE = 1200;
 const WORKER_LIMIT = 3300;
 const REQUEST_GRACE = 200;
 const SOCKET_LIMIT = 3300;
-// About one frame: clicks and screenshots wait for frames, which are drawn as the clock moves.
+// About one frame: clicks and screenshots wait for frames, which are only drawn when the clock moves.
 const TICK = 16;
-// While nobody acts, for participants that think long: sixty commands a second would cost more than their steps.
+// Used while a participant thinks for long, because sixty commands a second would cost more than the steps.
 const AWAKE = 1000;
 const SLOW_TICK = 100;
 const LEAD = 200;
@@ -40,10 +40,10 @@ const MAX_PAUSE = 500;
 const MAX_LAG = 60000;
 const HANG = 4500;
 const FRAMES = 300;
-// Scrolling goes on with the frames that are drawn, whatever the page's clock says.
+// Scrolling advances with drawn frames, independent of the page's clock.
 const SCROLL_REAL = 120;
 const MAX_REAL_PASS = 4500;
-// The state is asked for less often where it cannot be quiet yet.
+// The state is queried less often while the page cannot be quiet yet.
 const SLICES_PER_LOOK = 3;
 const LOOK_REAL = 30;
 const STUCK = 1000;
@@ -51,12 +51,12 @@ const MAX_FRAMES = 50;
 const MAX_ADDRESSES = 1000;
 const MAX_LOAD = 5000;
 const MAX_DOWNLOADS = 20;
-// Requests that no page waits for.
+// Types of requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
 const delay = ms => new Promise(done => setTimeout(done, ms));
 
-// One renderer's session: the page itself, or a frame in a process of its own.
+// One renderer's session: the page itself, or a frame in its own process.
 class Target {
   constructor(session, isPageTime, isNavigating) {
     this.session = session;
@@ -89,13 +89,12 @@ class Target {
     if (this.isPageTime) void this.tick();
   }
 
-  // A page that waits in a loop for its own clock to move never answers. It is stopped, and the attempt starts again
-  // in real time.
+  // A page that busy-waits for its own clock never answers. Stop its script; the attempt starts again in real time.
   async send(method, params) {
     let timer;
     const watch = () => {
       timer = setTimeout(() => {
-        // Between two documents nobody answers either.
+        // Between two documents there is no answer either.
         if (this.hasDialog || this.isNavigating()) return watch();
         this.hasHung = true;
         this.session.send("Runtime.terminateExecution").catch(() => {});
@@ -109,7 +108,7 @@ class Target {
     }
   }
 
-  // Results of an expression in each frame; frames that navigate, vanish or fail are left out.
+  // The results of an expression in each frame; frames that navigate, vanish or fail are left out.
   async evaluate(expression) {
     const asked = [...this.worlds.keys()].map(contextId => this
       .send("Runtime.evaluate", { expression, contextId, returnByValue: true, awaitPromise: true })
@@ -117,11 +116,11 @@ class Target {
     return (await Promise.all(asked)).filter(value => value !== undefined);
   }
 
-  // Move the page's clock. `virtualTimeBudgetExpired` does not say which budget: one at a time.
+  // Move the page's clock. `virtualTimeBudgetExpired` does not name its budget, so only one may be pending.
   advance(ms) {
     const grant = async () => {
       const now = performance.now();
-      // Between two documents nobody answers, or only after the next one has come.
+      // Between two documents there is no answer, or only after the next document has arrived.
       this.stoodStill ||= this.isNavigating() || now - this.granted > MAX_PAUSE;
       this.granted = now;
       if (this.isNavigating()) return;
@@ -131,11 +130,11 @@ class Target {
       await this.send("Emulation.setVirtualTimePolicy", { policy: "advance", budget: ms });
       await Promise.race([expired, delay(1000)]);
     };
-    // A navigation may break a command off; only a page that is gone needs no clock.
+    // A navigation may interrupt a command, so continue unless the page is gone.
     return this.queue = this.queue.then(grant).catch(error => { this.isClosed ||= /closed/.test(error.message); });
   }
 
-  // How far the page's clock is behind where it must be: one that is behind the wall clock draws no frames.
+  // How far the page's clock is behind its target: a page whose clock is behind the wall clock draws no frames.
   async lag() {
     const { result } = await this.send("Runtime.evaluate", { expression: "Date.now()" });
     return Math.min(Date.now() + LEAD - result.value, MAX_LAG);
@@ -151,7 +150,7 @@ class Target {
     }
   }
 
-  // Somebody is about to act.
+  // Called before an action.
   wake() {
     this.usedAt = performance.now();
     this.rouse?.();
@@ -171,7 +170,7 @@ class Settler {
     this.requests = new Map();
     this.sockets = new Map();
     this.streams = new Map();
-    // Requests of this settle by address, and how often one followed the other.
+    // The requests of this settle by address, and how often one was repeated.
     this.inTurn = new Map();
     this.longLived = new Set();
     this.downloads = [];
@@ -180,7 +179,7 @@ class Settler {
 
   async start() {
     const { page } = this;
-    // Nothing that was asked of it is answered any more.
+    // Pending requests of the old document will not be answered any more.
     for (const event of ["crash", "close"]) page.on(event, () => { this.isGone = true; });
     page.on("download", download => {
       if (this.downloads.length < MAX_DOWNLOADS) this.downloads.push(download.suggestedFilename());
@@ -218,7 +217,7 @@ class Settler {
     if (IGNORED.has(request.resourceType()) || this.longLived.has(url)) return;
     const now = performance.now();
     this.requests.set(request, { began: now, done: Infinity, isAnswered: false });
-    // Its effect may come by a stream that is open.
+    // An action's effect may arrive through an open stream.
     for (const stream of this.streams.values()) Object.assign(stream, { since: now, wasAsked: true });
     const turn = this.inTurn.get(url) ?? { first: now, count: 0, open: new Set() };
     if (this.inTurn.size < MAX_ADDRESSES) this.inTurn.set(url, turn);
@@ -228,7 +227,7 @@ class Settler {
     if (turn.count >= POLLS && now - turn.first > REQUEST_LIMIT) this.longLived.add(url);
   }
 
-  // The page asks the same again and again. Its server needs real time.
+  // The page polls the same address, and its server needs real time.
   isPolling() {
     const now = performance.now();
     for (const [url, { count, last }] of this.inTurn)
@@ -244,7 +243,7 @@ class Settler {
     await target.start();
   }
 
-  // A frame of another site has a process of its own where Chromium isolates sites; elsewhere it has no session.
+  // With site isolation, a frame of another site has its own process; without it, it has no session.
   async attachFrame(frame) {
     if (frame === this.page.mainFrame() || this.targets.has(frame) || this.targets.size >= MAX_FRAMES) return;
     await this.attach(frame).catch(() => {});
@@ -275,7 +274,7 @@ class Settler {
     map.delete(key);
   }
 
-  // What all frames say together; `quiet` is the time since the last change in any of them.
+  // The combined state of all frames; `quiet` is the time since the last change in any of them.
   async look(round) {
     const limit = this.isPageTime ? QUIET_PAGE : QUIET_REAL;
     const found = await Promise.all(this.all().map(target => target.evaluate(`wabe.state(${limit})`)));
@@ -285,7 +284,7 @@ class Settler {
     if (scrolls !== (round.scrolls ?? scrolls)) round.scrolledAt = now;
     round.scrolls = scrolls;
     const seen = {
-      // Pages that cannot say whether they are quiet are not: one that is being replaced, or that shadows what is asked.
+      // A page whose state is unknown is not quiet: it may be being replaced, or have shadowed the functions that are used.
       quiet: states.length || !this.all().some(target => target.worlds.size) ? Math.min(...states.map(state => state.quiet)) : 0,
       timer: states.some(state => state.timer),
       worker: states.some(state => state.worker),
@@ -300,7 +299,7 @@ class Settler {
     return { isQuiet, isMoving: seen.moving, isBusy: seen.busy, isDone, needsRealTime };
   }
 
-  // What neither follows the page's clock nor is a request in flight. A smooth scroll follows the frames that are drawn.
+  // Activity that neither follows the page's clock nor is a request in flight. Smooth scrolling follows drawn frames.
   needsRealTime(round, hasWorker) {
     const now = performance.now();
     round.workerSince = hasWorker ? round.workerSince ?? now : null;
@@ -308,7 +307,7 @@ class Settler {
     return now - round.scrolledAt < SCROLL_REAL || awaitsWorker || this.isPolling();
   }
 
-  // A stream of events is waited for until the page has changed, when it opens and when the page has asked for something.
+  // After an event stream opens, or the page has sent a request, wait until the page has changed.
   awaitsStream(round, quiet) {
     const now = performance.now();
     let isAwaited = false;
@@ -329,7 +328,7 @@ class Settler {
     return [...this.targets.values()];
   }
 
-  // Requests in flight are waited for at the speed of the wall clock: their timeouts are the page's.
+  // Requests in flight are waited for at wall-clock speed, because the page's own timeouts apply to them.
   async requestsPass(round) {
     while (this.isInFlight() && this.goesOn(round)) {
       round.waits.add("requests");
@@ -342,7 +341,7 @@ class Settler {
     return performance.now() < until && !this.isStuck();
   }
 
-  // No script of the page answers.
+  // The page's scripts do not respond.
   isStuck() {
     return this.isGone || this.all().some(target => target.hasHung || target.hasDialog);
   }
@@ -359,7 +358,7 @@ class Settler {
       const { isQuiet, isMoving, isDone, needsRealTime } = await this.look(round);
       if (isDone && !needsRealTime && round.pageTime >= QUIET_PAGE) break;
       if (needsRealTime) await this.realTimePasses(round);
-      // Nothing happens until a timer fires: pacing would only cost time.
+      // Nothing happens until a timer fires, so pacing would only cost time.
       slice = isQuiet && !isMoving && round.pageTime >= QUIET_PAGE ? COARSE_SLICE : SLICE;
     }
   }
@@ -379,7 +378,7 @@ class Settler {
       const { isDone, isBusy, needsRealTime } = await this.look(round);
       const sinceRequest = performance.now() - round.requestAt;
       if (isDone && !needsRealTime && sinceRequest >= QUIET_REAL) break;
-      // A page that changes all the time is observed as it is.
+      // A page that never stops changing is observed as is.
       if (!isBusy && !needsRealTime && sinceRequest >= MAX_CHANGES) break;
       await delay(LOOK_REAL);
     }
@@ -391,7 +390,7 @@ class Settler {
     this.inTurn.clear();
     this.all().forEach(target => {
       target.isSettling = true;
-      // A script that does not end is noticed before the time is up.
+      // A script that does not end must be noticed before the time limit.
       target.hangLimit = Math.min(HANG, 0.75 * limit);
     });
     const vanished = await Promise.race([this.quiet(round), this.stuck(round)]);
@@ -404,7 +403,7 @@ class Settler {
       page_ms: round.pageTime,
       waited_for: [...round.waits],
       vanished,
-      // Nobody hears of this report under a dialog.
+      // Under a dialog this report does not reach the judge.
       downloads: this.isStuck() ? [] : this.downloads.splice(0),
       hung: this.all().some(target => target.hasHung),
     };
@@ -421,13 +420,13 @@ class Settler {
     return vanished.flat(2);
   }
 
-  // Resolves when the page cannot answer: a dialog is open, a script does not end, or the page is gone.
+  // Resolves if the page cannot answer: a dialog is open, a script does not end, or the page is gone.
   async stuck(round) {
     while (performance.now() < round.until + STUCK && !this.isStuck()) await delay(TICK);
     return [];
   }
 
-  // The clock must move meanwhile, or no frame is drawn.
+  // The clock must keep moving, because otherwise no frames are drawn.
   async framesPass(frames) {
     let isDone = false;
     frames.finally(() => { isDone = true; }).catch(() => {});
@@ -457,7 +456,7 @@ class Context {
     this.isPageTime = false;
   }
 
-  // Once, before the first navigation: until then no page needs to be watched.
+  // Called once, before the first navigation, until which no page needs to be watched.
   async begin(page, isPageTime) {
     if (this.isBegun) return;
     this.isBegun = true;
@@ -471,7 +470,7 @@ class Context {
       const settler = new Settler(page, this.isPageTime);
       const started = settler.start().then(() => settler);
       this.settlers.set(page, started);
-      // The next one to ask tries again.
+      // The next caller tries again.
       started.catch(() => this.settlers.delete(page));
     }
     return this.settlers.get(page);
@@ -481,18 +480,18 @@ class Context {
     return (await this.attach(page)).settle(limit);
   }
 
-  // Opens an address, and waits until the document is there, and a while for its images.
+  // Opens an address, and waits for the document, and briefly for its images.
   async open(page, url, limit) {
     const until = performance.now() + limit;
     let isOver = false;
-    // A script may lead on before its document is complete, to a download or to a site that answers with 204. Chromium
-    // then breaks the document off, but stays on it, and none of the events come that Playwright waits for.
+    // A script may navigate to a download, or to a site that answers with 204, before its document is complete. Chromium
+    // then stops loading the document but stays on it, and the events that Playwright waits for never fire.
     const brokenOff = async () => {
       const settler = await this.attach(page);
       const { session } = settler.targets.get(page);
       for (let isComplete = false; !isOver && !(isComplete && !settler.isNavigating());) {
         await delay(LOOK_REAL);
-        // Not answered while the page is on its way to the next one.
+        // Not answered while the page is navigating.
         const answer = await session.send("Runtime.evaluate", { expression: "document.readyState" }).catch(() => {});
         isComplete = answer?.result.value === "complete";
       }
@@ -500,12 +499,12 @@ class Context {
     try {
       await page.goto(url, { waitUntil: "commit", timeout: limit });
       const isComplete = brokenOff();
-      // A timeout of 0 would be none.
+      // A timeout of 0 would mean no timeout.
       const timeout = Math.max(1, Math.round(until - performance.now()));
       await Promise.race([page.waitForLoadState("domcontentloaded", { timeout }), isComplete]);
       await Promise.race([page.waitForLoadState("load", { timeout: MAX_LOAD }), isComplete]).catch(() => {});
     } catch (error) {
-      // What is downloaded is an event of the page, which stays.
+      // For a download the page stays, and fires an event.
       if (!error.message.includes("Download is starting")) throw error;
     } finally {
       isOver = true;

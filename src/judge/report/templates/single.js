@@ -1,5 +1,5 @@
 "use strict";
-// One page of a file that holds a whole report. `?tasks/a.html` in its address names the page.
+// Shows one page of a file that contains a complete report. `?tasks/a.html` in its address names the page.
 (function () {
   const named = () => { try { return decodeURIComponent(location.search.slice(1)); } catch { return ""; } };
   const page = document.getElementById("page:" + named()) || document.getElementById("page:index.html");
@@ -9,7 +9,7 @@
     const file = document.getElementById("file:" + target(address).pathname.slice(1));
     return file && "data:" + file.dataset.type + ";base64," + file.textContent;
   };
-  // Nothing in a template is loaded, so its addresses can still be exchanged.
+  // Resources in a template are not loaded yet, so their addresses can still be replaced.
   for (const image of page.content.querySelectorAll("img[src]")) {
     const data = embedded(image.getAttribute("src"));
     if (data) image.src = data;

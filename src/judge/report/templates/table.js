@@ -4,7 +4,7 @@
   if (!table) return;
   const [body, rest] = table.tBodies;
   const rows = Array.from(table.tBodies).flatMap((part) => Array.from(part.rows));
-  // So many rows are shown at first, and so many more on demand.
+  // The number of rows shown at first, and added on demand.
   const page = rest ? body.rows.length : rows.length;
   let found = rows;
   if (rest) rest.remove();
@@ -46,7 +46,7 @@
 
   function read() {
     const kept = new URLSearchParams(location.hash.slice(1));
-    // An address of a section, such as #charts, says nothing about filters.
+    // The address of a section, such as #charts, contains no filters.
     if (location.hash.length > 1 && !fields.some((field) => kept.has(field.name))) return;
     for (const field of fields) {
       field.value = kept.get(field.name) || "";
@@ -84,7 +84,7 @@
   });
   form.hidden = false;
   more.addEventListener("click", showMore);
-  // A choice is a step to go back to; each letter of a search is not.
+  // A choice adds a history entry; typing in the search field does not.
   query.addEventListener("input", () => write(false));
   selects.forEach((select) => select.addEventListener("change", () => write(true)));
   form.addEventListener("submit", (event) => event.preventDefault());

@@ -1,11 +1,11 @@
 // The task page: one step at a time with its screenshot, playback, and the snapshots with their differences. Without
 // this script all steps are listed. A document may hold several viewers: only the visible one answers to keys.
 (function () {
-  const MAX_CELLS = 4e6; // Of the comparison's table; larger pages are shown as replaced.
+  const MAX_CELLS = 4e6; // The limit of the comparison's table; larger pages are shown as replaced.
   const HIDDEN = /[\p{Zl}\p{Zp}]|(?![\n\t\u200c\u200d])\p{C}/gu;
   const PLAY_MS = 1300;
 
-  // The snapshot of each step; `judge.report.snapshots` describes the form.
+  // The snapshot of each step; `judge.report.snapshots` describes the format.
   async function unpack(packed) {
     const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -165,7 +165,7 @@
       if (mark) part.className = mark;
       return part;
     }
-    // Far from any change, lines are left out.
+    // Lines far from any change are left out.
     function changes(before, after) {
       const all = difference(before, after);
       const near = new Set();

@@ -1,7 +1,7 @@
 """Asks a participant for the next action on each recorded page, over A2A and in the judge's own protocol.
 
-Every step is a conversation of its own (teacher forcing): the participant sees the task, the true actions so far and
-the page, and nothing of its own earlier choices. It sees neither boxes nor any action from this step on.
+Every step is a separate conversation (teacher forcing): the participant sees the task, the true actions so far and the
+page, but not its own earlier choices. It sees neither boxes nor the actions from this step on.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,7 +42,7 @@ async def ask_all(
 ) -> None:
     """Ask about every page, at most `max_parallel` at once, and call `done` for each with its screenshot.
 
-    A participant that fails at a step scores 0 there. Raises what reading the pages raises.
+    A participant that fails at a step scores 0 there. Errors from reading the pages are re-raised.
     """
     chars = RunConfig().max_snapshot_chars
 
@@ -69,7 +69,7 @@ async def _ask(participant: Participant, reference: Reference, image: bytes | No
 
 
 def observation_of(reference: Reference, max_snapshot_chars: int) -> Observation:
-    """What the participant receives. The history is part of the instruction, a line for each action."""
+    """The participant's observation. The history is part of the instruction, one line per action."""
     lines = [escape_line(clip(line, _MAX_ACTION_CHARS)) for line in reference.history]
     so_far = "\n\nThe task is under way. Actions so far:\n" + "\n".join(
         f"{n}. {line}" for n, line in enumerate(lines, 1)
@@ -87,7 +87,7 @@ def observation_of(reference: Reference, max_snapshot_chars: int) -> Observation
 
 
 def choice_of(reply: str, reference: Reference) -> Choice:
-    """What a reply chooses."""
+    """The choice in a reply."""
     understood = understand(reply, TOOLS, parse_snapshot(reference.snapshot))
     if understood.checked is None:
         return Choice(complaint=understood.complaint)

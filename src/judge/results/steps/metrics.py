@@ -15,7 +15,7 @@ from shared.models import Record
 
 
 class Choice(Record):
-    """What a participant chose; nothing where its reply could not be used, which `complaint` explains."""
+    """A participant's choice; empty if its reply was unusable, which `complaint` explains."""
 
     element: str | None = None
     operation: Operation | None = None

@@ -1,8 +1,8 @@
 """Multimodal-Mind2Web rows as references (Deng et al., 2023; `osunlp/Multimodal-Mind2Web`), from Parquet or JSON lines.
 
-A row's `cleaned_html` becomes a snapshot whose refs are `e<backend_node_id>`. Every element that has an id gets a ref,
-whether it is a candidate or not, so that the refs tell nothing. `action_reprs` lists the actions of the whole task:
-only those before `target_action_index` are shown, or the answer would leak.
+A row's `cleaned_html` becomes a snapshot whose refs are `e<backend_node_id>`. Every element with an id gets a ref,
+whether it is a candidate or not, so that refs do not give away the answer. `action_reprs` lists the actions of the
+entire task: only those before `target_action_index` are shown, because the others contain the answer.
 """
 
 import base64
@@ -67,7 +67,7 @@ _LABELS = ("aria_label", "aria-label", "alt", "title", "placeholder", "text_valu
 
 
 class _Row(BaseModel):
-    """What is read of a row."""
+    """The fields of a row that are read."""
 
     annotation_id: str
     confirmed_task: str
@@ -93,7 +93,7 @@ class _Row(BaseModel):
 
 
 def is_mind2web(path: Path) -> bool:
-    """Whether a file holds such rows, and not references of our own. Raises `ConfigError`."""
+    """Whether a file contains such rows rather than our own references. Raises `ConfigError`."""
     if path.suffix == ".parquet":
         return True
     _, first = next(json_rows(path), (0, None))
@@ -126,7 +126,7 @@ def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with duckdb.connect(":memory:", config=settings) as connection:
             described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-            # Only what is used: a row's other columns, such as its raw HTML, are larger than all of these.
+            # Only the columns that are used: others, such as the raw HTML, are larger than all of these together.
             columns = [name for name, *_ in described if name in _Row.model_fields]
             if not columns:
                 raise ConfigError(f"{path}: no column of Multimodal-Mind2Web", remedy="give its rows")
@@ -159,7 +159,7 @@ def _reference(row: _Row) -> Reference:
         task=row.confirmed_task,
         website=row.website,
         index=row.target_action_index,
-        # Never the action itself, and none after it.
+        # Only earlier actions: later ones, and this one, contain the answer.
         history=row.action_reprs[: row.target_action_index],
         snapshot=snapshot_of(row.cleaned_html, boxes),
         accepted=tuple(dict.fromkeys(accepted)),
@@ -173,7 +173,7 @@ def _ref(node_id: object) -> str | None:
 
 
 def _box(attributes: object) -> str | None:
-    """A candidate's `bounding_box_rect` as a snapshot writes boxes."""
+    """A candidate's `bounding_box_rect` in the format of snapshots."""
     known = as_mapping(_parsed(attributes))
     try:
         numbers = [float(part) for part in str(known["bounding_box_rect"]).split(",")]
@@ -209,7 +209,7 @@ class _Element:
 
 
 class _Reader(HTMLParser):
-    """Builds the elements of a page. Tags that are not closed end with the element around them."""
+    """Builds the elements of a page. Unclosed tags end with their parent element."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,6 +1,6 @@
-"""Recorded steps as references: one page, the true actions before it, and what the next action must be.
+"""Recorded steps as references: a page, the true actions before it, and the expected next action.
 
-`wabe steps make` writes them from successful attempts of our own runs as `steps.jsonl`, one JSON object a line, with
+`wabe steps make` writes them from successful attempts of our own runs as `steps.jsonl`, one JSON object per line, with
 the screenshots in `images/` beside it. Multimodal-Mind2Web rows are read by `judge.results.steps.mind2web`.
 """
 
@@ -37,7 +37,7 @@ def _tool(name: str, description: str, **params: dict[str, Any]) -> ToolSpec:
     return ToolSpec(name=name, description=description, parameters=schema)
 
 
-# Mind2Web's three operations, under the names and with the main parameters that they have in a live run.
+# Mind2Web's three operations, with the tool names and main parameters of a live run.
 TOOLS = (
     _tool("browser_click", "Click an element"),
     _tool("browser_type", "Type text into an element", text=_TEXT, submit=_SUBMIT),
@@ -46,16 +46,16 @@ TOOLS = (
 
 
 class Operation(Record):
-    """What is done to an element. A click has no value."""
+    """An operation on an element. A click has no value."""
 
     op: Op
     value: str = ""
 
 
 class Reference(Record):
-    """One step. `accepted` are the refs that may be chosen; none means that the data names no usable element.
+    """One step. `accepted` are the correct refs; empty if the data names no usable element.
 
-    `snapshot` may hold boxes, which no participant sees; `history` are the true actions before it, one line each.
+    `snapshot` may contain boxes, which participants do not see; `history` are the earlier true actions, one line each.
     `screenshot` is a path relative to the file of references.
     """
 
@@ -76,7 +76,7 @@ Page = tuple[Reference, bytes | None]
 
 
 def operation_of(checked: CheckedAction) -> tuple[str, Operation] | None:
-    """The element and the operation of an action that has both; `None` for any other."""
+    """The element and operation of an action that has both; `None` for any other."""
     params = checked.params
     match checked.tool:
         case "browser_click":
@@ -130,9 +130,9 @@ def _chosen(step: Step, snapshot: str) -> tuple[str, Operation] | None:
 
 
 def make_references(tasks: Iterable[TaskStore], folder: Path) -> Iterator[tuple[str, int, str]]:
-    """Write the references of all successful attempts; yields each task's id, its steps, and why there are none.
+    """Write the references of all successful attempts; yields each task's id, number of steps, and why there are none.
 
-    Raises `ConfigError` when the folder cannot be written to.
+    Raises `ConfigError` if the folder cannot be written to.
     """
     lines = []
     for store in tasks:
@@ -172,7 +172,7 @@ def read_references(path: Path) -> Iterator[Page]:
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """The values of a file of JSON lines with their line numbers, one line in memory at a time."""
+    """The values in a JSON lines file with their line numbers, with one line in memory at a time."""
     with read_errors(path, "give a file of recorded steps"), path.open("rb") as stream:
         for number in range(1, 10_000_000):
             line = stream.readline(MAX_FILE_BYTES + 1)

@@ -1,7 +1,7 @@
 """MiniWoB++ (the optional package `miniwob`): its pages, and tasks on them.
 
-`judge.scenario.miniwob.site` serves the pages. The package's HTML is all that is used: the package itself is never
-imported, so its driver and its arrays need not be installed.
+`judge.scenario.miniwob.site` serves the pages. Only the package's HTML is used: the package is never imported, so its
+dependencies (a browser driver, NumPy) need not be installed.
 """
 
 import importlib.util
@@ -18,9 +18,9 @@ from shared.models import Task
 
 ALL = "all"
 PORT = 9182
-# The raw reward once the episode is over; before that, nothing.
+# The raw reward once the episode is over; `null` before.
 REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
-# Defined once the episode has begun.
+# A page variable that is defined once the episode has begun.
 UTTERANCE = "WOB_UTTERANCE"
 # Pages that change with the wall clock, whatever the participant does.
 TIMED = frozenset({"button-delay", "chase-circle", "hover-shape", "moving-items", "simon-says", "stock-market"})
@@ -41,41 +41,41 @@ def package_folder() -> Path:
 
 
 def page_names(package: Path) -> list[str]:
-    """The tasks that have a page."""
+    """The names of the tasks that have a page."""
     return sorted(path.stem for path in (package / "html" / "miniwob").glob("*.html"))
 
 
 def registered_names(package: Path) -> list[str]:
-    """The tasks that the package registers: published results are about these."""
+    """The names of the tasks that the package registers, which published results are about."""
     return sorted(set(_REGISTERED.findall((package / "registration.py").read_text())) & set(page_names(package)))
 
 
 class MiniwobTask(NamedTuple):
-    """A task of the package, with a seed: the same page and the same utterance every time."""
+    """A task of the package with a seed, which always gives the same page and the same utterance."""
 
     name: str
     seed: int
 
     def address(self, port: int = PORT) -> str:
-        """Where our site serves it."""
+        """The address at which our site serves the page."""
         return f"http://127.0.0.1:{port}/miniwob/{self.name}.html?seed={self.seed}"
 
     def task(self, utterance: str) -> Task:
-        """The task of a scenario: the first end of the episode decides, and ends the attempt."""
+        """The scenario task: the first end of an episode decides it and ends the attempt."""
         task_id = f"{self.name}_{self.seed}"
         return Task(task_id=task_id, website=self.address(), task=utterance, checks=(_SUCCESS,))
 
 
 def site_entry(port: int = PORT) -> SiteEntry:
-    """The site that serves the pages. What an attempt begins is kept in its browser, so the site is static."""
+    """The site that serves the pages. It is static because an episode's state is in the browser only."""
     command = f"python -m judge.scenario.miniwob.site --host 127.0.0.1 --port {port}"
     return SiteEntry(name="miniwob", endpoint=f"http://127.0.0.1:{port}", static=True, cmd=command)
 
 
 def chosen_tasks(tasks: Sequence[str], seeds: str) -> tuple[MiniwobTask, ...]:
-    """Tasks by name, as in `click-test,click-link` or `all` (those that the package registers), each with every seed.
+    """The named tasks (`click-test,click-link`, or `all` for those that the package registers), each with every seed.
 
-    `seeds` is one number or a range without its end, as in `0:5`. Raises `ConfigError`.
+    `seeds` is a number or a half-open range such as `0:5`. Raises `ConfigError`.
     """
     package = package_folder()
     known = page_names(package)
@@ -100,8 +100,8 @@ def _numbers(seeds: str) -> range:
 def settings_for(chosen: Sequence[MiniwobTask]) -> dict[str, Any]:
     """The `[config]` of a scenario of these tasks.
 
-    Both ways to act, since some pages (a canvas, a game board) have no element to refer to. Real time for all as soon
-    as one page is about time.
+    Both ways to act, because some pages (a canvas, a game board) have no element to refer to. Real time for all tasks
+    as soon as one of the pages depends on the clock.
     """
     return {
         "max_steps": 30,

@@ -1,7 +1,7 @@
 """Serves MiniWoB++: `python -m judge.scenario.miniwob.site --host 127.0.0.1 --port 9182`.
 
-`/miniwob/NAME.html?seed=N` is a task that has begun: no overlay, no score display. Nothing is kept here: what a browser
-context has begun is in its own storage (`start.js`).
+`/miniwob/NAME.html?seed=N` is a page whose episode has begun, without overlay and score display. The server keeps no
+state: whether an episode has begun is in the browser context's own storage (`start.js`).
 """
 
 import argparse
@@ -21,12 +21,12 @@ from judge.scenario.miniwob import PORT, package_folder, page_names
 from shared.errors import ConfigError
 
 _START = Path(__file__).with_name("start.js")
-# The end of an episode writes to the display, so it must stay in the page.
+# Hidden, not removed, because the end of an episode writes to the display.
 _STYLE = "<style>#reward-display { display: none !important }</style>"
 
 
 def create_app(html: Path, names: frozenset[str]) -> Starlette:
-    """The site of the tasks `names`, whose pages lie in the package's folder `html`."""
+    """The site for the tasks `names`, whose pages are in the package's folder `html`."""
     added = f"{_STYLE}<script>{_START.read_text()}</script>"
 
     async def page(request: Request) -> Response:
@@ -34,21 +34,21 @@ def create_app(html: Path, names: frozenset[str]) -> Starlette:
         if name not in names or request.url.query != f"seed={seed}" or not is_seed(seed):
             return PlainTextResponse("No such task.", 404)
         text = await asyncio.to_thread((html / "miniwob" / f"{name}.html").read_text)
-        # A page from the browser's cache would not know that it is loaded again.
+        # A page from the browser's cache would not notice that it was loaded again.
         return HTMLResponse(text.replace("</body>", f"{added}</body>", 1), headers={"Cache-Control": "no-store"})
 
-    # Not the whole folder: a page without the script above could be played again and again.
+    # Not the pages' folder: a page without the script above could be played repeatedly.
     assets = [Mount(f"/{folder}", StaticFiles(directory=html / folder)) for folder in ("core", "common")]
     return Starlette(routes=[Route("/miniwob/{name}.html", page), *assets])
 
 
 def is_seed(text: str) -> bool:
-    """Whether a text is a seed as a task's address has it: below `MAX_SEED`, without leading zeros."""
+    """Whether the text is a seed as in a task's address: below `MAX_SEED`, without leading zeros."""
     return re.fullmatch("0|[1-9][0-9]{0,5}", text) is not None
 
 
 def main() -> None:
-    """Serve the pages until told to stop."""
+    """Serve the pages until a signal arrives."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=PORT)

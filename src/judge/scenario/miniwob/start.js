@@ -1,11 +1,11 @@
-// Runs in every MiniWoB++ page, after the page's own scripts. Starts the one episode that a browser context gets: a page
-// that is loaded a second time, or another one, is lost.
+// Runs in every MiniWoB++ page, after the page's own scripts. Starts the only episode of a browser context: loading the
+// page again, or another one, loses it.
 "use strict";
 (() => {
   const isAgain = localStorage.getItem("started") !== null;
   localStorage.setItem("started", "1");
   addEventListener("load", () => {
-    // The overlay comes back at the end of the episode, and would start another one.
+    // The overlay returns at the end of the episode, and would start another one.
     core.cover_div.onclick = null;
     if (isAgain) {
       WOB_DONE_GLOBAL = true;
@@ -13,11 +13,11 @@
       WOB_REWARD_REASON = "the page was loaded again";
       return;
     }
-    // Nobody sees it, and its ticks would be changes of the page.
+    // It is hidden, and its ticks would count as changes of the page.
     core.countdownTimer = () => {};
-    // The judge has limits of its own.
+    // The judge's own limits apply.
     core.EPISODE_MAX_TIME = 86400000;
-    // As the package begins an episode.
+    // Begin the episode as the package does.
     Math.seedrandom(Number(new URLSearchParams(location.search).get("seed")));
     core.setDataMode("train");
     core.startEpisodeReal();

@@ -1,11 +1,11 @@
-"""browser-use's histories (`Agent.save_history`): a JSON file with the screenshots that it names, as a trajectory.
+"""Reads browser-use's histories (`Agent.save_history`), a JSON file and its screenshots, as trajectories.
 
-Source: `browser_use/agent/views.py`. The file is `{"history": [item, …]}`; an item is one look at the page and the
-actions chosen from it: `model_output.action` (one `{tool: parameters}` each), `result` (one for each action that was
-carried out), `state` (`url`, `title`, `screenshot_path`, `interacted_element`) and `metadata` (times). The paths are
-absolute and of the machine that played: the files are looked for beside the history and in `screenshots/`. Older
-versions hold the images themselves (`state.screenshot`, base64), which are unpacked into `screenshots/` when the
-history is read, and the thoughts under `model_output.current_state`.
+Source: `browser_use/agent/views.py`. The file is `{"history": [item, …]}`; an item is one observation and the actions
+chosen from it: `model_output.action` (one `{tool: parameters}` each), `result` (one for each executed action), `state`
+(`url`, `title`, `screenshot_path`, `interacted_element`) and `metadata` (times). The paths are absolute paths on the
+recording machine, so the files are looked up beside the history and in `screenshots/`. Older versions contain the
+images themselves (`state.screenshot`, base64), which are unpacked into `screenshots/` when the history is read, and
+have the thoughts under `model_output.current_state`.
 """
 
 import base64
@@ -40,7 +40,7 @@ from shared.text import clip
 
 _IMAGES = "screenshots"
 _MAX_TEXT_CHARS = 20_000
-# Older versions keep the images inside.
+# Large, because older versions contain the images.
 _MAX_BYTES = 256_000_000
 _NOT_IN_A_VERB = re.compile("[^A-Z]+")
 
@@ -85,13 +85,13 @@ class _Item(BaseModel):
 
 
 class _History(BaseModel):
-    """What is read of a history."""
+    """The fields of a history that are read."""
 
     history: tuple[_Item, ...] = Field(max_length=MAX_FOREIGN_STEPS)
 
 
 def history_files(folder: Path) -> list[Path]:
-    """The histories in a folder; one that has any is a trajectory of this layout."""
+    """The histories in a folder; a folder that has any is a trajectory of this layout."""
     return sorted(path for path in folder.glob("*.json") if "history" in path.name.lower())
 
 
@@ -122,7 +122,7 @@ def load(folder: Path) -> Trajectory:
 
 
 def verdicts(folder: Path) -> dict[str, Verdict]:
-    """The verdict of browser-use's own judge, where it left one."""
+    """The verdict of browser-use's own judge, if there is one."""
     try:
         _, items = _read(folder)
     except TrajectoryError:
@@ -145,14 +145,14 @@ def _read(folder: Path) -> tuple[Path, tuple[_Item, ...]]:
 
 
 def _stop_reason(last: _Result) -> StopReason:
-    """How it ended. An agent that never called `done` ran out of steps or gave up after its own errors."""
+    """How the attempt ended. An agent that never called `done` ran out of steps or gave up after errors."""
     if last.is_done:
         return "finished"
     return "participant_error" if last.error else "max_steps"
 
 
 def _steps(folder: Path, path: Path, items: tuple[_Item, ...]) -> Iterator[Step]:
-    """A step for each action; only the first one of an item has seen the item's screenshot."""
+    """A step for each action; only the first action of an item has the item's screenshot."""
     index = 0
     for number, item in enumerate(items):
         state, output = item.state, item.model_output or _Output()
@@ -186,7 +186,7 @@ def _screenshot(folder: Path, path: Path, state: _State, number: int) -> str | N
 
 
 def _unpacked(folder: Path, path: Path, encoded: str, number: int) -> str:
-    """Write an image that the history holds; returns its path relative to the folder."""
+    """Write an image contained in the history; returns its path relative to the folder."""
     try:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
@@ -212,7 +212,7 @@ def _action(action: Mapping[str, Any], thought: str) -> Action | None:
 
 
 def _outcome(action: Action | None, element: Mapping[str, Any] | None, result: _Result | None) -> Outcome | None:
-    """What became of an action. Those without a result were dropped because the page had changed."""
+    """The outcome of an action. Actions without a result were dropped because the page had changed."""
     if action is None or result is None:
         return None
     if result.error:
@@ -221,7 +221,7 @@ def _outcome(action: Action | None, element: Mapping[str, Any] | None, result: _
 
 
 def _line(action: Action, element: Mapping[str, Any] | None) -> str:
-    """The action as one of our action lines, its element as the history describes it."""
+    """The action as one of our action lines, with the element as described in the history."""
     params, subject = action.params, _subject(element)
 
     def said(*keys: str) -> str:

@@ -1,15 +1,15 @@
-"""The Online-Mind2Web submission schema v2: our trajectories as documents of it, and its rules as checks. Pure.
+"""The Online-Mind2Web submission schema v2: converts our trajectories to it, and checks its rules. Pure.
 
 Source: `data/schema_v2` of the Online-Mind2Web repository: its JSON schema, its action dictionary and the nine rules
 that consumers enforce. Rules 8 and 9 can be checked only as far as a document and the dataset allow. A step names its
-own screenshot, which shows the page right before the action, as ours do. Actions are written in the grammar A::
+own screenshot, which shows the page right before the action, as in our records. Actions are written in grammar A::
 
     CLICK role=link[name="Help"] -> click the Help link | SUCCESS
     page -> NAVIGATE -> go to example.com | SUCCESS
     TASK_COMPLETE -> ANSWER: 42
 
-Only facts are written: what the judge recorded as executed. Unreadable replies and failed actions left no fact, so they
-are left out; the last screenshot before them stays with the step that follows.
+Only executed actions are written. Unreadable replies and failed actions are left out; the last screenshot before them
+goes to the step that follows.
 """
 
 import re
@@ -30,10 +30,10 @@ from shared.text import counted, split_line, without_surrogates
 
 _COMPLETE = "TASK_COMPLETE -> ANSWER:"
 _NO_ANSWER = "(none given)"
-# The grammar's own marks must not appear inside an action's texts.
+# The grammar's separator must not appear in an action's text.
 _MARKS = str.maketrans({"|": "¦"})
-# By the verb of our action line. Verbs that the schema's dictionary lacks become the nearest one it has; the
-# description says what was done.
+# By the verb of our action line. Verbs that the schema's dictionary lacks become its nearest one; the description says
+# what was done.
 _TEMPLATES: Mapping[str, str] = MappingProxyType(
     {
         "GOTO": "page -> NAVIGATE -> go to {host}",
@@ -59,19 +59,19 @@ _GRAMMAR_B = re.compile(
     r"(?:click_at|type_at|scroll|hover|wait|press_key|select_option|navigate|go_back|go_forward)\(.*\)", re.DOTALL
 )
 _PARALLEL_URL = re.compile(r"\bURL: \S* ?-> ")
-# Rules that a key of the wrong type or form breaks; the others are the JSON schema's.
+# The rule that an invalid key violates; all others violate the JSON schema.
 _RULE_OF_KEY = MappingProxyType({"schema_version": "1", "task_id": "2", "step": "3", "thought": "5"})
 
 
 class Submission(Record):
-    """One task's `result.json` and, for each step, which recorded screenshot becomes which file of `trajectory/`."""
+    """One task's `result.json` and, for each step, its recorded screenshot and the file name in `trajectory/`."""
 
     document: dict[str, Any]
     screenshots: tuple[tuple[str, str], ...]
 
 
 class Problem(Record):
-    """One broken rule. `rule` is `schema`, `grammar`, or the number of the rule; a `note` is only advice."""
+    """One violated rule. `rule` is `schema`, `grammar`, or the number of the rule; a `note` is only advice."""
 
     rule: str
     text: str
@@ -128,9 +128,9 @@ class _Document(BaseModel):
 
 
 def submission(trajectory: Trajectory, reference_length: int | None = None) -> Submission:
-    """The submission of one of our own trajectories. `reference_length` (the human's) takes precedence over the task's.
+    """The submission of one of our own trajectories. `reference_length` (the human's) overrides the task's.
 
-    Raises `TrajectoryError` when the schema cannot hold it: aborted, no reference length, a step without a screenshot.
+    Raises `TrajectoryError` if the schema cannot represent it: aborted, no reference length, missing screenshot.
     """
     task, folder = trajectory.task, trajectory.folder
     steps = trajectory.steps or (trajectory.attempt.steps if trajectory.attempt else ())
@@ -174,7 +174,7 @@ def submission(trajectory: Trajectory, reference_length: int | None = None) -> S
 def action_v2(line: str) -> str:
     """One of our action lines in grammar A. Its status is always `SUCCESS`: only executed actions have a line.
 
-    A text of a foreign layout may follow one of the grammars already. Raises `TrajectoryError` for any other text.
+    Text of a foreign layout that already follows one of the grammars is accepted. Raises `TrajectoryError` otherwise.
     """
     parts = split_line(line)
     if parts is None and (_GRAMMAR_A.fullmatch(line) or _GRAMMAR_B.fullmatch(line)):
@@ -211,7 +211,7 @@ def _target(subject: str) -> str:
 
 
 def _url(step: Step) -> str | None:
-    """The page's address; for a navigation the schema wants the address it goes to."""
+    """The page's address; for a navigation the schema requires its destination."""
     parts = split_line(step.outcome.line) if step.outcome and step.outcome.line else None
     if parts is None or parts[0] != "navigation" or parts[1] == "BACK":
         return step.url
@@ -230,7 +230,7 @@ def _is_ending(step: Step) -> bool:
 def _screenshot(steps: tuple[Step, ...], step: Step, where: str) -> str:
     """The recorded screenshot of a step.
 
-    While a dialog is open no screenshot can be taken; the page behind it is the one of the step before.
+    While a dialog is open no screenshot can be taken, so that of the previous step is used, which shows the same page.
     """
     earlier = steps[: steps.index(step)]
     taken = step.screenshot
@@ -259,9 +259,9 @@ def _host(address: str) -> str:
 def check_document(
     document: Any, files: Collection[str], *, folder_name: str | None = None, reference_length: int | None = None
 ) -> list[Problem]:
-    """The problems of a `result.json` with `files` in its `trajectory/`. It is valid if there are none, or only notes.
+    """The problems of a `result.json` with `files` in its `trajectory/`. It is valid if there are none but notes.
 
-    Rules are checked once the document follows the JSON schema. `reference_length` is the dataset's, when it is known.
+    Rules are checked only if the document follows the JSON schema. `reference_length` is the dataset's, if known.
     """
     try:
         parsed = _Document.model_validate(document)

@@ -1,14 +1,14 @@
-"""webeval's trajectory folders (the evaluation framework of Fara): read as trajectories, and written from ours.
+"""Reads and writes the trajectory folders of webeval, Fara's evaluation framework.
 
-Source: `webeval/README.md`, `webeval/trajectory.py` and `fara_agent.py` of microsoft/fara. A folder holds
-`web_surfer.log` (one JSON object a line), `<task_id>_final_answer.json`, the screenshots that it lists, `times.json`,
+Source: `webeval/README.md`, `webeval/trajectory.py` and `fara_agent.py` of microsoft/fara. A folder contains
+`web_surfer.log` (one JSON object per line), `<task_id>_final_answer.json`, the screenshots that it lists, `times.json`,
 `core.log` and `scores/*.json`.
 
 The log has two dialects: events with `action` and `arguments`, or only messages `Thought #1: …` and `Action #1:
 executing tool … with arguments {…}`. The tool's own loader reads the first in two modes, one of which keeps only events
-of the source `WebSurfer`; what we write suits both. Screenshots are numbered from 0, with one more file than there are
-actions, or from 1: the answer file's list counts, not the names. An answer `<no_answer>` of a run that was not aborted
-means over the step budget.
+of the source `WebSurfer`; our output works with both. Screenshots are numbered from 0, with one more file than there
+are actions, or from 1, so the answer file's list is used, not the names. An answer `<no_answer>` of a run that was not
+aborted means that the step budget was exceeded.
 """
 
 import json
@@ -52,7 +52,7 @@ _ENDING = "terminate"
 
 
 class _Answer(BaseModel):
-    """What is read of an answer file."""
+    """The fields of an answer file that are read."""
 
     final_answer: str | None = NO_ANSWER
     screenshots: tuple[str, ...] = Field(default=(), max_length=MAX_FOREIGN_STEPS)
@@ -61,9 +61,9 @@ class _Answer(BaseModel):
 
 
 class _Event(NamedTuple):
-    """One event of the log as a step that has no place yet, and the text that webeval's evaluators read of it.
+    """One event of the log as a step without an index, and the text that webeval's evaluators read for it.
 
-    Of our own steps, those whose action was not carried out are events as well; their outcome is not `ok`.
+    In our own exports, actions that were not executed are events as well; their outcome is not `ok`.
     """
 
     step: Step
@@ -71,21 +71,21 @@ class _Event(NamedTuple):
 
 
 class Export(Record):
-    """One task's folder. `texts` are its files but for the images, which `screenshots` copies: (recorded, name)."""
+    """One task's folder. `texts` are all files but the images, which are copied: `screenshots` has (recorded, name)."""
 
     texts: dict[str, str]
     screenshots: tuple[tuple[str, str], ...]
 
 
 def answer_files(folder: Path) -> list[Path]:
-    """The answer files in a folder; one that has any is a trajectory of this layout."""
+    """The answer files in a folder; a folder that has any is a trajectory of this layout."""
     found = sorted(folder.glob(f"*{_ANSWER}"))
-    # Data sets have files of such names as well.
+    # Datasets have files with such names as well.
     return found if any(path.name.endswith(f"_final{_ANSWER}") for path in found) or (folder / _LOG).exists() else []
 
 
 def task_id_of(folder: Path) -> str:
-    """The task's id that the answer file's name tells, as it is written there."""
+    """The task's id from the answer file's name, unchanged."""
     found = answer_files(folder)
     return found[0].name.removesuffix(_ANSWER).removesuffix("_final") if found else folder.name
 
@@ -96,10 +96,10 @@ def load(folder: Path) -> Trajectory:
     if len(paths) != 1:
         raise TrajectoryError(f"{folder}: {len(paths)} answer files (*{_ANSWER}), expected one")
     answer = validated(_Answer, folder, read_object(folder, paths[0].name), name=paths[0].name)
-    # The rubric verifier leaves the task's text.
+    # webeval's rubric verifier writes a file with the task's text.
     text = read_object(folder, _TASK_DATA).get("task_summary") if (folder / _TASK_DATA).exists() else None
     task = foreign_task(folder, {"task_id": usable_id(task_id_of(folder)), "task": text}, source=paths[0])
-    # Absolute paths are of the machine that recorded them.
+    # Absolute paths refer to the recording machine.
     names = [PurePosixPath(name).name if PurePosixPath(name).is_absolute() else name for name in answer.screenshots]
     screenshots = [inside(folder, name, source=paths[0]) for name in names]
     events = _events(folder)
@@ -123,7 +123,7 @@ def load(folder: Path) -> Trajectory:
 
 
 def verdicts(folder: Path) -> dict[str, Verdict]:
-    """The scores that webeval's evaluators left, as verdicts by id; unscored where a file cannot be read."""
+    """The scores of webeval's evaluators as verdicts, by id; unscored if a file cannot be read."""
     return {
         f"webeval-{usable_id(path.stem)}": _verdict(folder, path)
         for path in sorted((folder / "scores").glob("*.json"))[:_MAX_SCORES]
@@ -140,12 +140,12 @@ def _verdict(folder: Path, path: Path) -> Verdict:
     text = clip(said if isinstance(said, str) else json.dumps(said), _MAX_TEXT_CHARS)
     if score in (0, 1):
         return Verdict(outcome="success" if score == 1 else "failure", reason=text, judge=info)
-    # A rubric's share only becomes a verdict with the threshold that its benchmark uses.
+    # A rubric's fractional score is only a verdict together with its benchmark's threshold, which is unknown here.
     return Verdict(outcome="unscored", reason=f"score {score!r:.40}, neither 0 nor 1: {text}", judge=info)
 
 
 def _times(folder: Path) -> tuple[float, float]:
-    """Start and end in seconds since 1970; zeros where they are unknown."""
+    """Start and end in seconds since 1970; zeros if unknown."""
     value = read_object(folder, "times.json") if (folder / "times.json").exists() else {}
     start, end = (value.get(key) for key in ("start_time", "end_time"))
     is_known = all(isinstance(moment, int | float) and 0 <= moment < 1e11 for moment in (start, end))
@@ -159,7 +159,7 @@ def _stop_reason(answer: _Answer) -> StopReason:
 
 
 def _last_error(folder: Path) -> str | None:
-    """The last error of `core.log`, where tracebacks and other lines follow an error's first line."""
+    """The last error in `core.log`, in which tracebacks and other lines follow an error's first line."""
     try:
         path = inside(folder, "core.log", max_bytes=MAX_FILE_BYTES)
         lines = read_file(path).decode("utf-8", "replace").splitlines()
@@ -172,7 +172,7 @@ def _last_error(folder: Path) -> str | None:
 def _events(folder: Path) -> list[_Event]:
     found = list(_log(inside(folder, _LOG, source=folder / _LOG, max_bytes=MAX_FILE_BYTES)))
     if any(event.get("action") is not None for event in found):
-        # Other sources only comment on what the browser's agent did.
+        # Events of other sources only comment on the agent's actions.
         acting = [event for event in found if event.get("action") is not None or "tool" in event]
         of_surfer = [event for event in acting if event.get("source") == _SOURCE]
         events = [_structured(event) for event in of_surfer or acting]
@@ -185,7 +185,7 @@ def _events(folder: Path) -> list[_Event]:
 
 
 def _log(path: Path) -> Iterator[dict[str, Any]]:
-    """The log's objects. A torn last line (a kill while writing) is left out."""
+    """The log's objects. Skips a torn last line (left by a kill while writing)."""
     with read_errors(path, kind=TrajectoryError):
         lines = read_file(path).decode("utf-8", "replace").split("\n")
     for number, line in enumerate(lines, 1):
@@ -203,11 +203,11 @@ def _log(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _structured(event: Mapping[str, Any]) -> _Event:
-    """An event with `action` and `arguments`, or one that we wrote for an action that was not carried out."""
+    """An event with `action` and `arguments`, or one that our export wrote for an action that was not executed."""
     given, message = event.get("arguments"), str(event.get("message") or "")
     arguments = dict(given) if isinstance(given, dict) else {}
     if (action := event.get("action")) is not None:
-        # Where a function call wraps the action, `arguments` names it.
+        # If a function call wraps the action, `arguments` names the actual one.
         arguments.setdefault("action", str(action))
     made = _event(arguments, message if split_line(message) else None)
     url, tool, screenshot = (
@@ -215,7 +215,7 @@ def _structured(event: Mapping[str, Any]) -> _Event:
     )
     changes: dict[str, Any] = {"url": url or "", "screenshot": screenshot}
     if tool is not None and made.step.action is not None:
-        # A reply that could not be read named no tool.
+        # An unreadable reply named no tool.
         changes["action"] = made.step.action.model_copy(update={"tool": tool}) if tool else None
     if action is None:
         changes["outcome"] = Outcome(ok=False, message=message)
@@ -223,7 +223,7 @@ def _structured(event: Mapping[str, Any]) -> _Event:
 
 
 def _spoken(message: str) -> _Event | None:
-    """An action of the dialect of messages; `None` for any other message."""
+    """An action in the messages-only dialect; `None` for any other message."""
     thought, mark, rest = message.partition("\nAction #")
     thought, text = thought.partition("Thought #")[2], rest.partition("with arguments")[2]
     if not mark or not thought:
@@ -231,7 +231,7 @@ def _spoken(message: str) -> _Event | None:
     try:
         arguments = parse_json(text[text.index("{") : text.rindex("}") + 1])
     except ValueError:
-        # Its own loader drops such an action; it was carried out all the same.
+        # webeval's own loader drops such an action, but it was executed.
         arguments = {
             "action": rest.partition("executing tool '")[2].partition("'")[0] or "unknown",
             "text": text.strip(),
@@ -240,7 +240,7 @@ def _spoken(message: str) -> _Event | None:
 
 
 def _event(arguments: Mapping[str, Any], line: str | None) -> _Event:
-    """An action by its arguments. Its text is our action line, or what webeval hands to its evaluators."""
+    """An action by its arguments. Its text is our action line, or the text that webeval gives to its evaluators."""
     tool, thought = str(arguments.get("action", "unknown")), arguments.get("thoughts")
     rest = {key: value for key, value in arguments.items() if key != "thoughts"}
     action = Action(
@@ -291,7 +291,7 @@ def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
 
 
 def _steps(events: list[_Event], names: list[str]) -> tuple[Step, ...]:
-    """Each event's step, with the screenshot that it names or else the one in its place; then the other screenshots."""
+    """Each event's step, with the screenshot that it names or the one at its index; then the other screenshots."""
     named = {event.step.screenshot for event in events} & set(names)
     free = [] if named else names
     rest = [name for name in names if name not in named] if named else names[len(events) :]
@@ -306,8 +306,8 @@ def _steps(events: list[_Event], names: list[str]) -> tuple[Step, ...]:
 def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict]) -> Export:
     """The folder of one trajectory, with `verdicts` by judge id as its scores. Raises `TrajectoryError`.
 
-    The tool's loader refuses unknown keys in the answer file, and takes any in the log. A step whose action was not
-    carried out becomes an event without `action`, which both of its modes leave out.
+    webeval's loader refuses unknown keys in the answer file, but accepts any in the log. A step whose action was not
+    executed becomes an event without `action`, which both of its modes skip.
     """
     attempt = trajectory.attempt
     if attempt is None:
@@ -349,7 +349,7 @@ def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict]) -> Export:
 
 
 def _written(attempt: Attempt, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The log's events. Times are those that the steps' durations add up to."""
+    """The log's events. Times are sums of the steps' durations."""
     now = attempt.started_at
     for step in attempt.steps:
         now += step.timings.observe_s + step.timings.reply_s
@@ -367,7 +367,7 @@ def _written(attempt: Attempt, names: Mapping[str, str]) -> Iterator[dict[str, A
             "url": step.url,
             **({} if line is None else {"action": tool}),
             "arguments": {**params, "action": tool, "thoughts": action.thought},
-            # Beyond the layout's own keys: what its reader cannot tell from the order of the events.
+            # Our own keys, for facts that cannot be derived from the order of the events.
             "tool": action.tool,
             **({"screenshot": names[step.screenshot]} if step.screenshot else {}),
         }
