@@ -12,6 +12,8 @@ from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Any, Literal
 
+from shared.strict_json import STRICT, require_shallow
+
 ValueType = Literal["string", "number", "boolean", "date", "currency", "list", "json"]
 MAX_TEXT_CHARS = 20_000
 _MAX_DIGITS = 40
@@ -240,10 +242,13 @@ _FINDERS: Mapping[str, Callable[[str], Iterator[Any]]] = MappingProxyType(
 
 def _item(value: Any) -> Any:
     """An entry of a list: a number where it is one, otherwise its words."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _decimal_of(value)
-    number = parse_number(value) if isinstance(value, str) else None
-    return string(value) if number is None else number
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = _decimal_of(value) if is_number else parse_number(value) if isinstance(value, str) else None
+    if number is None:
+        return string(value)
+    # Lists are compared as texts: 1.50 must be written like 1.5.
+    whole = number.to_integral_value()
+    return whole if number == whole else number.normalize()
 
 
 def _list_in(text: str, expected: Any) -> tuple[Any, ...]:
@@ -289,7 +294,9 @@ def _json_in(text: str) -> Any:
 
 
 def _tables_and_lists(text: str) -> Iterator[Any]:
-    """The outermost ones. Raises `NormaliseError` for too many brackets: each can cost a pass over the text."""
+    """The outermost ones. Raises `NormaliseError` for too many brackets, each of which can cost a pass over the text,
+    and for values so deep that comparing them could fail.
+    """
     at = 0
     for _ in range(_MAX_JSON_STARTS):
         start = _JSON_START.search(text, at)
@@ -297,20 +304,21 @@ def _tables_and_lists(text: str) -> Iterator[Any]:
             return
         try:
             value, at = _DECODER.raw_decode(text, start.start())
-            yield value
         except (ValueError, RecursionError):
             at = start.end()
+            continue
+        try:
+            require_shallow(value)
+        except ValueError as error:
+            raise NormaliseError(str(error)) from None
+        yield value
     raise NormaliseError(f"more than {_MAX_JSON_STARTS} brackets")
 
 
 def _float(digits: str) -> float:
     """1.0 is the same number as 1."""
-    value = float(digits)
+    value: float = STRICT["parse_float"](digits)
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-_DECODER = json.JSONDecoder(parse_float=_float, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(**{**STRICT, "parse_float": _float})

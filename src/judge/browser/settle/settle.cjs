@@ -175,6 +175,7 @@ class Settler {
     this.inTurn = new Map();
     this.longLived = new Set();
     this.downloads = [];
+    this.origins = new Set();
     this.isGone = false;
   }
 
@@ -209,7 +210,10 @@ class Settler {
       socket.on("framereceived", () => this.sockets.delete(socket));
       socket.on("close", () => this.sockets.delete(socket));
     });
-    page.on("framenavigated", frame => void this.attachFrame(frame));
+    page.on("framenavigated", frame => {
+      if (frame === page.mainFrame()) this.origins.add(origin(page));
+      void this.attachFrame(frame);
+    });
     await this.attach(page);
   }
 
@@ -440,6 +444,7 @@ class Settler {
 }
 
 const address = url => url.split(/[?#]/, 1)[0];
+const origin = page => new URL(page.url()).origin;
 const isStream = response => /^text\/event-stream/i.test(response.headers()["content-type"] ?? "");
 const isNavigation = (request, page) => {
   try {
@@ -478,7 +483,17 @@ class Context {
   }
 
   async settle(page, limit) {
-    return (await this.attach(page)).settle(limit);
+    const settler = await this.attach(page);
+    try {
+      return await settler.settle(limit);
+    } finally {
+      settler.origins = new Set([origin(page)]);
+    }
+  }
+
+  // How many origins the page has had since it settled: 1 unless it went from one to another.
+  async countOrigins(page) {
+    return (await this.attach(page)).origins.size;
   }
 
   // Opens an address, and waits until the document is there, and a while for its images.
