@@ -273,7 +273,7 @@ def run_tests(root: Path, tests: Sequence[str]) -> str | None:
     ran = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
     if ran.returncode == 0:
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", ran.stdout, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - |$)", ran.stdout, re.MULTILINE)
     if ran.returncode not in (1, 2) or failed is None:
         raise CannotApplyError(f"pytest exited {ran.returncode}: {(ran.stdout + ran.stderr)[-500:]}")
     return failed[1]
