@@ -444,7 +444,14 @@ class Settler {
 }
 
 const address = url => url.split(/[?#]/, 1)[0];
-const origin = page => new URL(page.url()).origin;
+const origin = page => {
+  try {
+    return new URL(page.url()).origin;
+  } catch {
+    // A tab that never loaded has no address.
+    return "";
+  }
+};
 const isStream = response => /^text\/event-stream/i.test(response.headers()["content-type"] ?? "");
 const isNavigation = (request, page) => {
   try {
