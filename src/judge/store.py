@@ -11,6 +11,7 @@ before it is stored. A limit is a field's size in bytes as written, in which one
 
 import bisect
 import contextlib
+import errno
 import hashlib
 import json
 import logging
@@ -175,8 +176,12 @@ class TaskStore:
         write_json(self.folder / "result.json", result)
 
     def write_verdict(self, judge_id: str, verdict: Verdict) -> None:
-        """Write `verdicts/<method>-<digest>.json` atomically."""
-        write_json(self.folder / "verdicts" / f"{judge_id}.json", verdict.model_dump(mode="json"))
+        """Write `verdicts/<method>-<digest>.json` atomically. Raises `OSError`, also where `verdicts` is a link."""
+        verdicts = self.folder / "verdicts"
+        # In a folder that somebody else made, it may lead to any place of this machine.
+        if verdicts.is_symlink():
+            raise OSError(errno.ELOOP, "a link, through which nothing is written", str(verdicts))
+        write_json(verdicts / f"{judge_id}.json", verdict.model_dump(mode="json"))
 
     def read_verdict(self, judge_id: str) -> Verdict | None:
         """The stored verdict of this judge, or `None` if it is missing or unreadable."""

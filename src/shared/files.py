@@ -7,26 +7,21 @@ import codecs
 import errno
 import hashlib
 import json
-import math
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 import tomli
 
 from shared.errors import ConfigError, WabeError
-from shared.text import excerpt
+from shared.strict_json import TOO_DEEP, parse_json
 
 # The largest file of a run that is read; `judge.store` keeps everything that is written below it.
 MAX_FILE_BYTES = 64_000_000
-# Deeper than anything recorded, and far below Python's recursion limit.
-MAX_DEPTH = 100
-_TOO_DEEP = "nested too deeply"
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 _MAX_POINTER_BYTES = 1024
 # UTF-32 first: its byte order mark begins with that of UTF-16.
@@ -98,28 +93,6 @@ def decode(data: bytes) -> str:
         raise ValueError(f"line {line}: not UTF-8 text") from None
 
 
-def parse_json(text: str) -> Any:
-    """The value of a JSON text. Refuses input that other JSON readers read differently or reject.
-
-    That is: repeated keys, NaN, numbers too large for a double, and nesting deeper than `MAX_DEPTH`.
-    """
-    try:
-        value = json.loads(text, **STRICT)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            item
-            for parent in level
-            for item in (parent.values() if isinstance(parent, dict) else parent if isinstance(parent, list) else ())
-            if isinstance(item, dict | list)
-        ]
-        if not level:
-            return value
-    raise ValueError(_TOO_DEEP)
-
-
 def parse_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text."""
     try:
@@ -127,7 +100,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     except tomli.TOMLDecodeError as error:
         raise ValueError(f"line {error.lineno}, column {error.colno}: not TOML: {error.msg}") from None
     except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
+        raise ValueError(TOO_DEEP) from None
     except ValueError as error:
         # Numbers and dates that the grammar allows but Python cannot represent.
         raise ValueError(f"not usable TOML: {str(error)[:100]}") from None
@@ -219,36 +192,3 @@ def sha256_file(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal. Raises `OSError`."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(f"has the JSON key {excerpt(key, 20)} twice")
-            seen.add(key)
-    return result
-
-
-def _whole(digits: str) -> int:
-    # An integer beyond the range of a double would be read as infinity elsewhere.
-    _decimal(digits)
-    return int(digits)
-
-
-def _decimal(digits: str) -> float:
-    if not math.isfinite(value := float(digits)):
-        raise ValueError(f"holds the number {excerpt(digits, 20)}, which is too large")
-    return value
-
-
-def _constant(name: str) -> NoReturn:
-    raise ValueError(f"holds {name}, which is not a JSON number")
-
-
-# Arguments that make Python's decoder refuse input that other JSON readers read differently or reject.
-STRICT: Mapping[str, Any] = MappingProxyType(
-    {"object_pairs_hook": _unique, "parse_int": _whole, "parse_float": _decimal, "parse_constant": _constant}
-)

@@ -12,6 +12,8 @@ from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Any, Literal
 
+from shared.strict_json import STRICT, require_shallow
+
 ValueType = Literal["string", "number", "boolean", "date", "currency", "list", "json"]
 MAX_TEXT_CHARS = 20_000
 _MAX_DIGITS = 40
@@ -240,10 +242,13 @@ _FINDERS: Mapping[str, Callable[[str], Iterator[Any]]] = MappingProxyType(
 
 def _item(value: Any) -> Any:
     """A list entry: a number if it is one, otherwise a normalised string."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _decimal_of(value)
-    number = parse_number(value) if isinstance(value, str) else None
-    return string(value) if number is None else number
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = _decimal_of(value) if is_number else parse_number(value) if isinstance(value, str) else None
+    if number is None:
+        return string(value)
+    # Lists are compared as texts: 1.50 must be written like 1.5.
+    whole = number.to_integral_value()
+    return whole if number == whole else number.normalize()
 
 
 def _list_in(text: str, expected: Any) -> tuple[Any, ...]:
@@ -297,20 +302,21 @@ def _tables_and_lists(text: str) -> Iterator[Any]:
             return
         try:
             value, at = _DECODER.raw_decode(text, start.start())
-            yield value
         except (ValueError, RecursionError):
             at = start.end()
+            continue
+        try:
+            require_shallow(value)
+        except ValueError as error:
+            raise NormaliseError(str(error)) from None
+        yield value
     raise NormaliseError(f"more than {_MAX_JSON_STARTS} brackets")
 
 
 def _float(digits: str) -> float:
     """The number, as an `int` if it is integral: 1.0 equals 1."""
-    value = float(digits)
+    value: float = STRICT["parse_float"](digits)
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-_DECODER = json.JSONDecoder(parse_float=_float, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(**{**STRICT, "parse_float": _float})

@@ -38,8 +38,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from shared.errors import ObservationError
-from shared.files import STRICT
 from shared.models import Action, Observation, Page, Reply, Tab, ToolSpec
+from shared.strict_json import STRICT
 from shared.text import clip, escape_line, excerpt, unescape_line, without_surrogates
 
 FINISH = "finish"

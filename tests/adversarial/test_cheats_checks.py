@@ -42,6 +42,12 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
         None,
     ),
     (
+        "the path of the page as a parameter",
+        {"kind": "page", "url": "*/done"},
+        [RecordedStep(), RecordedStep(path="/?next=/done")],
+        None,
+    ),
+    (
         "its own server on another port",
         PLACED,
         [RecordedStep(), RecordedStep(path="http://shop.test:81/", snapshot=DONE)],
@@ -140,6 +146,25 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
         ],
         None,
     ),
+    *(
+        (
+            f"text typed into a field and brought elsewhere by {how}",
+            PLACED,
+            [
+                RecordedStep(tool=tool, params=params, snapshot=EDITOR.format("", "empty", "")),
+                RecordedStep(snapshot=EDITOR.format(" [active]", "Order placed", "")),
+                RecordedStep(snapshot=EDITOR.format("", "Order placed", "")),
+            ],
+            None,
+        )
+        for how, tool, params in (
+            ("pasting it as plain text", "browser_press_key", {"key": "Control+Shift+V"}),
+            ("a key's code", "browser_press_key", {"key": "Control+KeyV"}),
+            ("a key with Shift", "browser_press_key", {"key": "Shift+d"}),
+            ("dragging it", "browser_drag", {"startTarget": "e1", "endTarget": "e7"}),
+            ("the middle button", "browser_click", {"target": "e7", "button": "middle"}),
+        )
+    ),
     (
         "text typed where the focus is, which then goes elsewhere",
         PLACED,
@@ -185,6 +210,18 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
         {"kind": "answer", "type": "date", "expected": "2024-01-02"},
         [RecordedStep()],
         "2024-01-02 2024-01-03",
+    ),
+    (
+        "an answer so deep that comparing it fails",
+        {"kind": "answer", "type": "list", "expected": ["oak"]},
+        [RecordedStep()],
+        "[" * 1_200 + "]" * 1_200,
+    ),
+    (
+        "a number that no validator can divide",
+        {"kind": "answer", "type": "json", "schema": {"type": "number", "multipleOf": 0.01}},
+        [RecordedStep()],
+        "1e999",
     ),
     ("no answer to an inverted check", {"kind": "answer", "contains": "x", "not": True}, [RecordedStep()], None),
     (

@@ -119,6 +119,22 @@ def test_a_file_that_claims_more_than_its_tasks_show_is_not_believed(tmp_path: P
     assert (row["Success Rate of All"], row["Complete"]) == (25.0, False)
 
 
+def test_a_stated_success_rate_is_at_most_what_the_tasks_show(tmp_path: Path, record_property: Tell) -> None:
+    claiming = played("success", *["failure"] * 3)
+    detail_of(claiming).update(success_rate=100.0)
+    [row] = shown(tmp_path, claiming)
+    record_property("outcome", f"claimed 100 %, shown {row['Success Rate']} %")
+    assert row["Success Rate"] == 25.0
+
+
+@pytest.mark.parametrize("query", ["by_level", "by_truth"])
+def test_a_task_that_is_marked_as_a_success_against_its_verdict_is_none(tmp_path: Path, query: str) -> None:
+    claiming = played("success", "failure")
+    for entry in detail_of(claiming)["tasks"]:
+        entry["success"] = True
+    assert [row["Successes"] for row in shown(tmp_path, claiming, query=query)] == [1]
+
+
 @pytest.mark.parametrize("left_out", ["the new keys", "every key but the tasks and the rate"])
 def test_an_older_file_cannot_hide_its_losses_by_not_counting_them(
     tmp_path: Path, record_property: Tell, left_out: str

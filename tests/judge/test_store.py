@@ -79,6 +79,16 @@ def test_a_verdict_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert store.read_verdict("webjudge-4567") is None
 
 
+def test_no_verdict_is_written_through_a_link(tmp_path: Path) -> None:
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "task"
+    elsewhere.mkdir()
+    folder.mkdir()
+    (folder / "verdicts").symlink_to(elsewhere)
+    with pytest.raises(OSError, match="a link"):
+        TaskStore(folder).write_verdict("m-1", Verdict(outcome="success", reason="r"))
+    assert not list(elsewhere.iterdir())
+
+
 def test_a_torn_verdict_counts_as_none(tmp_path: Path) -> None:
     store = TaskStore(tmp_path)
     store.write_verdict("m-1", Verdict(outcome="success", reason="r"))

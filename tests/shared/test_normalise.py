@@ -65,6 +65,19 @@ def test_a_list_is_read_however_it_is_written(text: str) -> None:
     assert only_value(text, "list", expected=wanted) == wanted
 
 
+def test_numbers_in_a_list_may_have_zeros_at_their_end() -> None:
+    wanted = normalise([1.5, 2, 100], "list")
+    assert is_same(only_value("100, 1.50 and 2.0", "list", expected=wanted), wanted, "list")
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 1_200 + "]" * 1_200, '{"a":' * 900 + "1" + "}" * 900, '{"a": 1e999}', '{"a": 2, "a": 1}']
+)
+def test_json_that_other_programs_would_refuse_is_no_value(text: str) -> None:
+    with pytest.raises(NormaliseError):
+        only_value(text, "json")
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

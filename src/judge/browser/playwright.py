@@ -28,7 +28,17 @@ from judge.browser.guard import Guard
 from judge.browser.requests import NavigationLog, RequestLog
 from judge.browser.responses import Answer
 from judge.browser.session import Hop, ToolResult, Traffic
-from judge.browser.settle import AWAKE_S, WAKE_CODE, Report, SettleMode, begin_code, open_code, read_report, settle_code
+from judge.browser.settle import (
+    AWAKE_S,
+    ORIGINS_CODE,
+    WAKE_CODE,
+    Report,
+    SettleMode,
+    begin_code,
+    open_code,
+    read_report,
+    settle_code,
+)
 from shared.access import StorageState
 from shared.errors import BrowserFault, InternalFault, SiteFault, is_shortage
 from shared.files import read_end
@@ -382,7 +392,9 @@ class PlaywrightBrowser:
                     return page
                 answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
                 if answer.ok and answer.image:
-                    return page.model_copy(update={"screenshot": self._decoded(answer.image)})
+                    if await self._stayed():
+                        return page.model_copy(update={"screenshot": self._decoded(answer.image)})
+                    continue
             # If a dialog opened before the screenshot, the next snapshot reports it.
             if not responses.modal_state(answer.text):
                 trouble = self._clean(answer.text)
@@ -390,6 +402,14 @@ class PlaywrightBrowser:
                 if timeouts > 1:
                     raise self._server.fail(f"the page hangs: {trouble[:300]}")
         raise self._server.fail(f"the page could not be observed: {trouble[:500] or 'it keeps changing'}")
+
+    async def _stayed(self) -> bool:
+        """Whether the page was of one origin since it settled.
+
+        The server reads the address after the snapshot. A page that went elsewhere in between would be recorded as one
+        of the site that it went to.
+        """
+        return (await self._run(ORIGINS_CODE)).text == "1"
 
     async def _snapshot(self) -> Answer:
         """The snapshot; that of the previous page if the next one does not load within the navigation timeout."""

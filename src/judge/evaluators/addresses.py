@@ -19,7 +19,7 @@ def is_at(look: Look, written: str, *, extra_query: bool = False) -> bool:
 def is_address(url: str, written: str, *, is_home: bool, extra_query: bool = False) -> bool:
     """Whether `url` is the address in a check; `is_home`: it is on the website's own origin."""
     if written.startswith("*"):
-        return glob(_plain(written)).fullmatch(_plain(url))
+        return _ends_like(_plain(url), _plain(written))
     wanted, seen = _split(written), _split(url)
     if wanted is None or seen is None:
         return False
@@ -80,6 +80,15 @@ def _has_query(written: str, actual: str, *, is_open: bool) -> bool:
             return False
         left.remove(found)
     return is_open or not left
+
+
+def _ends_like(url: str, written: str) -> bool:
+    rest = written.lstrip("*")
+    if not rest.startswith("/"):
+        return glob(written).fullmatch(url)
+    # What stands behind `*/` is a path: `/?next=/done` is not `*/done`.
+    pattern, path = glob(rest), url.partition("?")[0]
+    return any(pattern.fullmatch(url[at:]) for at, sign in enumerate(path) if sign == "/")
 
 
 def _plain(url: str) -> str:

@@ -4,7 +4,8 @@ Of the text that a participant writes (replies, thoughts, answer) only the answe
 checks. A participant cannot add a page: pages of another origin are never evidence, whatever they show.
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,11 @@ from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 from shared.text import without_downloads
 
 _TYPING = frozenset({"browser_type", "browser_fill_form"})
-_PASTING = ("control+v", "meta+v", "controlormeta+v", "shift+insert")
+_DRAGGING = frozenset({"browser_drag", "browser_mouse_drag_xy"})
+# Keys that only act. All others can change the text where the focus is: `a`, `KeyA`, `Shift+a`, `Control+Shift+V`.
+_ACTING_KEYS = re.compile(
+    r"(?i)\s+|space|enter|numpadenter|tab|escape|arrow\w+|home|end|page(?:up|down)|f\d+|control\w*|shift\w*|alt\w*|meta\w*"
+)
 _VIEW_SHARE = 0.5
 # Roles that receive focus and key presses, but contain no typed text.
 _PRESSED = frozenset(
@@ -113,8 +118,10 @@ class Recording:
         for step in self.trajectory.observations:
             path = self.trajectory.folder / step.snapshot if step.snapshot else None
             look = Look(step, path, self.site.holds(step.url), self.site.is_home(step.url))
-            if looks and looks[-1].is_own and _types(looks[-1].step):
+            if looks and looks[-1].is_own and _was_done(looks[-1].step, _TYPING):
                 typed |= set(_typed_into(looks[-1], look))
+            elif looks and looks[-1].is_own and _edits(looks[-1].step):
+                typed |= set(_edited(looks[-1], look))
             looks.append(replace(look, typed_into=typed))
         return tuple(looks)
 
@@ -138,14 +145,18 @@ class Recording:
                 yield look.step.index, without_downloads(outcome.line)
 
 
-def _types(step: Step) -> bool:
-    if step.action is None or step.outcome is None or not step.outcome.ok:
-        return False
-    if step.action.tool == "browser_press_key":
-        key = str(step.action.params.get("key", ""))
-        # Longer names are keys that type nothing, such as `Enter`.
-        return (len(key) == 1 and not key.isspace()) or key.lower().endswith(_PASTING)
-    return step.action.tool in _TYPING
+def _edits(step: Step) -> bool:
+    """Whether the action can change the text where the focus is afterwards: a key, dropped text, a middle click."""
+    if _was_done(step, _DRAGGING):
+        return True
+    params = step.action.params if step.action else {}
+    key = str(params.get("key", ""))
+    is_key = _was_done(step, {"browser_press_key"}) and _ACTING_KEYS.fullmatch(key.rpartition("+")[2] or key) is None
+    return is_key or params.get("button") == "middle"
+
+
+def _was_done(step: Step, tools: Collection[str]) -> bool:
+    return bool(step.action and step.outcome and step.outcome.ok and step.action.tool in tools)
 
 
 def _typed_into(before: Look, after: Look) -> Iterator[tuple[str, str]]:
@@ -164,5 +175,19 @@ def _typed_into(before: Look, after: Look) -> Iterator[tuple[str, str]]:
         is_at_focus = look is after or is_typed_at_focus
         for node in look.snapshot.nodes if look.snapshot else ():
             is_target = node.ref in refs or (is_at_focus and "active" in node.states and node.parent is not None)
-            if is_target and node.ref and node.role not in FIELDS and node.role not in _PRESSED:
-                yield node.ref, node.role
+            if is_target and _can_be_edited(node):
+                yield node.ref or "", node.role
+
+
+def _edited(before: Look, after: Look) -> Iterator[tuple[str, str]]:
+    """Reference and role of the element that has the focus now, where its text is new and its role not a field's."""
+    old, new = before.snapshot or Snapshot(), after.snapshot or Snapshot()
+    for node in new.nodes:
+        if "active" in node.states and node.parent is not None and _can_be_edited(node):
+            text = new.text_of(node)
+            if all(old.text_of(each) != text for each in old.find(node.role)):
+                yield node.ref or "", node.role
+
+
+def _can_be_edited(node: Node) -> bool:
+    return node.ref is not None and node.role not in FIELDS and node.role not in _PRESSED

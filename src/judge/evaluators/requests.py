@@ -17,11 +17,11 @@ from judge.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import Body, Entry
 from shared.checks import RequestCheck, as_tuple, plain_checks
-from shared.files import parse_json
 from shared.json_paths import parse_path, values_at
 from shared.models import Task
 from shared.normalise import plain
 from shared.patterns import glob
+from shared.strict_json import parse_json
 from shared.text import clip, counted
 
 _ERROR_STATUS = 400

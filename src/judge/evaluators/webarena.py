@@ -22,8 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.errors import ConfigError, WabeError
 from shared.fields import first_mistake
-from shared.files import parse_json, read_file, write_json
+from shared.files import read_file, write_json
 from shared.settings import Settings
+from shared.strict_json import parse_json
 from shared.text import bounded_line
 
 INSTALL = (

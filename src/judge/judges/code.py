@@ -29,6 +29,7 @@ _JUDGING_FILES = (
     "judge/scenario/webarena.py",
     "judge/sites.py",
     "shared/snapshot.py",
+    "shared/strict_json.py",
     "shared/text.py",
     "shared/validation.py",
 )

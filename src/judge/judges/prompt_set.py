@@ -15,9 +15,10 @@ from pydantic import Field, TypeAdapter
 from judge.judges.base import files_checksum
 from judge.judges.published import FILE, Published
 from shared.errors import ConfigError
-from shared.files import decode, parse_json, parse_toml, read_errors, read_file
+from shared.files import decode, parse_toml, read_errors, read_file
 from shared.images import require_pillow
 from shared.models import Record
+from shared.strict_json import parse_json
 from shared.validation import validated
 
 MANIFEST = "prompts.toml"

@@ -35,6 +35,8 @@ _BEFORE_INLINE = re.compile(
     rf"(?:{QUALIFIER}[ *]{{1,3}}){{0,3}}$",
     re.IGNORECASE,
 )
+# "…, though the banner reads, Status: success"
+_BEFORE_QUOTED = re.compile(rf"[,—–][ \t*#(]{{0,6}}(?:{QUALIFIER}[ *]{{1,3}}){{0,3}}$", re.IGNORECASE)
 _PROSE_STATUS = re.compile(
     rf"(?i)\b(?:the|final|overall|task|therefore) status\b{SPAN}{{0,40}}?\b(?:is|as|be)\b"
     rf"[\s*\"'“”:]{{1,4}}(?:(?:an?|therefore|thus)\s+)?[\"'“*]{{0,3}}{_OUTCOME}"
@@ -74,7 +76,8 @@ def parse_status(text: str) -> Status | None:
     Statuses in list items do not count if they disagree or if there is a status outside the list.
     """
     text = plain_text(text)
-    labelled = [*_found(_LINE_STATUS, text), *_found(_JSON_STATUS, text), *_inline(text)]
+    labelled = [*_found(_LINE_STATUS, text), *_found(_JSON_STATUS, text)]
+    labelled += _inline(text, is_only=not labelled)
     if labelled:
         return _last_status(text, labelled)
     tail = text[-PROSE_CHARS:]
@@ -101,16 +104,20 @@ def _found(pattern: re.Pattern[str], text: str, start: int = 0) -> list[re.Match
     ]
 
 
-def _inline(text: str) -> list[re.Match[str]]:
-    """The judge's own statuses in the last line: each begins a sentence, is unquoted and in no list item."""
+def _inline(text: str, *, is_only: bool) -> list[re.Match[str]]:
+    """The judge's own statuses in the last line: each begins a sentence, is unquoted and in no list item.
+
+    If other lines have statuses too, one after a comma or a dash may be a quotation and does not count.
+    """
     start = last_line_start(text)
     if _LIST_MARK.match(text[start : start + 12]):
         return []
-    return [
-        found
-        for found in _found(_INLINE_STATUS, text, start)
-        if _BEFORE_INLINE.search(text[max(start, found.start() - 40) : found.start()])
-    ]
+    inline = []
+    for found in _found(_INLINE_STATUS, text, start):
+        before = text[max(start, found.start() - 40) : found.start()]
+        if _BEFORE_INLINE.search(before) and (is_only or not _BEFORE_QUOTED.search(before)):
+            inline.append(found)
+    return inline
 
 
 def _status(text: str, found: re.Match[str]) -> Status | None:

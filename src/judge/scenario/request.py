@@ -21,8 +21,9 @@ from judge.scenario.models import (
 from shared.access import StorageState
 from shared.errors import ConfigError
 from shared.fields import keys_of, remedy_for, shown
-from shared.files import parse_json, reason_of
+from shared.files import reason_of
 from shared.models import Task
+from shared.strict_json import parse_json
 from shared.text import counted
 from shared.validation import mistake, validated
 

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from judge.trajectory.forms import is_form, is_json, is_multipart, multipart_fields, multipart_text
-from shared.files import parse_json
+from shared.strict_json import parse_json
 
 REDACTED = "[redacted]"
 _SECRET_HEADER = re.compile(r"auth|token|key|secret|cookie|password|session|signature", re.IGNORECASE)

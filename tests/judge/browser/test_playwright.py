@@ -25,6 +25,7 @@ from judge.browser import bot_walls
 from judge.browser.chromium import FoundBrowser
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.processes import is_browser, is_server, list_processes
+from judge.browser.responses import Answer
 from shared.errors import BrowserFault, SiteFault
 from shared.models import Page
 
@@ -224,6 +225,24 @@ async def no_key_reaches_the_browser(browser: PlaywrightBrowser, site: str) -> N
     assert not any(A_KEY.encode() in words for words in environments)
 
 
+async def a_page_that_leaves_for_another_site_during_a_look_is_not_recorded_under_its_address(
+    browser: PlaywrightBrowser, site: str
+) -> None:
+    page = await opened(browser, site)
+    assert "Hello" in page.snapshot
+    snapshot, other = browser._snapshot, f"{site.replace('127.0.0.1', 'localhost')}two"
+
+    async def snapshot_before_it_leaves() -> Answer:
+        browser._snapshot = snapshot  # type: ignore[method-assign]
+        answer = await snapshot()
+        await browser._go(other)
+        return answer
+
+    browser._snapshot = snapshot_before_it_leaves  # type: ignore[method-assign]
+    page = await browser.observe()
+    assert (page.url, "The second page" in page.snapshot) == (other, True)
+
+
 async def test_one_browser_plays_every_page(
     subtests: pytest.Subtests, site: str, browser_files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +264,7 @@ async def test_one_browser_plays_every_page(
             downloads_are_refused_and_named_and_file_choosers_closed,
             a_tab_that_only_started_a_download_is_not_followed_and_shows_nothing,
             a_refused_page_with_nothing_but_a_challenge_in_a_frame_is_a_wall,
+            a_page_that_leaves_for_another_site_during_a_look_is_not_recorded_under_its_address,
             a_port_where_nobody_listens_is_a_fault_of_the_site,
             an_error_reveals_no_path_of_this_machine_and_has_no_colours,
             no_key_reaches_the_browser,

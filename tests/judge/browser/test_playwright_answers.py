@@ -16,6 +16,7 @@ from judge.browser import processes
 from judge.browser.chromium import BrowserSettings, FoundBrowser
 from judge.browser.guard import Guard
 from judge.browser.playwright import McpServer, PlaywrightBrowser
+from judge.browser.settle import ORIGINS_CODE
 from judge.config import RunConfig
 from shared.errors import BrowserFault, EnvironmentFault, InternalFault, SiteFault
 
@@ -43,12 +44,16 @@ class Client:
 
     def __init__(self, answers: dict[str, list[CallToolResult]], delay_s: float) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        # How many origins the page has had during each observation; 1 where the list is empty.
+        self.origins: list[int] = []
         self._answers = answers
         self._delay_s = delay_s
 
     async def call_tool(self, tool: str, params: dict[str, Any]) -> CallToolResult:
         self.calls.append((tool, params))
         await asyncio.sleep(self._delay_s)
+        if tool == CODE and ORIGINS_CODE in params["code"]:
+            return answer(f"### Error\nError: wabe: {self.origins.pop(0) if self.origins else 1}")
         # The judge's own code, such as settling, reports nothing unless a test says so.
         return answer() if tool == CODE and tool not in self._answers else self._answers[tool].pop(0)
 
@@ -164,6 +169,13 @@ async def test_a_page_that_moves_on_during_a_snapshot_is_observed_again(tmp_path
     moved = answer("### Error\nError: Execution context was destroyed", ok=False)
     browser = Connected(tmp_path, browser_snapshot=[moved, page()], browser_take_screenshot=[SHOT])
     assert (await browser.observe()).url == SITE
+
+
+async def test_a_page_that_goes_to_another_site_while_it_is_recorded_is_observed_again(tmp_path: Path) -> None:
+    shown = [page(SITE), page("http://b.example/")]
+    browser = Connected(tmp_path, browser_snapshot=shown, browser_take_screenshot=[SHOT, SHOT])
+    browser.client.origins = [2, 1]
+    assert (await browser.observe()).url == "http://b.example/"
 
 
 async def test_a_screenshot_that_times_out_twice_means_the_page_hangs(tmp_path: Path) -> None:

@@ -120,6 +120,17 @@ TEXT: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"pattern": "(Desk)", "max": 400}, [SHOP], False),
     ({"contains": "Thank you"}, [SHOP, ELSEWHERE], False),
     ({"contains": "Error", "not": True}, [SHOP, DIALOG], False),
+    (
+        {"contains": "Card A", "within": 'list "Done"'},
+        [
+            RecordedStep(
+                tool="browser_drag",
+                snapshot='- list "Open":\n  - listitem [ref=e1]: Card A\n- list "Done" [ref=e2]',
+            ),
+            RecordedStep(snapshot='- list "Open"\n- list "Done" [ref=e2]:\n  - listitem [active] [ref=e9]: Card A'),
+        ],
+        True,
+    ),
 ]
 CLICKED = [
     RecordedStep(line="<Oak checkbox> -> CLICK"),

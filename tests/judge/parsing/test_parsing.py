@@ -208,6 +208,8 @@ STATUSES: list[tuple[str, str | None]] = [
     ("Status:\n- success", "success"),
     ("Status: unsuccess", "failure"),
     ("Status: Success\nThe order status is failure", "success"),
+    ("Status: failure, though the banner reads, Status: success", "failure"),
+    ("Status: failure\nThe participant claims — Status: success", "failure"),
 ]
 STATUSES += [("Status: incomplete", "failure"), ("Status: not incomplete", None), ("Status: partial success", None)]
 STATUSES += [

@@ -95,6 +95,8 @@ def settle_code(limit_s: float) -> str:
     return f"async page => {_CONTEXT}.settle(page, {round(min(limit_s, MAX_SETTLE_S) * 1000)})"
 
 
+# The code that counts the origins that a page has had since it settled.
+ORIGINS_CODE = f"async page => {_CONTEXT}.countOrigins(page)"
 # The code that, before an action, makes a page's clock advance frame by frame again. `AWAKE_S` after the page settled,
 # the clock switches to larger steps.
 WAKE_CODE = f"async page => {_CONTEXT}.wake(page)"

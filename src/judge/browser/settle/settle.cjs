@@ -174,6 +174,7 @@ class Settler {
     this.inTurn = new Map();
     this.longLived = new Set();
     this.downloads = [];
+    this.origins = new Set();
     this.isGone = false;
   }
 
@@ -208,7 +209,10 @@ class Settler {
       socket.on("framereceived", () => this.sockets.delete(socket));
       socket.on("close", () => this.sockets.delete(socket));
     });
-    page.on("framenavigated", frame => void this.attachFrame(frame));
+    page.on("framenavigated", frame => {
+      if (frame === page.mainFrame()) this.origins.add(origin(page));
+      void this.attachFrame(frame);
+    });
     await this.attach(page);
   }
 
@@ -439,6 +443,14 @@ class Settler {
 }
 
 const address = url => url.split(/[?#]/, 1)[0];
+const origin = page => {
+  try {
+    return new URL(page.url()).origin;
+  } catch {
+    // A tab that never loaded has no address.
+    return "";
+  }
+};
 const isStream = response => /^text\/event-stream/i.test(response.headers()["content-type"] ?? "");
 const isNavigation = (request, page) => {
   try {
@@ -477,7 +489,17 @@ class Context {
   }
 
   async settle(page, limit) {
-    return (await this.attach(page)).settle(limit);
+    const settler = await this.attach(page);
+    try {
+      return await settler.settle(limit);
+    } finally {
+      settler.origins = new Set([origin(page)]);
+    }
+  }
+
+  // How many origins the page has had since it settled: 1 unless it went from one to another.
+  async countOrigins(page) {
+    return (await this.attach(page)).origins.size;
   }
 
   // Opens an address, and waits for the document, and briefly for its images.

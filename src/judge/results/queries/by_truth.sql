@@ -30,7 +30,7 @@ told AS (
            task ->> 'task_sha256',
            NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
          ) AS task_key,
-         COALESCE(task ->> 'success', task ->> 'passed', 'false') = 'true' AS success,
+         COALESCE(task ->> 'verdict' = 'success', COALESCE(task ->> 'success', task ->> 'passed', 'false') = 'true') AS success,
          -- The attempts at a task in several epochs belong together. Older files have one entry a task.
          COALESCE(IF(task ->> 'epoch' IS NULL, NULL, task ->> 'task_id'), 'entry ' || ROW_NUMBER() OVER ()) AS played
   FROM tasks

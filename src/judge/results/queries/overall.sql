@@ -41,11 +41,25 @@ lost AS (
          COUNT(*) FILTER (WHERE verdict = 'success') AS successes
   FROM verdicts GROUP BY number
 ),
+attempted AS (
+  -- Files without epochs have an entry for each task.
+  SELECT number, COALESCE(IF(task ->> 'epoch' IS NULL, NULL, task ->> 'task_id'), 'entry ' || ROW_NUMBER() OVER ()) AS name,
+         task ->> 'verdict' AS verdict
+  FROM (SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
+),
+task_rates AS (
+  SELECT number, COUNT(verdict) AS verdicts, COUNT(*) FILTER (WHERE verdict = 'success')
+           / NULLIF(COUNT(*) FILTER (WHERE verdict IS NULL OR verdict NOT IN ('unscored', 'aborted')), 0) AS rate
+  FROM attempted GROUP BY number, name
+),
+borne_out AS (
+  SELECT number, COALESCE(100 * AVG(rate), 0) AS rate FROM task_rates GROUP BY number HAVING SUM(verdicts) > 0
+),
 stated AS (
   SELECT COALESCE(
            ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
          ) AS id,
-         TRY_CAST(result ->> '/detail/success_rate' AS DOUBLE) AS rate,
+         LEAST(TRY_CAST(result ->> '/detail/success_rate' AS DOUBLE), borne_out.rate) AS rate,
          TRY_CAST(result ->> '/detail/successful_tasks' AS BIGINT) AS completed,
          TRY_CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total,
          -- In several epochs there are more of them than tasks: as many as are listed.
@@ -62,6 +76,7 @@ stated AS (
          COALESCE(TRY_CAST(result ->> '/detail/self_recorded' AS BOOLEAN), FALSE)
            OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded
   FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (number)
+       LEFT JOIN borne_out USING (number)
 ),
 made AS (
   -- The rate times the scored tasks is a whole number of successes, however the rate was rounded. With several epochs it

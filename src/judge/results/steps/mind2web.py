@@ -22,8 +22,8 @@ from judge.trajectory.foreign import MAX_IMAGE_BYTES, usable_id
 from shared.elements import ROLES
 from shared.errors import ConfigError
 from shared.fields import as_mapping, first_mistake
-from shared.files import parse_json
 from shared.imports import optional_package
+from shared.strict_json import parse_json
 from shared.text import one_line
 
 _BATCH = 20

@@ -18,9 +18,10 @@ from judge.trajectory.foreign import MAX_IMAGE_BYTES, inside
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import first_mistake
-from shared.files import MAX_FILE_BYTES, parse_json, read_errors, read_file, write_atomic
+from shared.files import MAX_FILE_BYTES, read_errors, read_file, write_atomic
 from shared.models import Record, Step, TaskId, ToolSpec
 from shared.snapshot import REF, parse_snapshot
+from shared.strict_json import parse_json
 
 STEPS_FILE = "steps.jsonl"
 Op = Literal["CLICK", "TYPE", "SELECT"]

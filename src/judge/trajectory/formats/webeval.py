@@ -33,8 +33,9 @@ from judge.trajectory.foreign import (
 )
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
-from shared.files import MAX_FILE_BYTES, parse_json, read_errors, read_file, reason_of
+from shared.files import MAX_FILE_BYTES, read_errors, read_file, reason_of
 from shared.models import Action, Outcome, Record, Step, StopReason, Verdict
+from shared.strict_json import parse_json
 from shared.text import clip, one_line, split_line, without_surrogates
 
 NO_ANSWER = "<no_answer>"
