@@ -19,6 +19,7 @@ from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 from shared.text import without_downloads
 
 _TYPING = frozenset({"browser_type", "browser_fill_form"})
+# `ControlOrMeta` is Playwright's name for Command on macOS and Control elsewhere.
 _PASTING = ("control+v", "meta+v", "controlormeta+v", "shift+insert")
 _VIEW_SHARE = 0.5
 # Roles that receive focus and key presses, but contain no typed text.
