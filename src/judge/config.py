@@ -108,15 +108,18 @@ class RunConfig(Table):
     record_network: bool = True
     secrets: Annotated[tuple[Annotated[str, AfterValidator(_is_secret)], ...], FailFast(), at_most(100), AsTuple] = ()
     browser_path: OneLine | None = Field(default=None, min_length=1)
+    # Fixed, not taken from the machine, so that pages look the same everywhere.
     locale: Annotated[OneLine, AfterValidator(_is_locale), at_most(64)] = "en-US"
     timezone: Annotated[OneLine, AfterValidator(_is_time_zone), at_most(64)] = "UTC"
     geolocation: Geolocation | None = None
     color_scheme: Literal["light", "dark", "no-preference"] = "light"
+    # Printable ASCII without spaces around it, as in an HTTP header.
     user_agent: str | None = Field(default=None, pattern=r"^[!-~]([ -~]{0,498}[!-~])?$")
 
     judge_model: OneLine = DEFAULT_JUDGE_MODEL
     judge_method: JudgeMethod = "webjudge"
     judge_votes: int = Field(default=1, ge=1, le=15)
+    # Off by default: what a participant says is a claim and no evidence.
     judge_sees_answer: bool = False
     judge_sees_thoughts: bool = False
     fidelity: Fidelity = "strict"
@@ -165,6 +168,7 @@ class RunConfig(Table):
     @classmethod
     def _truth_is_not_a_number(cls, value: Any, info: ValidationInfo) -> Any:
         field = cls.model_fields[info.field_name or ""]
+        # Pydantic reads `true` as the number 1.
         if isinstance(value, bool) and field.annotation is not bool:
             raise Invalid(f"{value} is not expected here", "give a number or a text")
         return value

@@ -217,6 +217,7 @@ def _places(urls: Iterable[str]) -> tuple[Place, ...]:
 
 def refuse_ip(address: str) -> str | None:
     """Why an IP address is not allowed, or `None` for one on the public internet."""
+    # Without the zone of `fe80::1%eth0`.
     ip = _ip(address.partition("%")[0])
     if ip is None:
         return "no address"
@@ -224,6 +225,7 @@ def refuse_ip(address: str) -> str | None:
         # Packets to a mapped or translated address go to the IPv4 address in its last four bytes.
         return refuse_ip(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
     is_special = any(ip in network for network in _SPECIAL) or (ip.version == 6 and ip not in _GLOBAL_IPV6)
+    # The order matters: link-local addresses are private too, and a task's own site may be private but not link-local.
     reasons = (
         (ip in _METADATA, _METADATA_SERVICE),
         (ip.is_loopback or ip.is_unspecified, _THIS_MACHINE),

@@ -405,6 +405,7 @@ def written_bytes(value: Any) -> int:
 def clip_text(text: str, limit: int) -> str:
     """`text` cut to at most `limit` written bytes; if cut, it ends with a note of its original length."""
     text = without_surrogates(text)
+    # A character takes at most six bytes, so most texts need not be written to be measured.
     if 6 * len(text) + 2 <= limit or (len(text) <= limit and written_bytes(text) <= limit):
         return text
     mark = f"… ({len(text)} characters)"
@@ -432,6 +433,7 @@ def first_of(texts: Sequence[str], limit: int, *, note: bool = True) -> tuple[st
     if written_bytes(texts) <= limit:
         return tuple(texts)
     kept: list[str] = []
+    # 100 bytes are kept for the note.
     left = limit - 100
     for text in texts:
         short = clip_text(text, limit // 4)
@@ -514,6 +516,7 @@ def link_latest(output_dir: Path, results: Path) -> None:
     fresh.unlink(missing_ok=True)
     try:
         fresh.symlink_to(os.path.relpath(results, output_dir), target_is_directory=True)
+        # In one step, so that readers always find a link.
         fresh.replace(link)
     except OSError:
         # On a file system without links (some mounted volumes), only this convenience is missing.
@@ -525,6 +528,7 @@ def _is_locked(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as stream:
+            # Shared, so that two processes that only look do not take each other for the holder.
             fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

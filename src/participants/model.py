@@ -228,6 +228,7 @@ def _prompt(observation: Observation, calls: list[_Call]) -> str:
     """The calls so far, then the judge's message, here with the task in every step."""
     lines = [f"Calls so far: {len(calls)}"]
     for number, call in list(enumerate(calls, 1))[-_MAX_CALLS_SHOWN:]:
+        # Escaped, so that text of a page cannot look like another call.
         result = escape_line(clip(call.result, 300))
         lines.append(f"{number}. on {escape_line(clip(call.url, 200))}: {call.call} -> {result}")
         if call.thought:

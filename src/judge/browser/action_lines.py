@@ -166,6 +166,7 @@ def _click(params: dict[str, Any]) -> tuple[str, str]:
     verb = _CLICKS[2 if params.get("doubleClick") else params.get("clickCount", 1)]
     if params.get("button", "left") != "left":
         verb = f"{params['button'].upper()} {verb}"
+    # In a fixed order, so that equal actions have equal lines.
     held = sorted(set(params.get("modifiers") or ()))
     return verb, f"holding {'+'.join(held)}" if held else ""
 
@@ -185,6 +186,7 @@ def _fields(fields: list[dict[str, Any]], snapshot: Snapshot | None) -> str:
 
 def _list(values: list[str]) -> str:
     if len(values) == 1:
+        # Quotation marks are only around the values of a longer list.
         return _value(values[0]).replace('"', "'")
     return ", ".join(map(_quoted, values[:MAX_LISTED])) + _rest(values)
 

@@ -226,6 +226,7 @@ def sandbox_state(
         return False, "AppArmor restricts unprivileged user namespaces"
     contained = settings.in_container or read("/.dockerenv") is not None or read("/run/.containerenv") is not None
     allowed = can_unshare(settings.path)
+    # Where it cannot be tried, assume that a container forbids it, as most do.
     if allowed is False or (allowed is None and contained):
         return False, "the container forbids user namespaces" if contained else "user namespaces are forbidden"
     return True, "unprivileged user namespaces are available"
@@ -262,10 +263,13 @@ class BrowserSettings(Record):
         config = self.config
         # `vision` adds the mouse wheel, which `browser_scroll` needs.
         args = ["mcp", "--headless", "--isolated", "--output-dir", str(folder), "--caps", "vision"]
+        # By default the server closes a browser after an idle hour and relaunches it later, which would be a fault.
         args += ["--viewport-size", f"{config.viewport_width}x{config.viewport_height}", "--idle-timeout", "0"]
+        # Without WebMCP, by which pages offer tools of their own.
         args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp", "--image-responses", "allow"]
         args += ["--timeout-action", str(round(config.action_timeout_s * 1000))]
         args += ["--timeout-navigation", str(round(config.navigation_timeout_s * 1000))]
+        # `judge.browser.settle` replaces the server's own wait, which is 500 ms, and only after some tools.
         args += ["--timeout-settle", "0", "--config", str(folder / CONFIG_FILE)]
         if proxy:
             args += ["--proxy-server", proxy, "--proxy-bypass", _NO_BYPASS]
@@ -332,6 +336,7 @@ class BrowserFolder:
 
     def remove(self) -> None:
         """Remove the folder and its contents."""
+        # Before the lock is released, so that no other judge sweeps the folder meanwhile.
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._handle)
 
@@ -344,9 +349,11 @@ def sweep() -> int:
     for folder in sorted(_folder_base().glob(f"{_FOLDER_PREFIX}*")):
         # Another user's folder, one that is still locked, or one that its owner has removed meanwhile: skip it.
         with contextlib.suppress(OSError):
+            # No links: everyone may write to the temporary folder, and a link could point to any lock file.
             handle = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # First, because living processes would write more files.
                 kill_family(folder)
                 shutil.rmtree(folder, ignore_errors=True)
                 swept += 1

@@ -25,6 +25,8 @@ _IDLE_TIMEOUT_S = 300.0
 _MAX_CONNECTIONS = 512
 _PARALLEL_LOOKUPS = 8
 _MAX_REFUSALS = 100
+# Headers about one connection, which a proxy does not forward (RFC 9110, 7.6.1). `transfer-encoding` is kept, because
+# h11 frames bodies by it.
 _HOP_BY_HOP = {b"connection", b"proxy-connection", b"keep-alive", b"te", b"upgrade", b"proxy-authorization"}
 # Without a content length: the end of the connection ends the body.
 _REFUSAL = (
@@ -46,6 +48,7 @@ class _Peer:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
+        # This bounds the headers of a message, which h11 collects before it returns them.
         self.http = h11.Connection(role, max_incomplete_event_size=_CHUNK)
         self.reader = reader
         self.writer = writer
@@ -169,6 +172,7 @@ class Guard:
                     failure = _Refused(f"{place}: {why}")
                     continue
                 try:
+                    # The checked address, not the name, which might now resolve to another one (DNS rebinding).
                     streams = await asyncio.open_connection(str(address[0]), place.port, limit=_CHUNK)
                     return _Peer(h11.CLIENT, *streams)
                 except OSError as error:
@@ -194,6 +198,7 @@ class Guard:
         site = await self._dial(f"https://{request.target.decode('latin-1')}")
         try:
             await browser.send(h11.Response(status_code=200, headers=[]))
+            # What the browser sent right after its request, without waiting for the response.
             site.writer.write(browser.http.trailing_data[0])
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pipe(browser.reader, site.writer))
@@ -232,6 +237,7 @@ class Guard:
             headers += [(name, value) for name, value in request.headers if name not in {*_HOP_BY_HOP, b"host"}]
             await site.send(h11.Request(method=request.method, target=path, headers=headers))
             if await self._pass_body(browser, site):
+                # 100 Continue and 103 Early Hints, which are optional.
                 while isinstance(head := await site.receive(), h11.InformationalResponse):
                     pass
                 if isinstance(head, h11.Response):

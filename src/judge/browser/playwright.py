@@ -143,7 +143,9 @@ class McpServer:
         )
         try:
             (self.folder / CONFIG_FILE).write_text(self.settings.config_file(self._proxy))
+            # Appended to, because `renew` truncates the log while the server writes to it.
             with (self.folder / _LOG).open("a") as log:
+                # `legacy` is the initialize handshake; the default mode would first probe for a newer protocol.
                 async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
                     self._ready.set_result(client)
                     await self._stop.wait()
@@ -179,6 +181,7 @@ class McpServer:
             # The connection closes a moment before the process has ended.
             self._is_gone = True
             raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
+        # Not in a `finally`: after a timeout or a cancellation the answer may still come, which `renew` has to know.
         self._unanswered -= 1
         return result
 
@@ -189,6 +192,7 @@ class McpServer:
         """
         if self._unanswered:
             raise self.fail("the browser's server still owes an answer")
+        # The first call ends the old context; the second opens the new one, as any call would.
         for tool, params in (("browser_close", {}), ("browser_tabs", {"action": "list"})):
             answer = await self.call(tool, params)
             if not answer.ok:
@@ -271,6 +275,7 @@ class PlaywrightBrowser:
         self._guard = guard
         self._navigations = NavigationLog(server.folder)
         self._requests = RequestLog(server.folder)
+        # Paths of this host that the server's messages may contain.
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
         self._tab_count = 1
         self._url = _BLANK
@@ -325,9 +330,11 @@ class PlaywrightBrowser:
         if answer.ok:
             return
         text = self._clean(answer.text)
+        # An error of `browserType.launch` or `connect`: there is no browser, even if the text mentions a timeout.
         if "browserType." in text or not (cause := _UNREACHABLE.search(text)):
             raise self._server.fail(f"the browser could not open a page: {text[:500]}")
         failure = self._guard.failure_at(url) if self._guard else None
+        # Such as too many open files. The site is not to blame for that.
         if failure is not None and is_shortage(failure):
             raise InternalFault(f"this machine ran out of a resource: {failure.strerror}")
         why = f"{cause[0]} ({failure.strerror or 'no answer'})" if failure is not None else cause[0]
@@ -336,6 +343,7 @@ class PlaywrightBrowser:
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
         page = await self._observed()
+        # No other page can be a wall, and listing the frames costs a call.
         if page.http_status in WALL_STATUSES:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         self._seen = page.snapshot
@@ -343,6 +351,7 @@ class PlaywrightBrowser:
         return page.model_copy(update=since)
 
     async def _settle(self) -> None:
+        # Half, so that settling ends before its own call times out, which would count as a page that hangs.
         answer = await self._run(settle_code(self._server.settings.config.call_timeout_s / 2))
         if not answer.ok and responses.modal_state(answer.text) is None:
             _log.warning("a page is observed without waiting for it: %s", self._clean(answer.text)[:300])
@@ -390,6 +399,7 @@ class PlaywrightBrowser:
                 if not page.url:
                     # A tab that never loaded, selected by the participant: a screenshot of it would time out.
                     return page
+                # In CSS pixels, because participants give coordinates in those.
                 answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
                 if answer.ok and answer.image:
                     if await self._stayed():
@@ -399,6 +409,7 @@ class PlaywrightBrowser:
             if not responses.modal_state(answer.text):
                 trouble = self._clean(answer.text)
                 timeouts += bool(_TIMEOUT.search(trouble))
+                # Not five times, because each one takes the full timeout.
                 if timeouts > 1:
                     raise self._server.fail(f"the page hangs: {trouble[:300]}")
         raise self._server.fail(f"the page could not be observed: {trouble[:500] or 'it keeps changing'}")
@@ -415,6 +426,7 @@ class PlaywrightBrowser:
         """The snapshot; that of the previous page if the next one does not load within the navigation timeout."""
         try:
             async with asyncio.timeout(self._server.settings.config.navigation_timeout_s):
+                # Always with boxes, whether participants see them or not: `in_view` and coordinates need them.
                 return await self._server.call("browser_snapshot", {"boxes": True})
         except TimeoutError:
             await self._run(_STOP_LOADING)
@@ -428,6 +440,7 @@ class PlaywrightBrowser:
         answer = await self._server.call("browser_run_code_unsafe", {"code": _RUN % code})
         if not answer.text.startswith(_RETURNED):
             return answer
+        # `JSON.stringify` writes a single line; the server adds others.
         return Answer(ok=True, text=answer.text.removeprefix(_RETURNED).partition("\n")[0])
 
     async def _parsed(self, text: str) -> Page | None:
@@ -484,6 +497,7 @@ class PlaywrightBrowser:
         if time.monotonic() - self._settled_at >= AWAKE_S:
             await self._run(WAKE_CODE)
         named = points.points_of(params)
+        # Before the action, which may remove what is at the point.
         looked = await self._run(points.hit_code(named)) if named else None
         limit_s = self._server.settings.config.action_timeout_s
         answer, is_found_again = await lost_refs.call_again(
@@ -538,6 +552,7 @@ class PlaywrightBrowser:
 
     async def _scroll(self, direction: str, amount: int, target: str | None = None) -> Answer:
         """Turn the wheel over the element, or over the middle of the page."""
+        # The wheel turns what is under the mouse.
         if target:
             placed = await self._server.call("browser_hover", {"target": target})
         else:

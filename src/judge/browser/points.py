@@ -136,6 +136,7 @@ def _first_of(snapshot: Snapshot, boxes: Iterable[Box]) -> Node | None:
         if node.box and (box := snapshot.boxes[node.position]):
             corners.setdefault((round(box[0]), round(box[1])), []).append(node)
     for x, y, width, height in boxes:
+        # Rounding may move a corner by one pixel.
         near = [(round(x) + across, round(y) + down) for across in (-1, 0, 1) for down in (-1, 0, 1)]
         found = [
             node
@@ -155,6 +156,7 @@ def _smallest_at(snapshot: Snapshot, point: tuple[float, float]) -> Node | None:
     if layer is not None:
         inside = {node.position for node in snapshot.subtree(layer)}
         there = [node for node in there if node.position in inside]
+    # Reversed, so that of equally small elements the last one, which is the innermost, is taken.
     return min(reversed(there), key=_area, default=None)
 
 

@@ -91,6 +91,7 @@ class BrowserPool:
         try:
             yield slot.begin(policy)
             is_sound = True
+        # The participant failed, and the browser works.
         except ParticipantError:
             is_sound = True
             raise
@@ -103,6 +104,7 @@ class BrowserPool:
             waiting = next((each for each in self._waiting if each.done()), self._waiting[0])
             self._waiting.remove(waiting)
             try:
+                # Shielded, so that the browser is prepared for another task even if this one is cancelled.
                 slot = await asyncio.shield(waiting)
             except asyncio.CancelledError:
                 self._waiting.append(waiting)
@@ -116,6 +118,7 @@ class BrowserPool:
 
     async def _started(self) -> _Slot:
         slot = _Slot()
+        # Before it starts, so that `end` also ends a browser that is just starting.
         self._slots.add(slot)
         async with AsyncExitStack() as unless_started:
             unless_started.push_async_callback(self._ended, slot)
@@ -126,6 +129,7 @@ class BrowserPool:
     async def _made_ready(self, slot: _Slot, *, is_sound: bool) -> _Slot | None:
         """The slot with a new context; if that is not possible, ends the slot and returns `None`."""
         try:
+            # First, so that pages of the last task can send nothing more.
             await slot.shut()
             if is_sound and slot.tasks < self._tasks_per_browser:
                 await slot.renew()

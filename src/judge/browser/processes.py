@@ -62,6 +62,7 @@ def family(processes: Iterable[Process], folder: Path, *, known_groups: frozense
     marked = [p for p in everyone if is_server(p, folder) or f"--user-data-dir={folder}/" in p.command]
     own = os.getpid()
     own_group = next((p.group for p in everyone if p.pid == own), own)
+    # Never our own group: it also contains processes that do not belong to the browser.
     groups = ({p.group for p in marked} | known_groups) - {own_group}
     found = {p.pid for p in everyone if p in marked or p.group in groups} - {own}
     while more := {p.pid for p in everyone if p.parent in found} - found:
@@ -84,6 +85,7 @@ class Watch:
                 if self._poll is None:
                     self._processes.append(psutil.Process(pid))
                 else:
+                    # A handle stays with its process, even if another one gets the same id.
                     self._handles.append(os.pidfd_open(pid))
                     self._poll.register(self._handles[-1], select.POLLIN)
             except (ProcessLookupError, psutil.NoSuchProcess):

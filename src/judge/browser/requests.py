@@ -65,6 +65,7 @@ class RequestLog:
                 part = json.loads(line)
                 dropped = part.get("dropped", dropped)
                 if "id" in part:
+                    # The step in which the request began: only its first line counts.
                     step = self._steps[bisect.bisect_right(self._began, offset) - 1]
                     entry = found.setdefault(part["id"], {"step": step})
                     entry |= part
@@ -87,6 +88,7 @@ def _har_entry(part: Mapping[str, Any]) -> dict[str, Any]:
         "request": {
             "method": part["method"],
             "url": part["url"],
+            # Not recorded, but HAR requires a value; -1 stands for an unknown size.
             "httpVersion": "HTTP/1.1",
             "cookies": [cookie for text in _values(sent, "cookie") for cookie in _cookies(text)],
             "headers": _pairs(sent),
@@ -99,6 +101,7 @@ def _har_entry(part: Mapping[str, Any]) -> dict[str, Any]:
             "status": part.get("status", 0),
             "statusText": part.get("status_text", ""),
             "httpVersion": "HTTP/1.1",
+            # Playwright joins several `Set-Cookie` headers by line breaks.
             "cookies": [_set_cookie(line) for text in _values(received, "set-cookie") for line in text.split("\n")],
             "headers": _pairs(received),
             "content": {"size": _length(received), "mimeType": next(_values(received, "content-type"), "")},

@@ -26,6 +26,8 @@ _MODAL = "### Modal state"
 _SNAPSHOT = "### Snapshot"
 _EVENTS = "### Events"
 _AFTER_SNAPSHOT = (_EVENTS, "### Paused")
+# `- 0: (current) [title](address)`, in which a page chooses both. Quantifiers such as `*+` never backtrack, so no page
+# can make the search slow.
 _TAB_LINE = re.compile(
     r"- (\d+):( \(current\))? \[(.*)\)(?: \[crashed\])?(?: \[isolatedContext: [^\]]{0,200}+\])?", re.DOTALL
 )
@@ -35,7 +37,9 @@ _DIALOG = re.compile(r'- \["(\w+)" dialog with message "(.*)"\]: can be handled 
 _REFUSED = re.compile(r'### Error\nError: Tool "browser_\w+" does not handle the modal state\.(?:\n|$)')
 _FILE_CHOOSER = "can be handled by browser_file_upload"
 _EMPTY_SNAPSHOT = "\n### Snapshot\n```yaml\n\n```"
+# At the start of the answer, where no text of a page or a participant can be.
 _CRASH = re.compile(r"### Error\n(?:Error: )?(?:[\w.]+: )?(?:Target|Page) crashed\b")
+# Escape sequences of terminals (ECMA-48): colours, titles, two-character ones.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ERROR_PREFIX = re.compile(r"(?:\w*Error: )?(?:browserBackend\.callTool: )?")
@@ -189,6 +193,7 @@ def clean_text(text: str, *, hide: Iterable[str] = (), limit: int = MAX_RESULT_C
     if cleaned.startswith(f"{_ERROR}\n"):
         cleaned = _ERROR_PREFIX.sub("", cleaned.removeprefix(f"{_ERROR}\n"), count=1)
         cleaned = _STACK_LINE.sub("", cleaned)
+    # The longest first, because one path may be the beginning of another.
     for path in sorted(filter(None, hide), key=len, reverse=True):
         cleaned = cleaned.replace(path, "…")
     return clip(cleaned.strip(), limit)

@@ -37,6 +37,7 @@ MAX_KEY_CHARS = 40
 MAX_PARAM_CHARS = 2_000
 MAX_ELEMENT_CHARS = 200
 MAX_ITEMS = 50
+# Well below the 100 that count as the site's fault: a participant must not be able to cause one.
 MAX_OPEN_TABS = 20
 MAX_CLICKS = 3
 
@@ -327,6 +328,7 @@ def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
             return int(number) if number.is_integer() else number
         case str() if wanted == "boolean" and value.strip().lower() in ("true", "false"):
             return value.strip().lower() == "true"
+        # Before `int`, because a bool is an int.
         case bool() if wanted == "string":
             return "true" if value else "false"
         case int() | float() if wanted == "string":
@@ -367,6 +369,7 @@ def _sentence(error: ValidationError) -> str:
 def _bound(params: dict[str, Any], tool: str) -> None:
     for key, value in params.items():
         if isinstance(value, str) and key in _DESCRIPTIONS:
+            # Descriptions have no effect, so a long one is not worth a refusal, which would cost a step.
             params[key] = clip(value, MAX_ELEMENT_CHARS)
             continue
         limit = _LIMITS.get(key, MAX_PARAM_CHARS)

@@ -122,6 +122,7 @@ class Assessment:
             return None
         judge_id = self.judge.judges_of(task)[0].id
         found = verdict_on_file(store, judge_id, trajectory)
+        # Otherwise `result.json` does not state this judge's verdict, and the attempt is judged again.
         is_same = found is not None and (found.outcome, found.reason) == (counted.outcome, counted.reason)
         return TaskSummary.of(result, judge_id) if is_same else None
 
@@ -142,9 +143,11 @@ class Assessment:
             in_real_time |= end.needs_real_time
             # Page time failed, which is the judge's fault, so this does not use up a retry. Not if the participant led
             # the browser off site: otherwise it could get another attempt whenever it wanted.
+            # And only on a site that can be reset, because the failed attempt may have changed it.
             if end.needs_real_time and not end.is_astray and self._sites.can_reset(task):
                 self._retried(store, number, f"{end.error}: now in real time")
                 end = await self._attempt(task, store, number, in_real_time=True)
+            # Only faults off the site in every attempt are taken as the participant's doing.
             is_astray = is_astray and end.is_astray
             if not end.is_aborted or number == last:
                 break

@@ -21,6 +21,7 @@ _PAGE_TOOLS = frozenset(
     }
 )  # fmt: skip
 _BACK = "browser_navigate_back"
+# A key press may go back as well: Alt+ArrowLeft.
 _BACK_TOOLS = frozenset({_BACK, "browser_press_key"})
 _MAX_NAVIGATIONS = 20
 
@@ -80,6 +81,7 @@ class Route:
         """Record an observed page with its tabs."""
         self._is_elsewhere = self.is_elsewhere(page.url)
         addresses = (page.url, *(tab.url for tab in page.tabs))
+        # A tab without a site, such as `about:blank`, may still be on its way to one.
         if all(site_of(url) is not None and not self.is_elsewhere(url) for url in addresses):
             self.is_astray = False
 
@@ -96,6 +98,7 @@ class Route:
         elif tool in _PAGE_TOOLS:
             self._lead = Lead.PAGE
             self._named = self._named.union(*map(sites_linked_in, _typed_texts(params)))
+        # Going back may show the other site from the browser's cache, without a request that could be attributed.
         self.is_astray |= self._has_strayed and tool in _BACK_TOOLS
 
     def went(self, hops: Iterable[Hop]) -> tuple[Navigation, ...]:

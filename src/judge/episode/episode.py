@@ -217,6 +217,7 @@ class Episode:
                 await browser.open_tabs(others)
                 try:
                     self._ended = await self._take_steps(participant, browser)
+                # Kept rather than raised, because the final observation and the network trace still follow.
                 except ParticipantError as error:
                     self._ended = error
                 await self._observe_finally(browser)
@@ -224,6 +225,7 @@ class Episode:
                 self._fault = fault
                 raise
             finally:
+                # Even after a fault: the navigations decide who is to blame for it.
                 self._navigations = shortened(self._route.went(browser.take_hops()))
                 await self._keep_network(browser)
             if self._network_fault and self._ended in JUDGED_ENDS:
@@ -236,6 +238,7 @@ class Episode:
             self._network_missing = "record_network is off"
             return
         self._network_missing = _NETWORK_UNWRITTEN
+        # In a thread, because the log may have 24 MB.
         traffic = await asyncio.to_thread(browser.traffic)
         for _ in range(_PENDING_TRIES):
             if traffic is None or not traffic.is_pending:
@@ -277,6 +280,7 @@ class Episode:
             async with self._browser_time(limit):
                 page = await browser.observe()
                 probed = await self._probes.read(browser, page)
+                # Not before the first action: the participant has not done anything yet.
                 if index and self._probes.has_ended(page, probed):
                     # Not a step, because the participant is not asked again.
                     self._record_final_observation(page, probed, browser)
@@ -381,6 +385,7 @@ class Episode:
         }
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
+        # Only the message is shortened: the record keeps the boxes and the complete snapshot.
         shown = page.snapshot if self.config.snapshot_boxes else without_boxes(page.snapshot)
         snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
         return Observation(
@@ -403,6 +408,7 @@ class Episode:
             open_tabs=max(1, len(page.tabs)),
             viewport=record["viewport"],
         )
+        # Only unreadable replies in a row count. One that is read but refused ends the row.
         self._unreadable = self._unreadable + 1 if understood.action is None else 0
         record["action"] = understood.action
         checked = understood.checked

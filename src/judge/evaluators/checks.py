@@ -260,6 +260,7 @@ def _fitting(page: Snapshot, element: Element, places: Sequence[int]) -> list[No
 
 
 def _fits(page: Snapshot, node: Node, element: Element) -> bool:
+    # Two names of the same ARIA role.
     if element.role is not None and node.role != element.role and {node.role, element.role} != {"img", "image"}:
         return False
     for state, value in element.states:
@@ -298,6 +299,7 @@ def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: b
     listed = list(dict.fromkeys(_written(page, node) for node in nodes if page.name_of(node) or element.role))
     if not listed:
         return f"no {element.role or 'element with a name'} at all"
+    # `difflib` is slow, and a page may have thousands of elements.
     close = difflib.get_close_matches(element.written, listed[:500], n=_MAX_SHOWN, cutoff=0.3) or listed[:_MAX_SHOWN]
     return "; ".join(close)
 

@@ -77,6 +77,7 @@ def _is_sent_by(site: Site, entry: Entry) -> bool:
         return site.holds(entry.sender or "")
     # A navigation, or a document without an origin. No page can forge these headers.
     headers = {header.name.lower(): header.value for header in entry.request.headers}
+    # `none`: no page is involved, as for a typed address.
     if headers.get("sec-fetch-site") in ("same-origin", "none"):
         return True
     origin = headers.get("origin")

@@ -34,6 +34,7 @@ INSTALL = (
 _PROGRAM = Path(__file__).with_name("webarena_program.py")
 # Loading the package and its 812 tasks takes about a second, evaluating an attempt some milliseconds.
 _START_TIMEOUT_S = 120.0
+# A participant's text may be a pattern whose search never ends.
 _TIMEOUT_S = 30.0
 _PACKAGING_TIMEOUT_S = 300.0
 # An answer that every evaluator can parse; its result is not used.
@@ -289,6 +290,7 @@ class WebArenaPackage:
                     cwd=folder,
                     env={},
                     limit=_MAX_ANSWER_BYTES,
+                    # A process group of its own, so that `_end` also ends child processes.
                     start_new_session=True,
                 )
         except OSError as error:

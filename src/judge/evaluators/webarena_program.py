@@ -100,6 +100,7 @@ def evaluate(package: WebArenaVerified, task_id: int, instruction: str, answer: 
     package's comparison would accept in place of the expected value.
     """
     task = package.get_task(task_id)
+    # Another version of the package may use the number for another task.
     if task.intent not in instruction:
         raise ValueError(f"the instruction is not that of task {task_id} in version {WEBARENA_VERIFIED_VERSION}")
     missing = [site.value for site in task.sites if site not in (package.config.environments or {})]

@@ -51,5 +51,6 @@ def files_checksum(files: Mapping[str, bytes]) -> str:
     """SHA-256 over names and contents."""
     digest = hashlib.sha256()
     for name in sorted(files):
+        # With the length, so that text moved from one file to the next changes the digest.
         digest.update(f"{name}\0{len(files[name])}\0".encode() + files[name])
     return digest.hexdigest()

@@ -33,6 +33,7 @@ FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
         "outcome_without_images": frozenset({"task", "key_points", "last_actions"}),
     }
 )
+# As in the source: the first such digit, even inside a larger number (10 counts as 1).
 _SCORE = re.compile("[1-5]")
 
 

@@ -31,6 +31,7 @@ WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
         "unreadable_replies": "the participant kept sending replies that could not be read",
     }
 )
+# Not searched: `attempts`, for example, contains earlier attempts, which do not count.
 _PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "final", "verdicts", "attempts", "scores")
 # Deeper than any layout; a limit, because links can nest folders without end.
 _MAX_DEPTH = 32

@@ -134,6 +134,7 @@ def parse_criteria(text: str) -> tuple[Criterion, ...] | None:
     if answer is None:
         return None
     # A repeated criterion must not count twice.
+    # Reversed, so that a repeated criterion keeps the kind that was given first.
     kinds = {" ".join(item.requirement.split()): item.kind for item in reversed(answer.criteria)}
     texts = dict.fromkeys(" ".join(item.requirement.split()) for item in answer.criteria)
     return tuple(
@@ -222,10 +223,10 @@ class RubricJudge(ModelJudge):
     ) -> Vote:
         most = self.config.max_images
         related = [shot for shot, reading in read if reading.is_related]
-        # Either both stages see the answer or neither: without it, the marks would veto every task that asks for one.
         # Votes must differ, and each must be cached separately, so each has its own seed.
         sampling = {"temperature": VOTE_TEMPERATURE, "seed": run + 1} if self.config.judge_votes > 1 else {}
         blocks = {"criteria_block": _criteria_block(criteria)}
+        # Either both stages see the answer or neither: without it, the marks would veto every task that asks for one.
         process = self.question(
             "rubric_process",
             trajectory,

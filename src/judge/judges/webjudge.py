@@ -87,6 +87,7 @@ class WebJudge(ModelJudge):
         self, session: Session, trajectory: Trajectory, points: KeyPoints, relevant: Sequence[Rated], **fields: Any
     ) -> Verdict:
         """One question about the outcome, with the first of the relevant screenshots."""
+        # The first ones, as in the evaluator's source.
         shown = relevant[: self._max_images]
         blocks = {"key_points_block": key_points_block(points.points), "reasons_block": _reasons(shown)}
         if self._published is not None:

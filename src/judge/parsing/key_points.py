@@ -11,6 +11,7 @@ MAX_POINT_CHARS = 600
 # Items are only searched for in this many characters of a line.
 _MAX_LINE_CHARS = 2_000
 _LABEL = r"(?:(?:key\s)?(?:point|requirement|criterion|condition|step|item)|kp)\s?#?"
+# "1. a", "(2) b", "3、c", "① d", "#1 e", "Step 1: f", "- g", "a) h"
 _ITEM = re.compile(
     r"^(?P<indent>[ \t>]{0,16})(?:[*_#]{0,6}\s?)"
     r"(?:(?P<number>[(（\[]?\d{1,2}(?:\\?[.)．）\]]{1,2}|[:、])|\d{1,2}[ \t][–—-]|#\d{1,2}|\d\ufe0f?\u20e3|[①-⑳]"
@@ -22,10 +23,13 @@ _ITEM = re.compile(
 _WRAPPING = re.compile(
     r"^\s{0,16}(?:`{3,9}\w{0,20}|</?\w{1,20}>)\s{0,16}$|<\|\w{1,20}\|>\s{0,16}$|</s>\s{0,16}$", re.MULTILINE
 )
+# "- [x] Filter"
 _CHECKBOX = re.compile(r"^\s?\[[ xX]?\]\s")
 _JSON_LIST = re.compile(r"^\s{0,16}\[", re.MULTILINE)
 _TITLE = re.compile(r"(?i)^\W{0,12}(?:the\s)?key\s(?:points?|requirements?)\b[^:\n]{0,60}:?\W{0,6}$")
+# "Key points: Only this", with no list at all
 _INLINE_TITLE = re.compile(r"(?i)^\W{0,12}(?:the\s)?key\spoints?\b[^:\n]{0,60}:[*_\s]{0,6}(?=\S)")
+# "Key points: 1. a 2. b", all on one line
 _INLINE_NUMBER = re.compile(rf"(?:(?<=\s)|^)(?:\(?\d{{1,2}}[.)]\s|[①-⑳]\s?|{_LABEL}\d{{1,2}}[:.)]\s)", re.IGNORECASE)
 _INLINE_BULLET = re.compile(r"(?:^|\s)[•▪◦]\s")
 # Where a heading may end when the first item follows it on the same line.

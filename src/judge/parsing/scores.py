@@ -19,15 +19,18 @@ _LINK = (
 )
 # Between label and number: linking words, and any punctuation that neither ends the clause nor changes the number.
 _GAP = rf"(?:[^\w.!?;%§]|\b{_LINK}\b){{0,40}}?"
+# "**Final Score:** **5**", "1. Score (1-5): 3"
 _LINE_SCORE = re.compile(rf"{LINE}scores?\b{NOTE}{_GAP}{_NUMBER}", re.IGNORECASE | re.MULTILINE)
 # "Score: Highly relevant (4)"
 _WORDED_SCORE = re.compile(
     rf"{LINE}scores?\b{NOTE}[*\s]{{0,4}}:[* \t]{{0,4}}(?:[a-z]{{1,20}}[ \t]{{1,2}}){{1,5}}[(–—-][* \t]{{0,4}}{_NUMBER}",
     re.IGNORECASE | re.MULTILINE,
 )
+# `{"final_score": 3, "max_score": 5}` is 3: the maximum is no score.
 _JSON_SCORE = re.compile(
     rf"""(?i)["'](?!max|min)(?:\w{{1,20}}[ _-])?score\\?["']\s{{0,8}}:\s{{0,8}}\\?["']?{_NUMBER}"""
 )
+# "Reasoning: partial. Score: 3"
 _INLINE_SCORE = re.compile(rf"(?i)\bscore\b{NOTE}[*)\]\s]{{0,4}}[:=]{_GAP}{_NUMBER}")
 # Text allowed before an inline label for it to be the judge's own: no quotation mark, not another thing's name.
 _BEFORE_INLINE = re.compile(
@@ -35,14 +38,17 @@ _BEFORE_INLINE = re.compile(
     rf"|\b(?:{QUALIFIER}|so|is|thus|give|assign)[ *_]+)$"
 )
 _SHOT = r"(?:(?:this|the)\s+(?:image|screenshot|snapshot|picture|page)|it|this)"
+# "The image deserves a 3.", "I would give this image a score of 4."
 _PROSE_SCORE = re.compile(
     rf"(?i)(?:\b(?:I|we)\b{SPAN}{{0,40}}?\b(?:rate|score|give|assign|award|grade|judge|choose|settle on|go with)\b"
     rf"|\b{_SHOT}\b{SPAN}{{0,30}}?(?<![\w-])(?:deserves?|merits?|warrants?|earns?|gets?|receives?|scores?|rates?|rated|scored)\b"
     rf"|\b(?:the\s+score|(?:my|final|overall|relevance)\s+(?:score|rating))\s+(?:is|should be|would be)\b)"
     rf"{SPAN}{{0,50}}?(?<![\w.-])(?P<value>[0-9]+(?:\.\d+)?)(?![\w])"
 )
+# "Rating: 4" or "The answer is \boxed{3}" as the last line
 _LAST_LINE_SCORE = re.compile(rf"(?:{LINE}rating\b{NOTE}{_GAP}|[^\n]{{0,200}}\\boxed\{{){_NUMBER}", re.IGNORECASE)
 _DIGIT = r"(?:\d|\b(?:one|two|three|four|five)\b)"
+# "1-5", "2 to 3", "4 → 3": the scale, or an undecided reply.
 _RANGE = re.compile(
     rf"(?<![\d.,/]){_DIGIT}(?:/5)?(?:[-–—~]|\s?\.\.\.?\s?|\s?(?:→|[-=]{{1,2}}>)\s?|\s(?:to|through|or)\s"
     rf"|\s[-–]\s(?=\d\s{{0,2}}(?:[),.;:\]]|scale|$))|(?<=between\s\d)\sand\s){_DIGIT}(?!\d)",
@@ -52,7 +58,9 @@ _RANGE = re.compile(
 _ENUMERATION = re.compile(
     r"\d(?:\s{0,2},\s{0,2}\d){2,9}(?:\s{0,2},?\s{0,2}(?:or|and)\s{0,2}\d)?|\d(?:\s?/\s?\d){2,9}|\d(?:\s?\|\s?\d){2,9}"
 )
+# "4 / 5" and "3 out of 5" are scores, "8/10" and "5 of the 6 points" are not.
 _SCALE = re.compile(r"[*_`\"'”’)\]}\s]{0,6}(?:/|\bout of\b|\bof\b)\s{0,3}[*_`]{0,3}(\d+|the\b|all\b)", re.IGNORECASE)
+# "80%", "4 upvotes", "Score: 3 would need the price"
 _NOT_A_SCORE = re.compile(
     r"\s{0,2}(?:%|:\d|stars?\b|★|upvotes?\b|(?:would|requires?|needs?|means)\b"
     r"|(?:→|[-=]{1,2}>)[^\n]{0,16}?[1-5])|[*]{0,3}\s?%",

@@ -14,6 +14,7 @@ Status = Literal["success", "failure"]
 
 _DENIAL = r"(?:not|no|never|cannot|without|far from|\w{1,8}n['’]t)"
 _BETWEEN = r"(?:a|an|as|yet|the|fully|entirely|completely|successfully|completed?|considered|deemed|been|be)"
+# "completed" and "met" count only after "not": a completed run may still have failed.
 _OUTCOME = (
     rf"(?P<denied>\b{_DENIAL}\b(?:[ \t]+{_BETWEEN}\b){{0,3}}[ \t]+|\bun|\bnon-?)?"
     r"(?P<value>(?:(?<=un)|(?<=non)|(?<=-)|\b)(?:success(?:ful(?:ly)?)?|succeed(?:ed|s)?|fail(?:ure|ed|s)?|incomplete"
@@ -29,6 +30,7 @@ _LINE_STATUS = re.compile(rf"(?P<head>{LINE})status\b{NOTE}{_GAP}{_OUTCOME}", re
 _JSON_STATUS = re.compile(
     rf"""(?i)["'](?:\w{{1,20}}[ _-])?status\\?["']\s{{0,8}}:\s{{0,8}}\\?["']{_OUTCOME}(?=\\?["'])"""
 )
+# "The task is done. Status: success"
 _INLINE_STATUS = re.compile(rf"(?i)\bstatus\b{NOTE}[*)\]\s]{{0,4}}[:=]{_GAP}{_OUTCOME}")
 _BEFORE_INLINE = re.compile(
     rf"(?:^|[.!?;)\]*—–/\n,]|{FOREIGN})[ \t*#(]{{0,6}}(?:(?:so|thus|hence|therefore),?[ ])?"
@@ -37,16 +39,19 @@ _BEFORE_INLINE = re.compile(
 )
 # "…, though the banner reads, Status: success"
 _BEFORE_QUOTED = re.compile(rf"[,—–][ \t*#(]{{0,6}}(?:{QUALIFIER}[ *]{{1,3}}){{0,3}}$", re.IGNORECASE)
+# "Therefore the status of the task is failure."
 _PROSE_STATUS = re.compile(
     rf"(?i)\b(?:the|final|overall|task|therefore) status\b{SPAN}{{0,40}}?\b(?:is|as|be)\b"
     rf"[\s*\"'“”:]{{1,4}}(?:(?:an?|therefore|thus)\s+)?[\"'“*]{{0,3}}{_OUTCOME}"
 )
 # The reply's last words: "Therefore, the task was not completed successfully."
 _TASK_PROSE = re.compile(rf"\b(?:the|this) (?:task|attempt)\b{_GAP}{_OUTCOME}(?=\W{{0,6}}$)", re.IGNORECASE)
+# "Verdict: failure", "Final Answer: success"
 _OTHER_LABEL = re.compile(
     rf"(?P<head>{LINE})(?:verdict|decision|outcome|result|conclusion|evaluation|judge?ment|answer){_GAP}{_OUTCOME}(?=\W{{0,6}}$)",
     re.IGNORECASE | re.MULTILINE,
 )
+# "success or failure", "success → failure", "success?": nothing is decided.
 _ALTERNATIVE = re.compile(
     r"[\"'”’*`\s]{0,6}(?:\?|(?:[/|→]|[-=]{1,2}>|\bor\b)[\"'“‘*`\s]{0,6}(?:success|fail|not|un)"
     r"|(?:,|\band\b)[\"'“‘*`\s]{0,6}(?:success|fail))",
@@ -57,16 +62,20 @@ _OTHER_NOUN = re.compile(
     r"\s+(?:rate|messages?|criteria|criterion|page|banner|notification|alert|toast|code|state|conditions?)\b",
     re.IGNORECASE,
 )
+# "success was not achieved", "success: false"
 _DENIED_AFTER = re.compile(
     r"\s+(?:(?:is|was|has|been|be|could|can)\s+){0,3}(?:not|never|cannot)\b|\s?[:=]\s?(?:false|no)\b", re.IGNORECASE
 )
+# "success (partial)" is neither.
 _PARTIAL_AFTER = re.compile(r"\W{1,4}partial", re.IGNORECASE)
 # `{"success": false}`, "Success: yes"
 _YES_OR_NO = re.compile(
     rf"""(?:{LINE}|["'])success(?:ful)?["'*]{{0,3}}\s?[:=][*\s]{{0,4}}["']?(?P<value>true|yes|false|no)\b""",
     re.IGNORECASE | re.MULTILINE,
 )
+# "**SUCCESS**" or "\boxed{failure}" as the last line
 _ALONE = re.compile(rf"(?:\W|boxed|text){{0,16}}{_OUTCOME}\W{{0,6}}$", re.IGNORECASE)
+# An item of a list usually states the status of one step or key point.
 _LIST_MARK = re.compile(r"\s*(?:[-*+•·](?!\*)|\d{1,2}[.)])\s")
 
 

@@ -56,6 +56,7 @@ def unrecorded(task: Task, config: RunConfig) -> list[str]:
         if requests and not config.record_network:
             lines.append(f"check {number}: requests are not recorded: remove record_network = false")
         text = json.dumps([each.model_dump(mode="json") for each in requests], ensure_ascii=False)
+        # `[1:-1]`: as the secret is written inside a JSON string.
         if any(json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret in config.secrets):
             lines.append(f"check {number}: a value that it expects is listed in secrets, so it is never recorded")
     return lines

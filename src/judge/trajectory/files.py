@@ -193,6 +193,7 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
     screenshots = tuple(inside(folder, step.screenshot) for step in attempt.steps if step.screenshot)
     final_look = attempt.final_look
     others = [step.snapshot for step in attempt.observations] + ([final_look.screenshot] if final_look else [])
+    # Not read here, but a name that leads out of the folder is refused at once.
     for name in filter(None, others):
         inside(folder, name)
     found = with_digests(folder, result)
@@ -245,9 +246,11 @@ def _load_v1(folder: Path, result: dict[str, Any]) -> Trajectory:
     images = folder / "trajectory"
     if not images.is_dir():
         raise TrajectoryError(f"{images}: no such folder", remedy="screenshots belong there")
+    # The images are inside, but their folder may itself be a link that leads out.
     if not Path(os.path.realpath(images)).is_relative_to(os.path.realpath(folder)):
         raise TrajectoryError(f"{images}: points outside its folder")
     document = validated(_V1, folder, result)
+    # By number, because by name `10.png` comes before `2.png`.
     numbered = [
         (int(number.group()), image.name)
         for image in images.iterdir()

@@ -168,6 +168,7 @@ def usage_of(components: Mapping[str, Any]) -> TokenUsage:
 
     def total(key: str) -> int:
         counts = [value.get(key) for value in components.values() if isinstance(value, Mapping)]
+        # Not `isinstance`, because a bool is an int.
         return sum(count for count in counts if type(count) is int and count > 0)
 
     return TokenUsage(input=total("prompt_tokens"), output=total("completion_tokens"))

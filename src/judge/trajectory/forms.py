@@ -36,6 +36,7 @@ def multipart_fields(data: bytes, mime_type: str) -> Iterator[dict[str, str]]:
     if boundary is None:
         return
     mark = b"\r\n--" + boundary[1].encode()
+    # What precedes the first boundary is not a field (RFC 2046, 5.1.1).
     for part in (b"\r\n" + data).split(mark)[1 : MAX_FIELDS + 1]:
         head, _, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
         written = head.decode("utf-8", "replace")

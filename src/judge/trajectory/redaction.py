@@ -25,12 +25,14 @@ _SECRET_NAME = re.compile(
 )
 # Matched as complete words only, because they occur in other words: `key` in `keyword`.
 _SECRET_WORDS = frozenset({"auth", "key", "keys", "sid", "sess", "pass", "pin", "otp", "cvv", "cvc", "sig"})
+# The words of `apiKey`, `API_KEY` and `api-key`.
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SESSION_COOKIE = re.compile(r"sess|sid", re.IGNORECASE)
 # Preference cookies have shorter values; shorter session ids would be guessable.
 _MIN_SESSION_CHARS = 16
 _WITH_ADDRESS = frozenset({"referer", "location", "content-location", "refresh", "link"})
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+|^/\S*")
+# In `{"name": "password", "value": "…"}` the name of the value is beside it.
 _NAMING_KEYS = ("name", "key", "field", "id")
 
 
@@ -45,6 +47,7 @@ class Redaction:
         self._keep = frozenset(keep)
         self._salt = salt
         forms = [form for secret in secrets for form in _forms(secret)]
+        # The longest first, so that a secret that begins with another one is replaced as a whole.
         self._secrets = re.compile("|".join(sorted(forms, key=len, reverse=True))) if forms else None
 
     def entry(self, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,6 +168,7 @@ class Redaction:
         if not isinstance(value, dict):
             return value
         named = next((value[key] for key in _NAMING_KEYS if isinstance(value.get(key), str)), "")
+        # Booleans are kept: a flag such as `authenticated` is no secret.
         return {
             key: REDACTED
             if item and not isinstance(item, bool) and self._is_secret(named if key == "value" and named else key)

@@ -77,6 +77,7 @@ def _mode_for(website: str) -> SettleMode:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)}
     except (OSError, UnicodeError):
         return "real-time"
+    # All of them: a name that also has a public address is a public website.
     return "page-time" if found and all(refuse_ip(address) for address in found) else "real-time"
 
 

@@ -2,6 +2,7 @@
 // input and workers that have not answered. The recorder (`recorder.js`) queries it by events with secret names, and
 // receives the answer as `defaultPrevented`.
 (eventName, horizonMs) => {
+  // Kept here, because the page may replace them later.
   const { setTimeout, clearTimeout, setInterval, clearInterval, addEventListener } = globalThis;
   const now = performance.now.bind(performance);
   const apply = Reflect.apply;
@@ -16,6 +17,7 @@
     const cause = running ?? input;
     const wait = Number(delay) || 0;
     let id;
+    // A handler may also be a string of code.
     const run = typeof handler !== "function" ? handler : function (...given) {
       due.delete(id);
       const before = running;

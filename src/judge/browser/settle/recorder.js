@@ -56,6 +56,7 @@
   };
   const observer = new MutationObserver(changed);
   const observe = root => observer.observe(root, { subtree: true, childList: true, characterData: true, attributes: true });
+  // Observers do not look into shadow roots.
   const observeRoots = element => {
     for (const one of [element, ...element.querySelectorAll("*")]) if (one.shadowRoot) observe(one.shadowRoot);
   };
@@ -63,6 +64,7 @@
   if (document.documentElement) observeRoots(document.documentElement);
   const listen = (types, heard) => types.forEach(type => addEventListener(type, heard, { capture: true, passive: true }));
   listen(["scroll"], () => { scrolls += 1; });
+  // What is typed changes a property, which observers do not report.
   listen(["input", "change"], () => { changedAt = now(); });
 
   const isBusy = () => {

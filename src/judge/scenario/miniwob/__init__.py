@@ -25,6 +25,7 @@ UTTERANCE = "WOB_UTTERANCE"
 # Pages that change with the wall clock, whatever the participant does.
 TIMED = frozenset({"button-delay", "chase-circle", "hover-shape", "moving-items", "simon-says", "stock-market"})
 MAX_SEED = 1_000_000
+# Exactly 1: some pages give a small reward for a wrong answer.
 _SUCCESS = ProbeCheck(
     kind="probe", expression=REWARD, expected=1.0, keep="first", ends=True, description="The episode's raw reward is 1"
 )

@@ -179,6 +179,7 @@ def _steps(folder: Path, path: Path, items: tuple[_Item, ...]) -> Iterator[Step]
 def _screenshot(folder: Path, path: Path, state: _State, number: int) -> str | None:
     if not state.screenshot_path:
         return _unpacked(folder, path, state.screenshot, number) if state.screenshot else None
+    # The history may have been recorded on Windows.
     name = PurePosixPath(state.screenshot_path.replace("\\", "/")).name
     relative = f"{_IMAGES}/{name}" if (folder / _IMAGES).is_dir() else name
     inside(folder, relative, source=path)

@@ -149,6 +149,7 @@ def _times(folder: Path) -> tuple[float, float]:
     """Start and end in seconds since 1970; zeros if unknown."""
     value = read_object(folder, "times.json") if (folder / "times.json").exists() else {}
     start, end = (value.get(key) for key in ("start_time", "end_time"))
+    # Larger numbers would be milliseconds.
     is_known = all(isinstance(moment, int | float) and 0 <= moment < 1e11 for moment in (start, end))
     return (float(start or 0), float(end or 0)) if is_known else (0.0, 0.0)
 
