@@ -21,6 +21,7 @@ import secrets
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,6 +62,7 @@ MAX_STEP_BYTES = (MAX_FILE_BYTES - _REST_BYTES) // MAX_STEPS
 MAX_ENTRIES_BYTES = 15_000_000
 _MAX_SNAPSHOT_CHARS = 4_000_000
 _MAX_HOLDER_BYTES = 300
+_LOCK_ATTEMPTS = 10
 _DEFAULT_LIMIT = 2_000
 _LIMITS: Mapping[str, int] = MappingProxyType(
     {
@@ -483,8 +485,7 @@ def _locked(path: Path, what: str) -> Iterator[None]:
         stream = open(path, "a+b", buffering=0, opener=_open_no_link)  # noqa: SIM115
     with stream:
         try:
-            if sys.platform != "win32":
-                fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take_lock(stream.fileno())
         except BlockingIOError:
             stream.seek(0)
             holder = (stream.read(_MAX_HOLDER_BYTES) or b"").decode("utf-8", "replace").strip()
@@ -500,6 +501,17 @@ def _locked(path: Path, what: str) -> Iterator[None]:
             stream.truncate(0)
             stream.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         yield
+
+
+def _take_lock(file: int) -> None:
+    if sys.platform == "win32":
+        return
+    for _ in range(_LOCK_ATTEMPTS - 1):
+        with contextlib.suppress(BlockingIOError):
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A process that only checks whether the folder is in use (`_is_locked`) holds the lock for an instant.
+        time.sleep(0.005)
+    return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _open_no_link(path: str, flags: int) -> int:

@@ -247,3 +247,16 @@ def test_a_field_without_a_limit_of_its_own_is_bounded_as_well() -> None:
     long = "x" * 100_000
     made = bounded(Later(added=long, several=(long,) * 9, nested={"k": long}))
     assert len(json.dumps(made.model_dump())) < 7_000
+
+
+def test_a_process_that_only_checks_for_writers_stops_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    store = RunStore(tmp_path, "r1")
+    store.create()
+    (store.folder / ".judge.lock").touch()
+    with (store.folder / ".judge.lock").open("rb") as checking:
+        fcntl.flock(checking.fileno(), fcntl.LOCK_SH)
+        # The check is over while the writer waits.
+        monkeypatch.setattr("time.sleep", lambda _: fcntl.flock(checking.fileno(), fcntl.LOCK_UN))
+        with store.held("judge"):
+            assert store.is_in_progress
