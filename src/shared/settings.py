@@ -52,6 +52,7 @@ class Settings(Record):
         if model := source.get("EVAL_MODEL"):
             # The variable of earlier versions, in which a bare model name meant Gemini.
             values.setdefault("WABE_JUDGE_MODEL", model if ":" in model or model == "offline" else f"gemini:{model}")
+        # Our images set the first, Podman and systemd-nspawn the second.
         values["in_container"] = any(source.get(name) for name in ("WABE_IN_CONTAINER", "container"))
         # Only "1" counts: any other value must not make the judge trust a request's configuration.
         values["trust_config"] = source.get("WABE_TRUST_CONFIG") == "1"
