@@ -259,6 +259,7 @@ class LiveHub:
         """Add data from the runs' files. Only when there is a viewer, because reading a long run takes a while."""
         for run in [run for run in self.runs.values() if self._records and not run.is_read]:
             assert self._records
+            # Before the await, so that another viewer does not read the same files.
             run.is_read = True
             run.add(await asyncio.to_thread(self._records.read, run.id), self._version + 1)
             self._changed()
