@@ -56,6 +56,7 @@ _REFUSAL = (
     "The live page is shown on the judge's own machine only, at a loopback address: open it there, or start the judge"
     " with WABE_AUTH_TOKEN set or with --public-live.\n"
 )
+# Screenshots and texts come from hostile pages: no other site may frame or load them, and no browser reinterpret them.
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
