@@ -505,7 +505,7 @@ def _locked(path: Path, what: str) -> Iterator[None]:
 
 def _take_lock(file: int) -> None:
     if sys.platform == "win32":
-        return
+        return None
     for _ in range(_LOCK_ATTEMPTS - 1):
         with contextlib.suppress(BlockingIOError):
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -48,6 +48,7 @@ class Cookie(_SecretTable):
     secure: bool = False
     sameSite: Literal["Strict", "Lax", "None"] = "Lax"
     partitionKey: Annotated[Line, at_most(2048)] | None = None
+    # Playwright's key, which it saves with Chromium's partitioned cookies.
     has_cross_site_ancestor: bool | None = Field(default=None, alias="_crHasCrossSiteAncestor")
 
 
@@ -148,6 +149,7 @@ def secrets_of(state: StorageState | str | None, credentials: tuple[HttpCredenti
     Values shorter than six characters are left out, except passwords.
     """
     found = dict.fromkeys(each.password for each in credentials)
+    # As an `Authorization: Basic` header carries them (RFC 7617).
     found |= dict.fromkeys(base64.b64encode(f"{c.username}:{c.password}".encode()).decode() for c in credentials)
     if isinstance(state, StorageState):
         values: list[object] = [cookie.value for cookie in state.cookies]

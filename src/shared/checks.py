@@ -106,6 +106,7 @@ def _upper(value: object) -> object:
 
 def _is_count(value: object) -> object:
     # 3.0 is accepted: some A2A clients send every number as a double.
+    # pydantic alone would read true as 1 and "3" as 3.
     if isinstance(value, bool | str):
         raise Invalid(f"{value!r} is not a whole number", "write it like count = 3")
     return value
@@ -118,6 +119,7 @@ Text = Annotated[AnyText, at_most(2_000), AfterValidator(_is_filled)]
 Address = Annotated[Text, AfterValidator(_is_address)]
 ElementText = Annotated[Text, AfterValidator(_is_element)]
 PatternText = Annotated[Text, AfterValidator(_is_pattern)]
+# Tags in angle brackets are left out of the paths in error messages (`shared.validation`).
 OneOrMore = Annotated[
     Annotated[T, Tag("<one>")]
     | Annotated[tuple[T, ...], Field(fail_fast=True), Field(min_length=1), at_most(50), Tag("<list>")],

@@ -99,6 +99,7 @@ def _without_yaml_quotes(line: str) -> str:
 
 def _unquoted(name: str, start: int) -> str:
     try:
+        # Not strict, because a name may contain tabs and line breaks as they are.
         return str(json.loads(name, strict=False))
     except ValueError:
         raise Invalid("the name has an unknown escape", 'write \\" and \\\\ only', column=start + 1) from None

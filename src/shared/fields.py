@@ -65,6 +65,7 @@ def shown(value: object) -> str:
     """A foreign value for an error message: ASCII, on one line, at most 60 characters."""
     if isinstance(value, str):
         value = value[: _MAX_SHOWN + 1]
+    # Python raises `ValueError` when it converts an integer of more than 4,300 digits to text.
     elif isinstance(value, int) and value.bit_length() > 200:
         return "a number of more than 60 digits"
     elif isinstance(value, Mapping | list | tuple):
@@ -120,6 +121,7 @@ def at_most(count: int) -> BeforeValidator:
 
 
 def _is_text(value: str) -> str:
+    # Files from Windows end their lines with a carriage return and a line feed; a carriage return alone is refused.
     if _NOT_TEXT.search(value.replace("\r\n", "\n")):
         raise Invalid(f"{shown(value)} contains a character that is not text", "remove it")
     return value

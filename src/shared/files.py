@@ -23,6 +23,7 @@ from shared.strict_json import TOO_DEEP, parse_json
 # The largest file of a run that is read; `judge.store` keeps everything that is written below it.
 MAX_FILE_BYTES = 64_000_000
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
+# Git LFS reads nothing longer as a pointer.
 _MAX_POINTER_BYTES = 1024
 # UTF-32 first: its byte order mark begins with that of UTF-16.
 _OTHER_MARKS = (
@@ -148,8 +149,10 @@ def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:
             if flush:
                 stream.flush()
                 os.fsync(stream.fileno())
+        # `mkstemp` creates files that only their owner can read, but others read runs too, such as outside a container.
         part.chmod(0o644)
         part.replace(path)
+    # Also on Ctrl-C and cancellation, so that no partial file stays behind.
     except BaseException as error:
         if part is not None:
             part.unlink(missing_ok=True)

@@ -24,6 +24,7 @@ def parse_path(written: str) -> Path:
     parts: list[str | int] = []
     while at < len(written):
         found = _PART.match(written, at)
+        # After the first part, a name needs its dot: `items[0]sku` is a mistake.
         if found is None or (at and found["name"] and written[at] != "."):
             raise Invalid("not a path into JSON", "write it like items[0].sku", column=at + 1)
         item = found["item"]

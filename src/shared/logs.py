@@ -25,6 +25,7 @@ class RedactSecrets(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite the record in place; never drops one."""
+        # Formatted first, because a secret may be in the arguments or in the traceback.
         text = logging.Formatter().format(record)
         for value in self._values:
             text = text.replace(value, "[secret]")

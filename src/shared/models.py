@@ -243,6 +243,7 @@ class ImageScore(Record):
     With `fidelity = "published"` it is 0 instead, as in the published evaluator.
     """
 
+    # Named as in Online-Mind2Web's result files.
     Response: str
     Score: int | None = Field(default=None, ge=0, le=5)
 

@@ -17,7 +17,9 @@ from shared.strict_json import STRICT, require_shallow
 ValueType = Literal["string", "number", "boolean", "date", "currency", "list", "json"]
 MAX_TEXT_CHARS = 20_000
 _MAX_DIGITS = 40
+# What separates groups of thousands: spaces (ordinary, no-break, thin) and apostrophes, as in Switzerland.
 _GAP = " \u00a0\u2009\u202f'’"
+# A number in prose, but no piece of a word or of a longer number. Possessive, because answers are hostile text.
 _NUMBER = re.compile(
     rf"(?<![\w.,])(?P<sign>[-−+]?)(?P<digits>\d{{1,3}}(?:[{_GAP}]\d{{3}})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)(?!\w)"
 )
@@ -39,6 +41,7 @@ _AFTER = re.compile(rf"[{_GAP}]?(?P<unit>{_UNIT})(?![^\W\d_])", re.IGNORECASE)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+# ISO; 3 May 2024; May 3, 2024; 3.5.2024 (day first); 5/3/2024 (month first where both are possible).
 _DATES = tuple(
     re.compile(rf"(?<![\w]){form}(?![\w])", re.IGNORECASE)
     for form in (
@@ -129,6 +132,7 @@ def is_same(actual: Any, expected: Any, kind: ValueType, *, ordered: bool = Fals
     if kind == "currency":
         return bool(actual[0] == expected[0] and expected[1] in (None, actual[1]))
     if kind == "list" and not ordered:
+        # As text, because numbers and strings cannot be sorted together.
         return sorted(map(str, actual)) == sorted(map(str, expected))
     if kind == "json":
         # Compared as text, because in Python `True == 1`.
@@ -275,6 +279,7 @@ def _readings(text: str) -> Iterator[list[Any]]:
             yield [entry for entry in part.split(";") if entry.strip()]
         else:
             listed = [entry for entry in part.split(",") if entry.strip()]
+            # "and" may separate entries or belong to one, so both readings are offered.
             yield [piece for entry in listed for piece in re.split(r"^\s*and\s|\sand\s", entry) if piece.strip()]
             yield [re.sub(r"^\s*and\s", "", entry) for entry in listed]
 
@@ -316,6 +321,7 @@ def _tables_and_lists(text: str) -> Iterator[Any]:
 def _float(digits: str) -> float:
     """The number, as an `int` if it is integral: 1.0 equals 1."""
     value: float = STRICT["parse_float"](digits)
+    # Above 2^53 (9e15) a double stands for several integers.
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 

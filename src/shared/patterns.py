@@ -16,6 +16,7 @@ from shared.fields import Invalid
 MAX_PATTERN_CHARS = 1_000
 MAX_MATCHES = 10_000
 _REMEDY = "correct the regular expression"
+# Look-around and back-references, which Python's `re` supports and RE2 does not.
 _UNSUPPORTED = re.compile(r"\(\?<?[=!]|\\[1-9]")
 
 
@@ -29,6 +30,7 @@ class Pattern:
         import re2
 
         options = re2.Options()
+        # RE2 would also print each mistake to standard error.
         options.log_errors = False
         self.source = source
         try:
@@ -64,6 +66,7 @@ def glob(written: str) -> Pattern:
 
 
 def _encodable(text: str) -> str:
+    # RE2 matches UTF-8, which has no form for lone surrogates.
     return text.encode("utf-8", "replace").decode()
 
 
@@ -76,6 +79,7 @@ def _explained(source: str, error: Exception) -> Invalid:
     # RE2 reports an unclosed group or class with all of its content, so the mistake is where that text begins.
     place = source.find(piece) if piece else -1
     try:
+        # Only compiled, never matched: Python's error message has the position.
         re.compile(source)
     except re.error as same:
         place = same.pos if same.pos is not None else place

@@ -316,15 +316,18 @@ _FENCE = re.compile(r"`{3,9}+[A-Za-z0-9]{0,20}+(?=[\s{])")
 _LINE_WITH_BRACE = re.compile(
     r"^[ \t]*+(?:(?:`|<(?:answer|action|response|output|tool_call)>|json:)[ \t]*+)?\{", re.IGNORECASE | re.MULTILINE
 )
+# What may stand between a mark and its JSON: white space and the beginning of a code fence.
 _LEAD_IN = re.compile(r"\s*+(?:`{1,9}(?:json5?|JSON)?\s*+)?")
 _LABEL = re.compile(r"^[ \t>*_#-]{0,9}(THOUGHTS?|ACTION|PARAMS)[ \t*_]{0,9}:[ \t*_]{0,9}", re.IGNORECASE | re.MULTILINE)
 # The longest text from a position that may be JSON; a label, a tag or a fence ends it.
 _JSON_RUN = re.compile(r'(?:"(?:[^"\\]++|\\.)*+"|[][{}:,\s0-9.eE+\-truefalsnINity]++)*+', re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+# Matches strings as well, so that a comma inside one is left alone.
 _TRAILING_COMMA = re.compile(rf"({_STRING.pattern})|,(?=\s*+[}}\]])", re.DOTALL)
 # A decoder reports a trailing comma at the comma (Python 3.13) or at the bracket after it.
 _ENDS_AFTER_COMMA = re.compile(r",?\s*+[}\]]")
 _TOO_MANY_BLOCKS = f"holds more than {MAX_BLOCKS} JSON blocks"
+# Refused by name: otherwise such a reply would call its tool without parameters.
 _OTHER_NAMES = ("parameters", "arguments", "args", "param", "input")
 
 
@@ -443,6 +446,7 @@ def _from_lines(text: str, labels: list[re.Match[str]]) -> dict[str, Any]:
 def _tool_name(text: str) -> str:
     lines = text.strip().splitlines()
     name = lines[0].strip() if lines else ""
+    # Models decorate names: `browser_click`, **browser_click**, "browser_click".
     return name if TOOL_NAME.fullmatch(name) else name.strip(" \t`*_\"'.")
 
 

@@ -52,6 +52,7 @@ class Settings(Record):
         if model := source.get("EVAL_MODEL"):
             # The variable of earlier versions, in which a bare model name meant Gemini.
             values.setdefault("WABE_JUDGE_MODEL", model if ":" in model or model == "offline" else f"gemini:{model}")
+        # Our images set the first, Podman and systemd-nspawn the second.
         values["in_container"] = any(source.get(name) for name in ("WABE_IN_CONTAINER", "container"))
         # Only "1" counts: any other value must not make the judge trust a request's configuration.
         values["trust_config"] = source.get("WABE_TRUST_CONFIG") == "1"
@@ -59,9 +60,9 @@ class Settings(Record):
         return cls.model_validate({**values, "environ": source})
 
     @property
-    def secrets(self) -> tuple[SecretStr | None, ...]:
+    def secrets(self) -> tuple[SecretStr, ...]:
         """The values that must not appear in a log."""
-        return (self.google_api_key, self.openai_api_key, self.anthropic_api_key, self.auth_token)
+        return tuple(value for _, value in self if isinstance(value, SecretStr))
 
     @property
     def scenarios_folder(self) -> Path:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from shared.text import counted, without_surrogates
 
+# An element's reference; `f2` says that it is in a frame.
 REF = re.compile(r"(?:f[0-9]{1,9})?e[0-9]{1,9}")
 
 # Possessive quantifiers (`*+`) throughout: no text can make these patterns backtrack.
@@ -34,6 +35,7 @@ _HEAD = re.compile(
         (?:(?P<colon>:)(?:[ ](?P<value>.*+))?)?""",
     re.VERBOSE | re.DOTALL,
 )
+# A key in YAML's single quotes, in which two of them stand for one.
 YAML_QUOTED = re.compile(r"'((?:[^']|'')*+)'(:?)(?: (.*+))?", re.DOTALL)
 _PROPERTY = re.compile(r"/(url|placeholder): (.*+)", re.DOTALL)
 _STATE = re.compile(r"\[([a-z-]+)(?:=([^\]]*))?\]")
@@ -54,6 +56,7 @@ FIELDS = frozenset({"textbox", "searchbox", "spinbutton", "slider", "combobox"})
 # Roles whose name comes from a label beside them.
 _LABELLED = FIELDS | {"checkbox", "radio", "switch"}
 MAX_NAME_CHARS = 500
+# Characters of content that are kept beyond a name's length, so that deep pages do not take quadratic time.
 _REPEATED_WITHIN = 2_000
 
 

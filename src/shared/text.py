@@ -15,6 +15,7 @@ _UNSAFE_CHARACTER = re.compile(f"[{_HIDDEN}\\t\\n\\\\]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|([nrt\\]))")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+# `<subject> -> VERB (x, y): value`. No part contains angle brackets, so a page's text cannot imitate another part.
 _ACTION_LINE = re.compile(r"<([^<>]+)> -> ([A-Z]+(?: [A-Z]+)*)(?: \(-?[0-9.]{1,20}, -?[0-9.]{1,20}\))?(?:: ([^<>]*))?")
 # An action line up to and including the note that `judge.browser.action_lines.with_downloads` adds.
 _DOWNLOADS = re.compile(r"(<[^<>]+> -> [A-Z]+(?: [A-Z]+)*(?: \([\d., -]*\))?) \(download: [^()<>]*\)")

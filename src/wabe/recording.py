@@ -162,6 +162,7 @@ class Recording:
             task=self._task,
             steps=tuple(self._steps),
             stop_reason=stop_reason,
+            # The agent's own budget is not known, but the record needs one.
             max_steps=max(1, len(self._steps)),
             final_answer=answer,
             error=error,

@@ -99,6 +99,17 @@ async def test_an_answer_of_many_values_is_refused_before_it_is_decoded(
     record_property("outcome", caught.value.message)
 
 
+async def test_an_answer_that_ends_within_a_string_of_escaped_quotes_is_refused_at_once(
+    record_property: Callable[[str, object], None],
+) -> None:
+    async with body_agent() as agent, ParticipantClient(agent.url) as client:
+        # A search for the closing quote that began again at each escaped one would take many minutes.
+        agent.reply = b"[" + b"0," * MAX_VALUES + b'"' + b'\\"' * 450_000
+        with pytest.raises(ParticipantError, match="is not A2A") as caught:
+            await client.send("What now?", context_id=CONTEXT)
+    record_property("outcome", caught.value.message)
+
+
 async def test_a_text_full_of_brackets_and_commas_counts_as_one_value(
     record_property: Callable[[str, object], None],
 ) -> None:

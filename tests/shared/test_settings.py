@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from shared.settings import Settings
 
@@ -44,3 +45,10 @@ def test_in_a_source_tree_the_bundled_scenarios_are_next_to_the_code() -> None:
 
 def test_an_image_sets_the_folder_of_its_scenarios() -> None:
     assert Settings.from_environ({"WABE_SCENARIOS": "/app/scenarios"}).scenarios_folder == Path("/app/scenarios")
+
+
+def test_no_secret_setting_appears_in_a_log() -> None:
+    names = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
+    settings = Settings.model_construct(**{name: SecretStr(name) for name in names})
+    assert {secret.get_secret_value() for secret in settings.secrets} == names
+    assert {"openai_api_key", "redis_url"} <= names

@@ -77,6 +77,7 @@ def expand_resume(arguments: list[str]) -> list[str]:
     bundled = _bundled() if "--resume" in arguments else ()
     for argument, following in itertools.pairwise([*arguments, "--"]):
         expanded.append(argument)
+        # What follows may also be the scenario: `--resume my.toml`.
         is_value = not following.startswith("-") and not following.endswith(".toml") and following not in bundled
         if argument == "--resume" and not is_value:
             expanded.append("latest")

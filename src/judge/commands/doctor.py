@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from judge.runner.launch import Member
 
 _MIN_FREE_BYTES = 1_000_000_000
+# Those of the judge and the participant in the bundled scenarios.
 _PORTS = (9009, 9019)
 _JUDGE_MODEL = "judge model"
 _CARD_TIMEOUT_S = 5.0

@@ -24,6 +24,7 @@ def new_agent(
     # Also used as an image name, so restricted to its characters.
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "agent"
     templates = resources.files("judge.commands") / "agent_template"
+    # Not escaped, because the files are code and TOML, not HTML.
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
     with write_errors(folder, "choose another folder"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -167,6 +167,7 @@ def _worked_on(store: RunStore) -> float:
     if times:
         return max(times)
     with suppress(ValueError):
+        # Ids that we choose begin with the time.
         return datetime.strptime(store.run_id[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp()
     record_file = store.folder / "run.json"
     return (record_file if record_file.exists() else store.folder).stat().st_mtime

@@ -94,6 +94,7 @@ async def _log_in(addresses: SiteAddresses, output: Path) -> None:
 def _save(path: Path, state: Mapping[str, Any]) -> None:
     """Write a storage state readable by this user only, because it gives access to the account."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # An existing file would keep its permissions; O_EXCL then also refuses a link.
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         json.dump(state, stream)

@@ -102,6 +102,7 @@ def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
     shapes.append(_tick(left + 4, top + 10, "steps used", "start"))
     for (length, steps, outcome), count in pairs.most_common():
         x, y = at(length, steps)
+        # By the square root, so that the area grows with the number of tasks.
         place = f"translate({x + _MARK_SHIFTS[outcome]:.1f} {y:.1f}) scale({min(2.5, math.sqrt(count)):.2f})"
         mark = {"d": _MARKS[outcome], "class": f"mark o-{outcome}", "transform": place}
         shapes.append(Shape("path", {**mark}, title=f"{count} {outcome}: {counted(steps, 'step')}, reference {length}"))
@@ -193,6 +194,7 @@ def _counts_chart(name: str, question: str, answer: str, what: str, counts: Mapp
 
 def duration(seconds: float) -> str:
     """A time for people: `340 ms`, `12.4 s`, `3 min 05 s`, `2 h 07 min`."""
+    # The limits are those from which rounding would show 1000 ms or 60.0 s.
     if seconds < 0.9995:
         return f"{1000 * seconds:.0f}\u00a0ms"
     if seconds < 59.95:

@@ -368,6 +368,7 @@ def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) ->
 
 
 def _snapshot(folder: Path, step: Step) -> str | None:
+    # The record of another tool may name any file, so only these folders are read.
     if not step.snapshot or ".." in step.snapshot or not step.snapshot.startswith(_SNAPSHOT_FOLDERS):
         return None
     path = folder / step.snapshot

@@ -47,6 +47,7 @@ def network_view(folder: Path, attempt: Attempt) -> NetworkView:
         return NetworkView(note=attempt.network_missing or "")
     path = folder / NETWORK_FILE
     try:
+        # In a run from someone else, a link could point to any file of this machine.
         if path.is_symlink():
             raise TrajectoryError(f"{NETWORK_FILE}: a link")
         har = read_har(path)

@@ -196,6 +196,7 @@ def web_link(url: str) -> str | None:
         parts = urlsplit(url)
     except ValueError:
         return None
+    # `urlsplit` and browsers remove control characters, each in its own way.
     if parts.scheme not in ("http", "https") or not parts.netloc or re.search(r"[\x00-\x20\x7f]", url):
         return None
     return without_surrogates(url)

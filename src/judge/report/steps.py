@@ -77,6 +77,7 @@ class StepsReport:
 
     def write(self, summary: dict[str, Any], *, participant: str, source: str) -> Path:
         """Write the page and `steps.json`; returns the page."""
+        # Reversed, so that each task gets the place of its first record.
         order = {record["task_id"]: place for place, record in reversed(list(enumerate(self._records)))}
         self._records.sort(key=lambda record: (order[record["task_id"]], record["index"]))
         views = sorted(self._views, key=lambda view: (order[view.task_id], view.number))

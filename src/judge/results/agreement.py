@@ -30,12 +30,14 @@ from shared.text import counted
 
 MAX_GROUP_VALUES = 200
 _NEVER_GROUPS = {"index", "id", "task_id", "trajectory_id", "episode_id"}
+# In a small table even a real group may have another value in each row.
 _FEW_ROWS = 10
 _TOTAL = "all"
 
 _MAX_FILE_BYTES = 256_000_000
 _WORDS = {
     "1": True,
+    # Spreadsheets and data frames write whole numbers like this.
     "1.0": True,
     "true": True,
     "success": True,
@@ -157,6 +159,7 @@ def _f1_of(share: float) -> float:
 def _kappa(tp: int, fp: int, tn: int, fn: int) -> tuple[float | None, Interval | None]:
     """Cohen's kappa and its interval; `None` if both sides always give the same single answer."""
     n = tp + fp + tn + fn
+    # Agreement by chance is then 1, and kappa 0 divided by 0.
     if n == 0 or tp == n or tn == n:
         return None, None
     cells = {(1, 1): tp / n, (0, 1): fp / n, (0, 0): tn / n, (1, 0): fn / n}
@@ -167,6 +170,7 @@ def _kappa(tp: int, fp: int, tn: int, fn: int) -> tuple[float | None, Interval |
     agreeing = sum(cells[side, side] * (1 - (human[side] + judge[side]) * (1 - kappa)) ** 2 for side in (0, 1))
     differing = (1 - kappa) ** 2 * sum(cells[side, 1 - side] * (judge[side] + human[1 - side]) ** 2 for side in (0, 1))
     spread = agreeing + differing - (kappa - by_chance * (1 - kappa)) ** 2
+    # Rounding can make the spread slightly negative where agreement is perfect.
     half = Z95 * math.sqrt(max(0.0, spread) / n) / (1 - by_chance)
     return kappa, (max(-1.0, kappa - half), min(1.0, kappa + half))
 
@@ -284,6 +288,7 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
     """Line numbers and rows of a CSV, all cells present."""
     with read_errors(path, "give a CSV file in UTF-8"):
         text = read_text(path, max_bytes=_MAX_FILE_BYTES)
+    # `newline=""` keeps line breaks in quoted cells unchanged.
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]

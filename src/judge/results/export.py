@@ -79,6 +79,7 @@ def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = 
 def read_reference_lengths(path: Path) -> dict[str, int]:
     """`{task_id: human reference length}` from a dataset file. Raises `ConfigError`."""
     lengths = {task_id: row.reference_length for task_id, row in read_task_rows(path, "--dataset").items()}
+    # `type`, because a bool is an int.
     return {task_id: length for task_id, length in lengths.items() if type(length) is int and length > 0}
 
 

@@ -90,6 +90,7 @@ class FolderStore(RunStore):
             own.update(_decided({stem: TaskStore(folder).read_verdict(stem) for stem in stems}))
             foreign.update(_decided(foreign_verdicts(folder)))
         count = own if own.total() or not foreign.total() else foreign
+        # If several decided as many, the first by name, so that the choice does not depend on the order of files.
         return min(count, key=lambda name: (-count[name], name), default=None)
 
     def task(self, task_id: str, epoch: int = 1) -> FoundTask:

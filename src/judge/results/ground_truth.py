@@ -73,6 +73,7 @@ def measure(results: Path, truth: GroundTruth, *, run: str, method: str | None =
         for judge_id, verdict in verdicts.items():
             if method_of(judge_id) == own or method not in (None, judge_id, method_of(judge_id)):
                 continue
+            # Undecided truth counts as a missing label: there is nothing to compare with.
             label = "" if known.outcome == "unscored" else known.outcome
             pair = pair_of(label, verdict.outcome, facts_of(folder), str(folder))
             pairs.setdefault(judge_id, []).append(pair.model_copy(update={"excluded": "settled"}) if settled else pair)

@@ -28,6 +28,7 @@ _TASK: dict[str, Any] = {
     "success": True,
 }
 _BY_LEVEL = dict.fromkeys(get_args(Level), _COUNTS)
+# The values only determine types: 0.5 makes costs a column of doubles.
 _TEMPLATE: dict[str, Any] = {
     "participants": {"white_agent": ""},
     "results": [
@@ -68,6 +69,7 @@ def rows(files: Sequence[Path], query: str | None = None) -> Rows:
     sql = _read_query(name)
     documents = [(path, submission) for path in files for submission in read_submissions(path)]
     with duckdb.connect(":memory:", config=_LOCKED) as connection:
+        # Otherwise the query could change these settings.
         connection.execute("SET lock_configuration = true")
         _load(connection, documents)
         try:

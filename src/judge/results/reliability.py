@@ -77,6 +77,7 @@ def self_agreement(repeats: Sequence[Outcomes]) -> SelfAgreement:
     return SelfAgreement(
         repeats=len(repeats),
         n=len(variances),
+        # With s successes in n verdicts, two differ with probability 2s(n - s) / (n(n - 1)): twice the variance.
         agreement=None if mean is None else 1 - 2 * mean,
         variance=mean,
         flips=tuple(flips),

@@ -59,6 +59,7 @@ def remove(store: RunStore) -> int:
         raise _missing(store.output_dir, store.run_id)
     with contextlib.ExitStack() as locks:
         for part in (store, *(RunStore(store.output_dir, f"{store.run_id}/shards/{name}") for name in _shards(store))):
+            # Held until the folder is renamed, so that no shard can be resumed meanwhile.
             locks.enter_context(part.held("runner"))
             locks.enter_context(part.held("judge"))
         freed = size_of(store.folder)
@@ -86,6 +87,7 @@ def _shards(store: RunStore) -> list[str]:
 def _link_newest(output_dir: Path) -> None:
     """Point `<output_dir>/results` at the newest remaining run if it pointed at a deleted one."""
     link = output_dir / "results"
+    # `exists` follows the link, so it is false if the target is gone.
     if not link.is_symlink() or link.exists():
         return
     link.unlink(missing_ok=True)

@@ -177,6 +177,7 @@ def _copy_task(source: Path, target: Path) -> None:
 
 
 def _is_later_verdict(path: Path, source: Path) -> bool:
+    # `wabe score` writes verdicts into the merged run, not into its shards.
     return path.parent.name == "verdicts" and path.exists() and path.stat().st_mtime_ns >= source.stat().st_mtime_ns
 
 
@@ -189,6 +190,7 @@ def _trajectory_of(folder: Path) -> object:
 def _link(source: str, target: str) -> None:
     if _is_later_verdict(Path(target), Path(source)):
         return
+    # `os.link` does not replace an existing file.
     Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)

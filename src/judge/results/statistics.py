@@ -57,6 +57,7 @@ def tallies_of(outcomes: Iterable[tuple[str, str]]) -> dict[str, Tally]:
 
 def success_rate(tallies: Collection[Tally]) -> Fraction | None:
     """The mean rate of the tasks with a scored attempt; `None` without any."""
+    # Fractions, because a sum of floats depends on the order of the tasks.
     rates = [tally.rate for tally in tallies if tally.rate is not None]
     return sum(rates, Fraction()) / len(rates) if rates else None
 
@@ -91,6 +92,7 @@ def bootstrap(values: Sequence[float]) -> tuple[float, float] | None:
     drawn, size = sorted(values), len(values)
     draw = random.Random(_SEED)
     sums = sorted(math.fsum(draw.choices(drawn, k=size)) for _ in range(_RESAMPLES))
+    # 2.5 % at each end.
     tail = _RESAMPLES // 40
     return sums[tail] / size, sums[-1 - tail] / size
 
@@ -128,6 +130,7 @@ def _lowest_kept(successes: int, total: int) -> float:
 
     def kept(share: float) -> bool:
         """Whether all counts that are at most as likely as `successes` together have a probability above 5 %."""
+        # The tolerance of R's `binom.test`: equally likely counts differ by rounding errors.
         limit = chance(successes, share) * (1 + 1e-7)
         # The share is below that of `successes`, so the likelier counts are a contiguous range just below `successes`.
         # They are few, and summing only those avoids minutes of work for thousands of tasks.

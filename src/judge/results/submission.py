@@ -302,6 +302,7 @@ def _within(entry: Mapping[str, Any], limit: int) -> dict[str, Any]:
     if written_bytes(entry) <= limit:
         return dict(entry)
     cut = {**entry, **{key: [] for key in _LISTS if key in entry}, **{key: "" for key in _TEXTS if entry.get(key)}}
+    # Each text gets up to a quarter of the room, and each list a third of what the texts left.
     for number, keys in ((4, _TEXTS), (3, _LISTS)):
         share = max(0, limit - written_bytes(cut)) // number
         for key in keys:

@@ -215,6 +215,7 @@ def _cell(value: object) -> object:
 
 def not_a_formula(text: str) -> str:
     """The text for a CSV cell, with an apostrophe before it if a spreadsheet would read it as a formula."""
+    # A tab or line break at the beginning is dangerous by itself (OWASP, CSV injection).
     could_be = text.startswith(("\t", "\r", "\n")) or text.lstrip().startswith(_FORMULA_STARTS)
     return f"'{text}" if could_be else text
 

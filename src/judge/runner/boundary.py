@@ -42,6 +42,7 @@ def run_command(app: typer.Typer, arguments: list[str], *, name: str) -> NoRetur
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader of a pipe has closed it (`| head`), which is not an error.
+        # At exit Python flushes standard output again, and would report the failure there.
         sys.stderr.close()
         sys.exit(EXIT_DONE)
     except OSError as error:
@@ -98,6 +99,7 @@ async def _until_signalled(main: Coroutine[Any, Any, int]) -> int:
             task.cancel()
         signalled.append(number)
 
+    # On Windows, asyncio has no signal handlers.
     numbers = (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ()
     for number in numbers:
         loop.add_signal_handler(number, on_signal, number)

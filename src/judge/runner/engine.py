@@ -244,8 +244,10 @@ async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stream,
+            # By default Ray sends usage statistics.
             env={**settings.environ, "RAY_USAGE_STATS_ENABLED": "0"},
             limit=_MAX_LINE_BYTES,
+            # Ctrl-C in the terminal must only reach this process, which then stops the others in order.
             start_new_session=True,
             preexec_fn=end_with_parent,
         )

@@ -37,6 +37,7 @@ _POLL_S = 0.1
 _LOG_TAIL_BYTES = 16_384
 _REDIS = "WABE_REDIS_URL"
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+# From <linux/prctl.h>; Python has no names for these.
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGNAL_NAMES = {member.value: member.name for member in signal.Signals}
@@ -121,6 +122,7 @@ class Child:
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=stream,
                     stderr=asyncio.subprocess.STDOUT,
+                    # Ctrl-C in the terminal must only reach this process, which stops its children in order.
                     start_new_session=True,
                     preexec_fn=end_with_parent,
                 )

@@ -30,6 +30,7 @@ async def live_page_of(endpoint: str, auth_token: SecretStr | None = None) -> Li
             answer = await client.head(endpoint, headers=headers)
     except (httpx.HTTPError, httpx.InvalidURL):
         return LivePage(url=None, note="the judge does not answer")
+    # The page opened with the token, which a user will have to enter as well.
     status = HTTPStatus.UNAUTHORIZED if auth_token and answer.is_success else answer.status_code
     is_page = "text/html" in answer.headers.get("content-type", "")
     if status not in _NOTES or (answer.is_success and not is_page):

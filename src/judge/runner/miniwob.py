@@ -31,6 +31,7 @@ async def with_utterances(chosen: Sequence[MiniwobTask], settings: Settings) -> 
     package_folder()
     browser_settings = BrowserSettings.from_config(RunConfig(), settings)
     with listen("127.0.0.1", 0) as sock:
+        # Free at this moment; the site's server binds it again.
         port = sock.getsockname()[1]
     site = site_member(site_entry(port))
     with TemporaryDirectory(prefix="wabe-") as folder:

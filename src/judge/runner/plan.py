@@ -276,6 +276,7 @@ def _launch(scenario: Scenario, members: tuple[Member, ...], options: RunOptions
 
 def git_revision(folder: Path) -> str | None:
     """The commit checked out in `folder`, with `-dirty` if files were changed; `None` outside a repository."""
+    # `--exclude=*` ignores all tags, so that the result names a commit.
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)

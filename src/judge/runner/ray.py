@@ -28,6 +28,7 @@ _MAX_RETRIES = 3
 _POLL_S = 0.25
 _TELL_S = 30
 _MAX_LINES = 100_000
+# Only lines of output pass through it; Ray would reserve 30 % of the memory.
 _OBJECT_STORE_BYTES = 100 * 1024 * 1024
 
 
@@ -95,6 +96,7 @@ def options_for(slots: int, *, is_here: bool) -> dict[str, Any]:
         "num_cpus": min(_CPUS_PER_SLOT * slots, cpus),
         "memory": min(_BYTES_PER_SLOT * slots, int(memory)),
         "max_retries": _MAX_RETRIES,
+        # Raised by `play` for a shard that was killed; any exit code is a result and is not retried.
         "retry_exceptions": [RuntimeError],
     }
     if is_here:
@@ -133,6 +135,7 @@ def main() -> None:
     os.dup2(2, 1)
     job = json.load(sys.stdin)
     connect()
+    # It only stores lines, so it must not occupy a CPU that a shard needs.
     mailbox = ray.remote(Mailbox).options(num_cpus=0, max_restarts=-1).remote()
     remote = ray.remote(play).options(**options_for(job["slots"], is_here=job["is_here"]))
     tasks = {}

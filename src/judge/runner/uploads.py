@@ -62,6 +62,7 @@ class ObjectStore:
         with self._asked():
             if source.is_dir() and self._files.exists(target):
                 self._files.rm(target, recursive=True)
+            # An attempt with a result counts as complete, so its other files must be there first.
             for path in sorted(files, key=lambda path: (path.name == "result.json", path)):
                 whole = f"{target}/{path.relative_to(source).as_posix()}" if path != source else target
                 self._files.makedirs(whole.rpartition("/")[0], exist_ok=True)
@@ -71,6 +72,7 @@ class ObjectStore:
         """The content of a file, or `None` if it does not exist."""
         path = f"{self._root}/runs/{name}"
         with self._asked():
+            # fsspec caches listings, but other shards upload meanwhile.
             self._files.invalidate_cache()
             return bytes(self._files.cat_file(path)) if self._files.exists(path) else None
 
@@ -97,6 +99,7 @@ class Uploads:
     def __init__(self, objects: ObjectStore, store: RunStore) -> None:
         self._objects = objects
         self._store = store
+        # A single thread, so that an older version of a file never replaces a newer one.
         self._thread = ThreadPoolExecutor(1)
 
     def sink(self, emit: Sink) -> Sink:

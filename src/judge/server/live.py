@@ -56,6 +56,7 @@ _REFUSAL = (
     "The live page is shown on the judge's own machine only, at a loopback address: open it there, or start the judge"
     " with WABE_AUTH_TOKEN set or with --public-live.\n"
 )
+# Screenshots and texts come from hostile pages: no other site may frame or load them, and no browser reinterpret them.
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -259,6 +260,7 @@ class LiveHub:
         """Add data from the runs' files. Only when there is a viewer, because reading a long run takes a while."""
         for run in [run for run in self.runs.values() if self._records and not run.is_read]:
             assert self._records
+            # Before the await, so that another viewer does not read the same files.
             run.is_read = True
             run.add(await asyncio.to_thread(self._records.read, run.id), self._version + 1)
             self._changed()

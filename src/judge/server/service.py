@@ -159,6 +159,7 @@ class JudgeService:
                 others=(self._budget,),
                 shards=request.shard.of,
             )
+            # For errors before the run begins; otherwise `_recorded` has already closed it.
             stack.push_async_callback(judge.aclose)
             # With checks, another judge than the run's may decide a task; `wabe score` and `verify` need to know.
             deciding = {task.task_id: judge.judges_of(task)[0].id for task in tasks}

@@ -72,6 +72,7 @@ class Tracing:
     @contextmanager
     def watch(self, run_id: str, agent: str = "") -> Iterator[Sink]:
         """The sink for the events of one run: a root span with one span per attempt, its steps and its judging."""
+        # An empty context makes the assessment a root.
         with self._tracer.start_as_current_span(
             "assessment", context=Context(), attributes={"wabe.run_id": run_id}, record_exception=False
         ) as root:

@@ -25,8 +25,10 @@ MAX_VALUES = 10_000
 # Common servers (uvicorn) close an idle connection after 5 s; no request should meet a closing one.
 _KEEP_ALIVE_S = 3.5
 _CONNECT_TIMEOUT_S = 10.0
+# Some servers send JSON under a generic type.
 _JSON_TYPES = ("json", "text/plain", "application/octet-stream")
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+# The closing quote is optional: otherwise each quote in a string without end would begin another search to the end.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b"{[,"))
 
 
@@ -39,6 +41,7 @@ def choose_interface(interfaces: Iterable[AgentInterface], dialled: str) -> Agen
     offered = list(interfaces)
     for binding in ("JSONRPC", "HTTP+JSON"):
         if matching := [interface for interface in offered if interface.protocol_binding == binding]:
+            # False sorts first, and of equals `min` takes the one that the card lists first.
             best = min(matching, key=is_old)
             # The methods used here are the same in 0.2 and 0.3.
             version = "0.3" if is_old(best) else best.protocol_version or "1.0"
@@ -85,6 +88,7 @@ def blaming_the_agent() -> Iterator[None]:
 
 
 def _chain_of_causes(error: BaseException) -> Iterable[BaseException]:
+    # By identity, because causes and contexts may lead to the same error several times.
     found: dict[int, BaseException] = {}
     pending: list[BaseException | None] = [error]
     while pending:
@@ -181,6 +185,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
             raise _too_large(self._max_bytes)
         media_type = response.headers.get("content-type", "json").lower()
         allowed = (*_JSON_TYPES, "text/event-stream") if self._streams else _JSON_TYPES
+        # An error's body may have any type, such as a proxy's HTML: its status is what gets reported.
         if response.is_success and not any(name in media_type for name in allowed):
             raise ParticipantError(f"the agent answered with {excerpt(media_type)} instead of JSON")
 

@@ -23,12 +23,16 @@ from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnrea
 from shared.models import Record
 from shared.text import clip, excerpt, without_surrogates
 
+# Where agents with a protocol before 0.3 publish their card.
 _OLD_CARD_PATH = "/.well-known/agent.json"
 _CARD_TIMEOUT_S = 10.0
+# Seconds between polls. Short at first, because the wait counts as the participant's time.
 _POLL_S = (0.1, 0.2, 0.5)
 _POLL_LATER_S = 1.0
+# Nothing tells the client that a conversation is over, so the oldest task that waits for input is dropped.
 _MAX_OPEN_TASKS = 256
 _MAX_CARD_BYTES = 1_000_000
+# One stream carries all progress of an assessment and its results.
 _MAX_STREAM_BYTES = 512_000_000
 _MAX_QUOTE_CHARS = 500
 _WORKING = frozenset({types.TaskState.TASK_STATE_SUBMITTED, types.TaskState.TASK_STATE_WORKING})
@@ -179,6 +183,7 @@ class ParticipantClient(_AgentClient):
                 raise ParticipantTimeout(f"no reply within {self._reply_timeout_s:g} s") from None
 
     async def _turn(self, request: types.SendMessageRequest, context_id: str, before: _OpenTask | None) -> str:
+        # Without streaming there is exactly one response.
         [response] = [response async for response in self._client.send_message(request)]
         if response.HasField("message"):
             _check_context(response.message.context_id, context_id)
@@ -331,4 +336,5 @@ def _state_name(status: types.TaskStatus) -> str:
 
 
 def _identity(artifact: types.Artifact) -> tuple[str, int]:
+    # With the content, because an agent may use the same id for the artifacts of several turns.
     return artifact.artifact_id, hash(artifact.SerializeToString(deterministic=True))

@@ -148,6 +148,7 @@ class BoundedProtocol(H11Protocol):
         bounds = self._all.bounds
         if self.flow.write_paused or self.transport.is_closing():
             unsent = self.transport.get_write_buffer_size()
+            # The client has read something, so its time starts again.
             if unsent < self._unsent:
                 self.since = now
             self._unsent = unsent
@@ -172,6 +173,7 @@ class BoundedProtocol(H11Protocol):
         is_answered = self._reads_body and self.cycle.response_started
         if has_begun and not is_answered and not self.transport.is_closing():
             self.transport.write(_REQUEST_TIMEOUT)
+        # `close` first sends what is buffered, which never ends if the client does not read.
         if self.transport.get_write_buffer_size():
             self.drop()
         else:

@@ -42,6 +42,7 @@ MAX_BODY_BYTES = 32_000_000
 _MAX_HISTORY = 20
 # Total size of finished tasks. The results of an assessment of thousands of tasks take a dozen megabytes.
 _MAX_FINISHED_BYTES = 200_000_000
+# Small, because tasks are read with their artifacts, up to a dozen megabytes each.
 _PAGE = 10
 
 
@@ -170,6 +171,7 @@ class _TaskStore(TaskStore):
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
         # Trimmed in place, because the SDK keeps this record, appends every status message and always saves all of it.
+        # The first message, which is the request, stays.
         del task.history[1 : max(1, len(task.history) - _MAX_HISTORY + 1)]
         for message in task.history:
             texts = [part for part in message.parts if not part.HasField("raw")]
@@ -211,6 +213,7 @@ def _usable_database(path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(sqlite3.connect(path)) as connection:
+            # SQLite opens the file with the first statement, and only a write shows whether the file can be written.
             connection.execute("CREATE TABLE IF NOT EXISTS probe (x)")
             connection.execute("DROP TABLE probe")
     except (OSError, sqlite3.Error) as error:

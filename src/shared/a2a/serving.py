@@ -27,6 +27,7 @@ from shared.a2a.connections import (
 from shared.errors import ConfigError
 
 SHUTDOWN_GRACE_S = 10.0
+# Longer than clients usually keep an idle connection (httpx: 5 s), so that they close it and not the server.
 _KEEP_ALIVE_S = 30
 _BACKLOG = 128
 _TICKS_PER_S = 10  # uvicorn's
@@ -49,6 +50,7 @@ def require_bearer(app: ASGIApp, token: SecretStr, public: Collection[str]) -> A
             given = dict(scope["headers"]).get(b"authorization", b"")
             if is_page and given[:6].lower() == b"basic ":
                 given = _bearer_of_basic(given[6:])
+            # In constant time, so that the response time does not reveal how much of a guess is right.
             if not hmac.compare_digest(given, expected):
                 schemes = 'Bearer, Basic realm="WABE: the token is the password"' if is_page else "Bearer"
                 body = {"error": "this agent requires a bearer token"}
@@ -85,6 +87,7 @@ def _is_from_this_machine(scope: Scope) -> bool:
     hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     is_forwarded = any(_FORWARDING.search(name.decode("latin-1")) for name, _ in scope["headers"])
     peer = scope["client"][0] if scope.get("client") else ""
+    # With two `Host` headers it is unclear which one a browser or proxy meant.
     return len(hosts) == 1 and not is_forwarded and _is_loopback(peer) and _is_loopback(_host_of(hosts[0]))
 
 
@@ -104,6 +107,7 @@ def _is_loopback(host: str) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         return False
+    # A socket for both IP versions reports IPv4 peers as ::ffff:127.0.0.1.
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
@@ -138,6 +142,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        # A restarted server may find connections of its predecessor in TIME_WAIT.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
         sock.listen(_BACKLOG)
@@ -187,6 +192,7 @@ async def serve_app(
     server = _Server(config, connections, before_shutdown, takes_signals=takes_signals)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
+        # Shielded, because cancelling uvicorn's own task would skip its graceful shutdown.
         await asyncio.shield(serving)
     except asyncio.CancelledError:
         server.should_exit = True
@@ -220,6 +226,7 @@ class _Server(uvicorn.Server):
         self._before_shutdown = before_shutdown
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        # Without sockets, because uvicorn would accept connections itself, and without our limits.
         await super().startup(sockets=[])
 
         def protocol() -> BoundedProtocol:

@@ -61,6 +61,7 @@ class TaskSink:
         self._ended = False
         self.end_if_cancelled = (TaskState.TASK_STATE_FAILED, "The work was interrupted.")
         self._metadata: dict[str, Any] = {}
+        # The work, the pump and a cancellation all send events; the lock keeps these in order.
         self._lock = asyncio.Lock()
         self._pending: list[str] = []
         self._has_pending = asyncio.Event()
@@ -215,6 +216,7 @@ class TaskRuns(AgentExecutor):
             if isinstance(self._agent, TextExecutor):
                 await sink.begin()
                 await self._agent.execute(turn, sink)
+                # Ignored if the agent has ended the task itself.
                 await sink.fail("The agent gave no answer.")
             else:
                 # The task is announced only if it fails: a message alone costs less.

@@ -14,6 +14,7 @@ from shared.llm.http import HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.models import TokenUsage
 
+# The finish reasons of answers that Google's filters cut off.
 _BLOCKED = frozenset(
     {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT"}
     | {"IMAGE_RECITATION", "MODEL_ARMOR"}
@@ -31,6 +32,7 @@ class GeminiModel(HTTPModel):
 
     def _connect(self) -> None:
         self._http = httpx.AsyncClient(
+            # `MeteredModel` bounds the calls. With httpx's limit of 100, more would wait inside their time limit.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
             event_hooks={"request": [trace_request]},
         )
@@ -38,6 +40,7 @@ class GeminiModel(HTTPModel):
         http_options = types.HttpOptions(
             base_url=self._base_url, timeout=int(self._timeout_s * 1000), httpx_async_client=self._http
         )
+        # `vertexai` is explicit, because otherwise an environment variable would choose the other API.
         self._client = genai.Client(api_key=self._key, vertexai=False, http_options=http_options)
 
     async def aclose(self) -> None:
@@ -93,6 +96,7 @@ def _part(part: str | ImagePart) -> types.Part:
 def _usage(usage: types.GenerateContentResponseUsageMetadata | None) -> TokenUsage:
     if usage is None:
         return TokenUsage(calls=1)
+    # The API does not count thoughts as part of the answer, but bills both as output.
     thoughts = usage.thoughts_token_count or 0
     return TokenUsage(
         calls=1,

@@ -72,6 +72,7 @@ class GeminiConversation:
         self._config = types.GenerateContentConfig(
             system_instruction=system,
             tools=[types.Tool(computer_use=tool)],
+            # By default the SDK calls Python functions itself.
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
         )
 

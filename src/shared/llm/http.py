@@ -36,6 +36,7 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 5
 _MAX_RETRY_AFTER_S = 300.0
 _MAX_BACKOFF_S = 30.0
+# Statuses that the same request would get again: malformed, too large, wrong media type, not processable.
 _REQUEST_REFUSED = (400, 413, 415, 422)
 
 # The usage of a call that was sent and may be billed, but whose usage was not reported.
@@ -116,6 +117,7 @@ class HTTPModel(ABC):
         except TimeoutError:
             why = f"{self.name} did not answer within {self._timeout_s:g} s"
             raise ModelUnavailable(why, usage=requests.usage) from None
+        # Raised by `before_retry`, so earlier requests of this call may be billed.
         except (ModelBudgetSpent, SharedStateFault) as error:
             error.usage = requests.usage
             raise

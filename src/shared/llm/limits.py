@@ -17,7 +17,9 @@ from shared.models import TokenUsage
 # is used. Short bursts make up for late timers.
 _USED_SHARE = 0.995
 _BURST_S = 0.4
+# Rough: `RateLimits.learn` corrects estimates by actual use.
 _CHARS_PER_TOKEN = 4
+# OpenAI counts 1,105 for a screenshot of 1280 x 720 in high detail: 85 and 6 tiles of 170.
 _TOKENS_PER_IMAGE = 1_100
 _REPLY_TOKENS = 400
 
@@ -76,6 +78,7 @@ class RateLimits:
         self._tokens_per_minute = float(tokens_per_minute or 0)
         self._tokens = limiter("tokens", tokens, tokens / 12) if tokens else None
         self._turn = asyncio.Lock()
+        # Equal, so that the first estimates are used as they are.
         self._estimated = 1.0
         self._used = 1.0
 
@@ -188,6 +191,7 @@ class Budget:
             yield
         finally:
             self._held.remove(share)
+            # Wakes everyone who waits; whoever comes later waits for the next release.
             self._released.set()
             self._released = asyncio.Event()
 
@@ -252,6 +256,7 @@ class MeteredModel:
             await self._rates.request_slot()
             for budget in self._budgets:
                 await held.enter_async_context(budget.held(usage.input, cost_usd))
+            # Other calls may have spent the rest while this one waited.
             self.check()
             completion = await self._ask(request)
         self._rates.learn(request, completion.usage)

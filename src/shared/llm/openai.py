@@ -91,6 +91,7 @@ class OpenAIModel(HTTPModel):
         await self._client.close()
 
     async def _ask(self, request: ModelRequest) -> Completion:
+        # An endpoint names one refused parameter at a time.
         for _ in _OPTIONAL:
             body = self._body(request)
             try:
@@ -148,6 +149,7 @@ class OpenAIModel(HTTPModel):
 
 def _refused_parameter(error: openai.BadRequestError) -> str | None:
     """The optional parameter that a 400 names as unsupported in its own `param` and `code`."""
+    # Some endpoints send no code, only a message with "Unsupported" or "unsupported".
     if error.param in _OPTIONAL and (error.code in _REFUSED_CODES or "nsupported" in str(error.message)):
         return error.param
     return None

@@ -17,6 +17,7 @@ from shared.llm.openai import OpenAIModel
 
 _PREVIEW = "openai:computer-use-preview"
 _BUTTONS: Mapping[str, computer.Button] = MappingProxyType({"left": "left", "right": "right", "wheel": "middle"})
+# The model's action names no duration.
 _WAIT_S = 2
 
 
@@ -95,6 +96,7 @@ class OpenAIConversation:
             "instructions": self._system,
             "tools": [self._tool(view)],
             "input": self._input(view),
+            # Long conversations lose their oldest items instead of failing; computer-use-preview requires it.
             "truncation": "auto",
             **({"previous_response_id": self._previous} if self._previous else {}),
         }
@@ -149,6 +151,7 @@ class OpenAIConversation:
 def _actions(item: _Item) -> list[dict[str, Any]]:
     if item.actions is not None:
         return item.actions
+    # A call without an action becomes one without a type, so that the model gets a complaint.
     return [{}] if item.action is None else [item.action]
 
 

@@ -40,6 +40,7 @@ _MARGIN_S = 60.0
 _NANO_USD = 1_000_000_000
 
 # The time from now at which the next request may be sent, in seconds. The server's clock, so that all shards agree.
+# `%.0f`, because Lua writes large numbers with an exponent.
 _NEXT_SLOT = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -343,6 +344,7 @@ class SharedReplies:
             # If the server does not answer, the lock expires.
             with contextlib.suppress(SharedStateFault):
                 async with self._state.asked():
+                    # Shielded, so that others need not wait for the lock to expire if the caller is cancelled.
                     await asyncio.shield(lock.release())
 
     async def payer(self, name: str, wanted: str) -> str:

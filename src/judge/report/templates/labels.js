@@ -33,6 +33,7 @@
     link.href = URL.createObjectURL(new Blob(["task_id,human\n" + lines.join("\n") + "\n"], { type: "text/csv" }));
     link.download = "labels-" + run.replace(/[^\w-]/g, "-") + ".csv";
     link.click();
+    // Later, because a browser may read the file only after this handler has returned.
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   }
   document.addEventListener("click", (event) => {

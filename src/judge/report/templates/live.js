@@ -197,6 +197,7 @@
       const answer = await fetch(place(task, "steps") + ".json?after=" + mine.steps.length);
       if (!answer.ok) throw new Error(answer.status);
       const fresh = (await answer.json()).filter((step) => step.step > mine.steps.length);
+      // Meanwhile the viewer may have opened another task, or a new attempt may have begun.
       if (mine === opened && mine.attempt === task.attempt) { mine.steps.push(...fresh); showOpened(); }
     } catch { mine.asked = mine.steps.length; }
   }
@@ -273,6 +274,7 @@
     // A judge that was started for one run ends with it: nothing is wrong then, and a next one may come.
     link.since = link.since || new Date();
     say(isOver ? "the judge has ended" : "reconnecting … (no answer since " + link.since.toLocaleTimeString() + ")", isOver ? "" : "off");
+    // Randomised, so that the viewers of a restarted judge do not all reconnect at once.
     link.timer = setTimeout(connect, link.wait * (0.75 + Math.random() / 2));
     link.wait = Math.min(2 * link.wait, longest);
     // Pages that only the judge can show; a new connection brings everything back.

@@ -4,6 +4,7 @@
   const named = () => { try { return decodeURIComponent(location.search.slice(1)); } catch { return ""; } };
   const page = document.getElementById("page:" + named()) || document.getElementById("page:index.html");
   const path = page.id.slice("page:".length);
+  // The host only serves to resolve relative addresses; nothing is loaded from it.
   const target = (address) => new URL(address, "https://report.invalid/" + path);
   const embedded = (address) => {
     const file = document.getElementById("file:" + target(address).pathname.slice(1));

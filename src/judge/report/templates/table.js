@@ -50,6 +50,7 @@
     if (location.hash.length > 1 && !fields.some((field) => kept.has(field.name))) return;
     for (const field of fields) {
       field.value = kept.get(field.name) || "";
+      // The address may name a value that this table does not have.
       if (field.selectedIndex === -1) field.value = "";
     }
     filter();
@@ -88,6 +89,7 @@
   query.addEventListener("input", () => write(false));
   selects.forEach((select) => select.addEventListener("change", () => write(true)));
   form.addEventListener("submit", (event) => event.preventDefault());
+  // The fields are cleared only after this event.
   form.addEventListener("reset", () => setTimeout(() => write(true)));
   window.addEventListener("hashchange", read);
   document.addEventListener("keydown", (event) => {

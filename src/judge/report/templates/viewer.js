@@ -26,6 +26,7 @@
     let [i, j] = [0, 0];
     if (rows * width <= MAX_CELLS) {
       // Lengths of the longest common subsequences of what follows line i and line j.
+      // 16 bits suffice: the shorter side has at most 2,000 lines, the root of MAX_CELLS.
       const common = new Uint16Array((rows + 1) * width);
       for (let x = rows - 1; x >= 0; x -= 1) {
         for (let y = width - 2; y >= 0; y -= 1) {
@@ -96,6 +97,7 @@
       find("[data-tab=requests]").textContent = `Requests (${steps[now].dataset.requests})`;
       turn(false);
       write();
+      // Loaded in advance, so that the next step appears at once.
       if (picture(steps[now + 1])) new Image().src = picture(steps[now + 1]).src;
       if (!isAnnounced) return;
       const line = steps[now].querySelector(".line");
@@ -189,6 +191,7 @@
       const [place, wanted] = [now, tab];
       if (!packed && root.dataset.snapshots) packed = unpack(root.dataset.snapshots);
       const found = (await packed) || [];
+      // While the snapshots were unpacked, the viewer may have chosen another step or tab.
       if (place !== now || wanted !== tab) return;
       // Participants see no boxes unless the scenario asks for them.
       const lines = (at) => {

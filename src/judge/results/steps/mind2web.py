@@ -26,8 +26,10 @@ from shared.imports import optional_package
 from shared.strict_json import parse_json
 from shared.text import one_line
 
+# A row contains a page's HTML and its screenshot, together several megabytes.
 _BATCH = 20
 _MAX_HTML_CHARS = 8_000_000
+# Bounded, because `_lines` calls itself for each level.
 _MAX_DEPTH = 200
 _MAX_NAME_CHARS = 200
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
@@ -63,6 +65,7 @@ _INPUTS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("submit", "button", "image", "reset"), "button"),
     }
 )
+# Where an element's name comes from, best first; names with an underscore are those of Mind2Web's cleaned HTML.
 _LABELS = ("aria_label", "aria-label", "alt", "title", "placeholder", "text_value", "input_value", "value", "name")
 
 
@@ -186,6 +189,7 @@ def _image(value: object, path: Path, where: str) -> bytes | None:
     """A screenshot: bytes, `{"bytes": …}` with bytes or base64, or the name of a file beside the rows."""
     if isinstance(value, Mapping):
         value = value.get("bytes") or value.get("path")
+        # No file name is that long, so it is the image in base64.
         if isinstance(value, str) and len(value) > 500:
             try:
                 value = base64.b64decode(value, validate=True)
