@@ -1,6 +1,7 @@
 """Reading the environment."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -49,6 +50,7 @@ def test_an_image_sets_the_folder_of_its_scenarios() -> None:
 
 def test_no_secret_setting_appears_in_a_log() -> None:
     names = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
-    settings = Settings.model_construct(**{name: SecretStr(name) for name in names})
+    values: dict[str, Any] = {name: SecretStr(name) for name in names}
+    settings = Settings.model_construct(**values)
     assert {secret.get_secret_value() for secret in settings.secrets} == names
     assert {"openai_api_key", "redis_url"} <= names
