@@ -91,8 +91,8 @@ MUTANTS = (
     ),
     Mutant(
         "verify accepts a submission with a count taken out",
-        "if is_older:\n        # It counted less.",
-        "if True:\n        # It counted less.",
+        "if is_older:\n        # Older versions recorded fewer counts.",
+        "if True:\n        # Older versions recorded fewer counts.",
         ("test_verify.py",),
     ),
     Mutant(
@@ -215,7 +215,7 @@ MUTANTS = (
     Mutant(
         "a misspelt key of a scenario or a check is ignored",
         'extra="forbid", defer_build=True, allow_inf_nan=False)\n'
-        "    # Keys of earlier versions, each with what to write instead.\n"
+        "    # Keys of earlier versions, each with its replacement.\n"
         "    removed_keys: ClassVar[Mapping[str, str]] = MappingProxyType({})\n\n"
         '    @model_validator(mode="before")\n    @classmethod\n',
         'extra="ignore", defer_build=True, allow_inf_nan=False)\n'
