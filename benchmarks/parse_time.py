@@ -31,7 +31,7 @@ from judge.episode.episode import understand
 from shared.a2a.client import ParticipantClient
 from shared.errors import ParticipantError
 from shared.protocol import MAX_REPLY_CHARS
-from shared.snapshot import cut_snapshot, parse_snapshot, without_boxes
+from shared.snapshot import as_shown, cut_snapshot, parse_snapshot
 from shared.text import escape_line, unescape_line, without_surrogates
 
 AIM_MS = 50.0
@@ -163,7 +163,7 @@ OTHERS: dict[str, tuple[Callable[[str], object], str, str, str]] = {
     "snapshot: states": (parse_snapshot, "- a", " [b]", ""),
     "snapshot: levels": (parse_snapshot, "", "- a\n  - b\n", ""),
     "snapshot: cut": (lambda text: cut_snapshot(text, 40_000), "", "- a\n", ""),
-    "snapshot: boxes": (without_boxes, "- a", " [b]", ""),
+    "snapshot: boxes": (as_shown, "- a", " [b]", ""),
     "tab titles: contexts": (read(parse_tab_list), "### Result\n- 0: [", ") [isolatedContext: ", "x"),
     "tab titles: addresses": (read(parse_tab_list), "### Result\n- 0: [", "](a:", ")"),
     "page: fences": (read(parse_page), PAGE, "```\n", "```"),

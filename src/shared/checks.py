@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from urllib.parse import parse_qsl
 
@@ -25,7 +26,9 @@ MAX_EXPRESSIONS = 10
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
 Kind = Literal["page", "element", "text", "action", "answer", "request", "probe"]
 _MAX_SCHEMA_CHARS = 10_000
-_COMMON = ("at", "on", "within", "in_view")
+_COMMON = ("at", "on", "within", "in_view", "editable")
+# Those that a kind of check takes, beside `at` and `on`, which all take.
+_HANDED = MappingProxyType({"element": _COMMON, "text": _COMMON, "action": ("at", "on", "editable")})
 
 
 def _is_filled(value: str) -> str:
@@ -143,6 +146,10 @@ class _Look(_Check):
     on: Address | None = None
 
 
+# Not written unless set, because records of older versions do not have it.
+Editable = Annotated[bool, Field(strict=True, exclude_if=lambda value: not value)]
+
+
 class PageCheck(_Look):
     """The address is `url`, or the title is `title`."""
 
@@ -167,6 +174,7 @@ class _Shown(_Look):
 
     within: ElementText | None = None
     in_view: Annotated[bool, Field(strict=True)] = False
+    editable: Editable = False
     count: Annotated[int, Field(ge=0, le=100_000), BeforeValidator(_is_count)] | None = None
 
 
@@ -229,6 +237,7 @@ class ActionCheck(_Look):
     kind: Literal["action"]
     line: OneOrMore[Text] | None = None
     pattern: PatternText | None = None
+    editable: Editable = False
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -372,14 +381,14 @@ class AnyOf(_Check):
     @model_validator(mode="before")
     @classmethod
     def _hands_down(cls, value: Any) -> Any:
-        """`at`, `on`, `within` and `in_view` written beside `any_of` apply to each of its checks."""
+        """The common keys written beside `any_of` apply to each of its checks that takes them."""
         if not isinstance(value, Mapping) or not isinstance(value.get("any_of"), list | tuple):
             return value
         shared = {key: value[key] for key in _COMMON if key in value}
         inner = []
         for check in value["any_of"]:
-            keys = _COMMON if isinstance(check, Mapping) and check.get("kind") in ("element", "text") else _COMMON[:2]
-            handed = {key: shared[key] for key in keys if key in shared}
+            kind = check.get("kind") if isinstance(check, Mapping) else None
+            handed = {key: shared[key] for key in _HANDED.get(str(kind), _COMMON[:2]) if key in shared}
             inner.append({**handed, **check} if isinstance(check, Mapping) else check)
         return {key: item for key, item in value.items() if key not in shared} | {"any_of": inner}
 

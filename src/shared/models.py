@@ -107,7 +107,8 @@ class Page(Record):
     Since the last observation: `refused` are the network addresses that the guard blocked, `downloads` the names of
     files that pages began to download, `vanished` texts that appeared and disappeared, such as a notification.
     `http_status` is set only for an error status. `wall` names the bot wall or CAPTCHA that is shown instead of the
-    page.
+    page. `origin` is that of whoever wrote the main document, as the browser reports it; `null` is nobody's.
+    `is_mixed`: what has no reference in the snapshot may come from an editor.
     """
 
     url: str
@@ -123,6 +124,8 @@ class Page(Record):
     settled: Settled = Settled()
     http_status: int | None = None
     wall: str = ""
+    origin: str | None = None
+    is_mixed: bool = False
 
 
 class Observation(Record):
@@ -153,12 +156,14 @@ class Reply(Record):
 class Outcome(Record):
     """The result of an action. `line` is the factual action line; only executed actions have one.
 
-    `message` is the browser's text, bounded; the participant receives it as feedback if `ok` is false.
+    `message` is the browser's text, bounded; the participant receives it as feedback if `ok` is false. `refs` are the
+    references of the elements that the line names; an empty one is an element without a reference.
     """
 
     ok: bool
     message: str = ""
     line: str | None = None
+    refs: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
 
 
 class Timings(Record):
@@ -192,11 +197,15 @@ class Step(Record):
     The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
     step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
-    task's checks name (`shared.checks.expressions_of`), in order.
+    task's checks name (`shared.checks.expressions_of`), in order. `origin` is that of whoever wrote the main document;
+    the snapshot holds those of frames (`judge.browser.provenance`). `is_mixed` is as in `Page`.
     """
 
     index: int
     url: str
+    # Left out unless known or set, because records of older versions do not have them either.
+    origin: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    is_mixed: bool = Field(default=False, exclude_if=lambda value: not value)
     title: str
     screenshot: str | None = None
     screenshot_sha256: str | None = None

@@ -40,12 +40,22 @@ YAML_QUOTED = re.compile(r"'((?:[^']|'')*+)'(:?)(?: (.*+))?", re.DOTALL)
 _PROPERTY = re.compile(r"/(url|placeholder): (.*+)", re.DOTALL)
 _STATE = re.compile(r"\[([a-z-]+)(?:=([^\]]*))?\]")
 _BOX = re.compile(",".join([r"(-?[0-9]{1,20}(?:\.[0-9]{1,20})?)"] * 4))
-# A node's line up to its box. Names are quoted, so text from a page cannot be mistaken for a state.
+# The head of an element's line: what stands before its value. Names are quoted, so text from a page cannot be mistaken
+# for a state.
+MARKABLE_LINE = re.compile(
+    r"""^(?P<indent>[ ]*)-[ ]'?(?P<role>[A-Za-z][A-Za-z0-9_-]*+)
+         (?:[ ](?:"(?:[^"\\\n]|\\.)*+"|/(?:[^/\\\n]|\\.)*+/))?+
+         (?P<states>(?:[ ]\[[^\]\n]*+\])++)'?""",
+    re.VERBOSE | re.MULTILINE,
+)
+# The states that the judge adds (`judge.browser.provenance`), which follow the box.
+_MARKS = r"(?:[ ]\[origin=[^\]\n]*+\])?+(?:[ ]\[editable(?:=[a-z+]*+)?\])?+"
+# A node's line up to its box.
 _BOXED_LINE = re.compile(
-    r"""^([ ]*-[ ]'?[A-Za-z][A-Za-z0-9_-]*+
+    rf"""^([ ]*-[ ]'?[A-Za-z][A-Za-z0-9_-]*+
          (?:[ ](?:"(?:[^"\\\n]|\\.)*+"|/(?:[^/\\\n]|\\.)*+/))?+
          (?:[ ]\[(?!box=)[^\]\n]*+\])*+)
-        [ ]\[box=[-0-9.,]*+\]""",
+        ([ ]\[box=[-0-9.,]*+\]){_MARKS}""",
     re.VERBOSE | re.MULTILINE,
 )
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
@@ -263,12 +273,12 @@ def cut_snapshot(text: str, max_chars: int) -> str:
     return f"{kept}\n{note}" if kept else note[: max(max_chars, 0)]
 
 
-def without_boxes(snapshot: str) -> str:
-    """The snapshot as the server renders it when no bounding boxes are requested.
+def as_shown(snapshot: str, *, boxes: bool = False) -> str:
+    """The snapshot as participants see it: as the server renders it, without or with bounding boxes.
 
-    Boxes are recorded for checks and reports; participants do not see them.
+    Boxes and the facts of `judge.browser.provenance` are recorded for checks and reports.
     """
-    return _BOXED_LINE.sub(r"\1", snapshot)
+    return _BOXED_LINE.sub(r"\1\2" if boxes else r"\1", snapshot)
 
 
 def _note(lines: int, characters: int) -> str:

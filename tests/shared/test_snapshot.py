@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.snapshot import REF, cut_snapshot, parse_snapshot, without_boxes
+from shared.snapshot import REF, as_shown, cut_snapshot, parse_snapshot
 
 # Written by Playwright 1.65's server for a page made for the purpose (Chromium 156).
 REAL = r"""
@@ -263,7 +263,7 @@ def test_the_note_states_what_was_left_out() -> None:
     ],
 )
 def test_only_the_box_is_removed(boxed: str, plain: str) -> None:
-    assert without_boxes(boxed) == plain
+    assert as_shown(boxed) == plain
 
 
 @pytest.mark.parametrize(
@@ -276,16 +276,16 @@ def test_only_the_box_is_removed(boxed: str, plain: str) -> None:
     ],
 )
 def test_page_content_that_looks_like_a_box_is_kept(line: str) -> None:
-    assert without_boxes(line) == line
+    assert as_shown(line) == line
 
 
 @given(st.text(max_size=40), st.lists(st.integers(-9999, 9999), min_size=4, max_size=4))
 def test_removing_boxes_keeps_any_name(name: str, box: list[int]) -> None:
     head = f"- link {json.dumps(name)} [ref=e1]"
-    assert without_boxes(f"{head} [box={','.join(map(str, box))}]:") == f"{head}:"
+    assert as_shown(f"{head} [box={','.join(map(str, box))}]:") == f"{head}:"
 
 
 @given(st.text())
-def test_a_text_without_boxes_is_unchanged(text: str) -> None:
+def test_a_text_as_shown_is_unchanged(text: str) -> None:
     if "[box=" not in text:
-        assert without_boxes(text) == text
+        assert as_shown(text) == text

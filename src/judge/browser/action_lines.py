@@ -42,6 +42,18 @@ def action_line(checked: CheckedAction, snapshot: Snapshot | None, hit: points.H
     return f"<{subject}> -> {verb}" + (f": {value}" if value else "") + (f" {at}" if at else "")
 
 
+def acted_on(checked: CheckedAction, snapshot: Snapshot | None, hit: points.Hits | None = None) -> tuple[str, ...]:
+    """The references of the elements that the line of `action_line` names; empty for an element without one."""
+    tool, params, page = checked.tool, checked.params, snapshot or Snapshot()
+    parts = (params, *params.get("fields", ()))
+    refs = [part[key] for part in parts for key in ("target", "startTarget", "endTarget") if key in part]
+    named = points.points_of(params)
+    nodes = [points.element_at(page, *at) for at in zip(named, hit or [None] * len(named), strict=True)]
+    if tool == "browser_type" and not refs:
+        nodes.append(points.focused(page))
+    return (*refs, *(node.ref or "" for node in nodes if node is not None))
+
+
 def with_downloads(line: str, names: Sequence[str]) -> str:
     """The line with the names of the files that the page began to download: `<List link> -> CLICK (download: a.pdf)`.
 

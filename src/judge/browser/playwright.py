@@ -25,12 +25,14 @@ from judge.browser import lost_refs, points, probes, processes, responses
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
+from judge.browser.provenance import mark, read_documents
 from judge.browser.requests import NavigationLog, RequestLog
 from judge.browser.responses import Answer
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import (
     AWAKE_S,
     ORIGINS_CODE,
+    PROVENANCE_CODE,
     WAKE_CODE,
     Report,
     SettleMode,
@@ -49,6 +51,8 @@ _GRACE_S = 1.0
 _UNWIND_S = 10.0
 # A page may navigate, or open a dialog, between its snapshot and its screenshot.
 _OBSERVE_TRIES = 5
+# A page that keeps replacing its elements is observed all the same; the facts about those elements are then missing.
+_MARK_TRIES = 2
 # Every tab costs a process and a line in each answer.
 _MAX_TABS = 100
 _MAX_LOG_BYTES = 65_536
@@ -381,7 +385,7 @@ class PlaywrightBrowser:
 
     async def _observed(self) -> Page:
         trouble, timeouts = "", 0
-        for _ in range(_OBSERVE_TRIES):
+        for tries in range(_OBSERVE_TRIES):
             if not self._is_settled:
                 await self._settle()
             self._is_settled = False
@@ -394,11 +398,12 @@ class PlaywrightBrowser:
                 continue
             if answer.ok:
                 page = await self._parsed(answer.text)
-                if page is None:
-                    continue
-                if not page.url:
+                if page is not None and not page.url:
                     # A tab that never loaded, selected by the participant: a screenshot of it would time out.
                     return page
+                page = page and await self._marked(page, tries)
+                if page is None:
+                    continue
                 # In CSS pixels, because participants give coordinates in those.
                 answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
                 if answer.ok and answer.image:
@@ -413,6 +418,16 @@ class PlaywrightBrowser:
                 if timeouts > 1:
                     raise self._server.fail(f"the page hangs: {trouble[:300]}")
         raise self._server.fail(f"the page could not be observed: {trouble[:500] or 'it keeps changing'}")
+
+    async def _marked(self, page: Page, tries: int) -> Page | None:
+        """The page with who wrote what its snapshot shows; `None` if the page has changed meanwhile: look again."""
+        answer = await self._run(PROVENANCE_CODE)
+        marked = mark(page.snapshot, read_documents(answer.text))
+        if not marked.is_complete and tries < _MARK_TRIES:
+            self._is_settled = True
+            return None
+        facts = {"snapshot": marked.snapshot, "origin": marked.origin, "is_mixed": marked.is_mixed}
+        return page.model_copy(update=facts)
 
     async def _stayed(self) -> bool:
         """Whether the page was of one origin since it settled.

@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 from uuid import uuid4
 
-from judge.browser.action_lines import MAX_DOWNLOADS, action_line, with_downloads
+from judge.browser.action_lines import MAX_DOWNLOADS, acted_on, action_line, with_downloads
 from judge.browser.replies import understand
 from judge.browser.session import Browser, BrowserFactory, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode, settle_mode
@@ -22,7 +22,7 @@ from judge.evaluators.probes import Probes
 from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store import TaskStore, clip_text
 from judge.trajectory.network import write_har
-from judge.trajectory.record import JUDGED_ENDS, Attempt, NetworkTrace
+from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
 from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, SiteFault, WabeError
 from shared.models import (
@@ -38,7 +38,7 @@ from shared.models import (
     Timings,
 )
 from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, render_observation
-from shared.snapshot import cut_snapshot, parse_snapshot, without_boxes
+from shared.snapshot import as_shown, cut_snapshot, parse_snapshot
 from shared.text import excerpt, without_surrogates
 
 FOUND_AGAIN = "element_found_again"
@@ -198,6 +198,7 @@ class Episode:
             needs_real_time=isinstance(error, ClockStalled),
             network=self._network,
             network_missing=self._network_missing,
+            rules_version=CURRENT_RULES,
         )
 
     def _error_text(self, error: WabeError) -> str:
@@ -370,6 +371,8 @@ class Episode:
             "index": index,
             "url": page.url,
             "title": page.title,
+            "origin": page.origin,
+            "is_mixed": page.is_mixed,
             **files,
             "dialog": page.dialog,
             "feedback": self._feedback,
@@ -386,7 +389,7 @@ class Episode:
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
         # Only the message is shortened: the record keeps the boxes and the complete snapshot.
-        shown = page.snapshot if self.config.snapshot_boxes else without_boxes(page.snapshot)
+        shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
         snapshot = cut_snapshot(shown, self.config.max_snapshot_chars)
         return Observation(
             page=page.model_copy(update={"snapshot": snapshot}),
@@ -430,7 +433,8 @@ class Episode:
             self._feedback = RESULT + result.text.removeprefix(_RESULT_HEADING) if answers else None
         line = understood.line if result.hit is None else action_line(checked, snapshot, result.hit)
         line = with_downloads(line, result.downloads)
-        record["outcome"] = Outcome(ok=result.ok, message=result.text, line=line if result.ok else None)
+        refs = acted_on(checked, snapshot, result.hit) if result.ok else ()
+        record["outcome"] = Outcome(ok=result.ok, message=result.text, line=line if result.ok else None, refs=refs)
         record["downloads"] += result.downloads
         self._downloads = result.downloads
         if result.found_again:

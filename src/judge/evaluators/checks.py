@@ -12,7 +12,8 @@ from typing import Any
 
 from judge.evaluators.addresses import is_at
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
-from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
+from judge.evaluators.provenance import LeftOut, Use
 from judge.evaluators.requests import requested
 from judge.trajectory.record import Trajectory
 from shared.checks import (
@@ -35,7 +36,7 @@ from shared.snapshot import Node, Snapshot
 from shared.text import clip, counted, excerpt, one_line, split_line
 
 _MAX_SHOWN = 5
-_COMMON_KEYS = ("at", "on", "within", "in_view", "count")
+_COMMON_KEYS = ("at", "on", "within", "in_view", "editable", "count")
 _POINTER_VERBS = ("CLICK", "HOVER", "DRAG", "SCROLL")
 _POINT = r"[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]"
 # As in `CLICK (12, 34)`, `CLICK: at (12, 34)` and `DRAG: to page (12, 34) to (56, 78)`.
@@ -97,7 +98,7 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
         raise MissingEvidence("no steps were recorded")
     looks = [look for look in recording.looks if check.on is None or is_at(look, check.on, extra_query=True)]
     if isinstance(check, ActionCheck):
-        found, step = _acted(check, list(recording.actions(looks)))
+        found, step = _acted(check, list(recording.actions(looks)), inverted=inverted)
         passed = found.passed != inverted
         return Decision(passed, found, step if passed and not inverted else None)
     if isinstance(check, RequestCheck):
@@ -110,7 +111,7 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
         )
     if check.on is not None:
         looks = [look for look in looks if look.snapshot is not None]
-    return _over_looks(check, looks, inverted, _snapshot_test(check))
+    return _over_looks(check, looks, inverted, _snapshot_test(check, inverted=inverted))
 
 
 def _over_looks(
@@ -200,33 +201,54 @@ def _compared(check: ProbeCheck, value: bool | int | float | str) -> Found:
     return Found((check.min is None or value >= check.min) and (check.max is None or value <= check.max), text)
 
 
-def _snapshot_test(check: ElementCheck | TextCheck) -> Callable[[Look], Found]:
-    """Tests the page, or the part of it that `within` names."""
+def _snapshot_test(check: ElementCheck | TextCheck, *, inverted: bool) -> Callable[[Look], Found]:
+    """Tests the page, or the part of it that `within` names, for what the task's own site wrote.
+
+    What is inside an editor counts only with `editable`. Inverted, it always counts: what must not be there must not be
+    in an editor either.
+    """
     within = parse_element(check.within) if check.within else None
     # Parsed once for all looks.
     wanted = check.elements if isinstance(check, ElementCheck) else ()
     pattern = Pattern(check.pattern) if isinstance(check, TextCheck) and check.pattern else None
+    use: Use = "elements" if isinstance(check, ElementCheck) else "text"
 
-    def test(look: Look) -> Found:
-        if not look.is_own:
-            return Found(False, f"a page of another site: {excerpt(look.step.url, 200)}", counts=False)
-        page = look.snapshot
-        if page is None:
-            what = f"an open dialog: {excerpt(look.step.dialog, 100)}" if look.step.dialog else "an empty page"
-            return Found(False, what, counts=False)
+    def shown(look: Look, page: Snapshot) -> Found:
         roots = None if within is None else _fitting(page, within, range(len(page.nodes)))
         if roots == []:
             return Found(False, f"no {check.within} on the page", counts=False)
         if isinstance(check, ElementCheck):
             return _elements_shown(check, wanted, look, page, roots)
-        text = look.texts(roots, check.in_view)
+        text = look.texts(page, roots, check.in_view)
         return (
             _contained(text, as_tuple(check.contains), check.count)
             if pattern is None
             else _matched(text, pattern, check)
         )
 
+    def test(look: Look) -> Found:
+        if not look.is_own:
+            return Found(False, f"a page of another site: {excerpt(look.step.url, 200)}", counts=False)
+        if look.snapshot is None:
+            what = f"an open dialog: {excerpt(look.step.dialog, 100)}" if look.step.dialog else "an empty page"
+            return Found(False, what, counts=False)
+        found = shown(look, look.evidence(use, editable=check.editable or inverted))
+        if found.passed or inverted:
+            return found
+        left_out = _left_out(look, use, editable=check.editable, passes=lambda page: shown(look, page).passed)
+        return found._replace(text=f"it is {left_out}; elsewhere {found.text}") if left_out else found
+
     return test
+
+
+def _left_out(look: Look, use: Use, *, editable: bool, passes: Callable[[Snapshot], bool]) -> LeftOut | None:
+    """Where the page shows what is expected without being evidence; `None` if it does not."""
+    if not editable and look.has_editors and passes(look.evidence(use, editable=True)):
+        return LeftOut("editor")
+    for origin in look.other_origins:
+        if passes(look.evidence(use, editable=editable, other_origin=origin)):
+            return LeftOut("origin", origin)
+    return None
 
 
 def _elements_shown(
@@ -343,28 +365,45 @@ def _matched(text: str, pattern: Pattern, check: TextCheck) -> Found:
     return Found(is_passed, ", ".join(written[:20]), ", ".join(map(str, values[:20])))
 
 
-def _acted(check: ActionCheck, actions: Sequence[tuple[int, str]]) -> tuple[Found, int | None]:
-    """Whether the actions (step index and line) were executed in this order, and the step of the last one."""
-    if check.pattern is not None:
-        pattern = Pattern(check.pattern)
-        for step, line in actions:
-            if _says(pattern, line) or _says(pattern, _line_key(line)):
-                return Found(True, line), step
-        missing, wanted = "no such action", check.pattern
-    else:
-        lines = list(as_tuple(check.line))
-        for step, line in actions:
-            if _line_key(line) == _line_key(lines[0]):
-                done = lines.pop(0)
-                if not lines:
-                    return Found(True, done), step
-        missing, wanted = f"no {lines[0]}", as_tuple(check.line)[0]
+def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool) -> tuple[Found, int | None]:
+    """Whether the actions were executed in this order, and the step of the last one.
+
+    Only those on what the task's own site wrote count; inverted, all do.
+    """
+    counting = [each for each in actions if inverted or _counts(check, each)]
+    last, missing = _executed(check, counting)
+    if last is not None:
+        return Found(True, last.line), last.step
     where = f" on {check.on}" if check.on else ""
-    executed = [line for _, line in actions]
+    problem = "no such action" if check.pattern is not None else f"no {missing}"
+    if not inverted and (last := _executed(check, actions)[0]):
+        why = next(each.left_out for each in reversed(actions) if each.step <= last.step and not _counts(check, each))
+        return Found(False, f"{problem}{where} that counts: an element was {why}"), None
+    executed = [each.line for each in actions]
+    wanted = check.pattern if check.pattern is not None else as_tuple(check.line)[0]
     close = difflib.get_close_matches(wanted, executed, n=3, cutoff=0.3) or executed[-3:]
     if not close:
-        return Found(False, f"{missing}, since none was executed{where}"), None
-    return Found(False, f"{missing} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"), None
+        return Found(False, f"{problem}, since none was executed{where}"), None
+    return Found(False, f"{problem} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"), None
+
+
+def _counts(check: ActionCheck, action: ActionDone) -> bool:
+    return action.left_out is None or (check.editable and action.left_out.reason == "editor")
+
+
+def _executed(check: ActionCheck, actions: Sequence[ActionDone]) -> tuple[ActionDone | None, str]:
+    """The action that completes what is expected, or `None` and the first line that is missing."""
+    if check.pattern is not None:
+        pattern = Pattern(check.pattern)
+        fitting = (each for each in actions if _says(pattern, each.line) or _says(pattern, _line_key(each.line)))
+        return next(fitting, None), ""
+    waiting = list(as_tuple(check.line))
+    for each in actions:
+        if _line_key(each.line) == _line_key(waiting[0]):
+            waiting.pop(0)
+            if not waiting:
+                return each, ""
+    return None, waiting[0]
 
 
 def _line_key(line: str) -> str:

@@ -4,52 +4,61 @@ Of the text that a participant writes (replies, thoughts, answer) only the answe
 checks. A participant cannot add a page: pages of another origin are never evidence, whatever they show.
 """
 
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
+from judge.evaluators.provenance import LeftOut, Use, Written, evidence, why_left_out, with_editors, written_by
+from judge.evaluators.rules_1.evidence import Typed, typed_by
 from judge.sites import Site, own_site
 from judge.trajectory.network import Log, read_har
-from judge.trajectory.record import Trajectory
+from judge.trajectory.record import FIRST_RULES, Trajectory
 from shared.errors import TrajectoryError
 from shared.files import read_text, reason_of
 from shared.models import Step
-from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
+from shared.snapshot import Node, Snapshot, parse_snapshot
 from shared.text import without_downloads
 
-_TYPING = frozenset({"browser_type", "browser_fill_form"})
-_DRAGGING = frozenset({"browser_drag", "browser_mouse_drag_xy"})
-# Keys that only act. All others can change the text where the focus is: `a`, `KeyA`, `Shift+a`, `Control+Shift+V`.
-_ACTING_KEYS = re.compile(
-    r"(?i)\s+|space|enter|numpadenter|tab|escape|arrow\w+|home|end|page(?:up|down)|f\d+|control\w*|shift\w*|alt\w*|meta\w*"
-)
 _VIEW_SHARE = 0.5
-# Roles that receive focus and key presses, but contain no typed text.
-_PRESSED = frozenset(
-    """button checkbox radio switch link menuitem menuitemcheckbox menuitemradio option tab treeitem iframe listbox menu
-    menubar radiogroup tablist grid tree treegrid dialog alertdialog document main region""".split()
-)
 
 
 class MissingEvidence(Exception):
     """A part of the recording is missing or damaged; the message names it."""
 
 
+class ActionDone(NamedTuple):
+    """An action executed on the task's own site: its step, its line without downloads, and why it does not count."""
+
+    step: int
+    line: str
+    left_out: LeftOut | None = None
+
+
 @dataclass(frozen=True)
 class Look:
-    """One observation as evidence."""
+    """One observation as evidence. `typed_into` is for recordings of version 1 (`rules_1`), which lack `written`."""
 
     step: Step
     path: Path | None
-    is_own: bool
-    is_home: bool
-    typed_into: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
+    site: Site
+    is_marked: bool
+    typed_into: Typed = field(default=frozenset(), repr=False)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the main document is the task's own site's."""
+        return self.site.holds(self.step.origin or self.step.url)
+
+    @property
+    def is_home(self) -> bool:
+        """Whether the page is on the website's own origin."""
+        return self.site.is_home(self.step.url)
 
     @cached_property
     def snapshot(self) -> Snapshot | None:
-        """The page; `None` if none is visible: an open dialog, an empty page, another origin."""
+        """The whole page; `None` if none is visible: an open dialog, an empty page, another origin."""
         if not self.is_own or self.path is None:
             return None
         try:
@@ -59,16 +68,42 @@ class Look:
         return parse_snapshot(text) if text.strip() and self.step.dialog is None else None
 
     @cached_property
+    def written(self) -> tuple[Written, ...]:
+        """Who wrote each node of the snapshot."""
+        page = self.snapshot or Snapshot()
+        return written_by(page, self.step.origin, is_mixed=self.step.is_mixed)
+
+    def evidence(self, use: Use, *, editable: bool = False, other_origin: str | None = None) -> Snapshot:
+        """What of the page counts. `editable`: with what is inside editors. `other_origin` counts as the site's too."""
+        page = self.snapshot or Snapshot()
+        if not self.is_marked:
+            return page
+        site = self.site
+
+        def counts(origin: str) -> bool:
+            return site.holds(origin) or origin == other_origin
+
+        return with_editors(page, self.written, counts) if editable else evidence(page, self.written, counts, use)
+
+    @cached_property
+    def other_origins(self) -> tuple[str, ...]:
+        """The origins of documents in the page that are not the task's site, as far as they are recorded."""
+        known = dict.fromkeys(fact.origin for fact in self.written if fact.origin is not None)
+        return tuple(origin for origin in known if not self.site.holds(origin))
+
+    @cached_property
+    def has_editors(self) -> bool:
+        """Whether something on the page is inside an editor, or includes text that is."""
+        return any(fact.is_inside or fact.marks for fact in self.written)
+
+    @cached_property
     def hidden(self) -> frozenset[int]:
-        """Positions of elements that are not fields but contain text that the participant typed (`contenteditable`)."""
-        nodes = self.snapshot.nodes if self.snapshot else ()
+        """Positions of elements that are not fields but contain typed text, in recordings of version 1."""
+        nodes = self.snapshot.nodes if self.snapshot and self.typed_into else ()
         return frozenset(node.position for node in nodes if (node.ref, node.role) in self.typed_into)
 
-    def texts(self, roots: Iterable[Node] | None, in_view: bool) -> str:
-        """The visible text inside `roots` (`None`: on the entire page), with white space collapsed."""
-        page = self.snapshot
-        if page is None:
-            return ""
+    def texts(self, page: Snapshot, roots: Iterable[Node] | None, in_view: bool) -> str:
+        """The visible text of the evidence inside `roots` (`None`: everywhere), with white space collapsed."""
         pieces: dict[int, list[str]] = {}
         for root in (None,) if roots is None else roots:
             inside: dict[int, list[str]] = {}
@@ -77,6 +112,18 @@ class Look:
                     inside.setdefault(at, []).append(text)
             pieces |= inside
         return " ".join(" ".join(text for at in sorted(pieces) for text in pieces[at]).split())
+
+    def left_out(self, refs: Iterable[str]) -> LeftOut | None:
+        """Why an action on these elements is no evidence, or `None`."""
+        if not self.is_marked or self.snapshot is None:
+            return None
+        nodes = [self.snapshot.by_ref(ref) for ref in refs]
+        found = [LeftOut("origin") if node is None else self._why(node) for node in nodes]
+        # What cannot be allowed by `editable` comes first.
+        return min(filter(None, found), key=lambda why: why.reason == "editor", default=None)
+
+    def _why(self, node: Node) -> LeftOut | None:
+        return why_left_out(self.written[node.position], self.site.holds)
 
     def is_in_view(self, node: Node) -> bool:
         """Whether at least half of the element is inside the viewport, or it fills half of the viewport.
@@ -111,17 +158,20 @@ class Recording:
         return own_site(self.trajectory.task, self.allowed_sites, landed=landed)
 
     @cached_property
+    def is_marked(self) -> bool:
+        """Whether the recording says who wrote what it shows; those of version 1 and of other programs do not."""
+        return rules_of(self.trajectory) != FIRST_RULES
+
+    @cached_property
     def looks(self) -> tuple[Look, ...]:
         """Every observation; empty if no steps were recorded, as in foreign trajectories."""
         looks: list[Look] = []
-        typed: frozenset[tuple[str, str]] = frozenset()
+        typed: Typed = frozenset()
         for step in self.trajectory.observations:
             path = self.trajectory.folder / step.snapshot if step.snapshot else None
-            look = Look(step, path, self.site.holds(step.url), self.site.is_home(step.url))
-            if looks and looks[-1].is_own and _was_done(looks[-1].step, _TYPING):
-                typed |= set(_typed_into(looks[-1], look))
-            elif looks and looks[-1].is_own and _edits(looks[-1].step):
-                typed |= set(_edited(looks[-1], look))
+            look = Look(step, path, self.site, self.is_marked)
+            if not self.is_marked and looks and looks[-1].is_own:
+                typed |= typed_by(looks[-1].step, looks[-1].snapshot, look.snapshot)
             looks.append(replace(look, typed_into=typed))
         return tuple(looks)
 
@@ -137,57 +187,14 @@ class Recording:
         except TrajectoryError as error:
             raise MissingEvidence(error.message.removeprefix(f"{path.parent}/")) from None
 
-    def actions(self, looks: Iterable[Look]) -> Iterator[tuple[int, str]]:
-        """Step index and line, without downloads, of every action that was executed on the task's own site."""
+    def actions(self, looks: Iterable[Look]) -> Iterator[ActionDone]:
+        """Every action that was executed on the task's own site."""
         for look in looks:
             outcome = look.step.outcome
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
-                yield look.step.index, without_downloads(outcome.line)
+                yield ActionDone(look.step.index, without_downloads(outcome.line), look.left_out(outcome.refs))
 
 
-def _edits(step: Step) -> bool:
-    """Whether the action can change the text where the focus is afterwards: a key, dropped text, a middle click."""
-    if _was_done(step, _DRAGGING):
-        return True
-    params = step.action.params if step.action else {}
-    key = str(params.get("key", ""))
-    is_key = _was_done(step, {"browser_press_key"}) and _ACTING_KEYS.fullmatch(key.rpartition("+")[2] or key) is None
-    return is_key or params.get("button") == "middle"
-
-
-def _was_done(step: Step, tools: Collection[str]) -> bool:
-    return bool(step.action and step.outcome and step.outcome.ok and step.action.tool in tools)
-
-
-def _typed_into(before: Look, after: Look) -> Iterator[tuple[str, str]]:
-    """Reference and role of elements that were typed into although their role is not that of a field.
-
-    These are the element that the action named (or else the focused one) and the element focused afterwards, because an
-    element that is named by its content gets a new reference when the content changes.
-    """
-    action = before.step.action
-    params = action.params if action else {}
-    fields = params.get("fields")
-    entries = [params, *(entry for entry in (fields if isinstance(fields, list) else ()) if isinstance(entry, dict))]
-    refs = {entry.get(key) for entry in entries for key in ("target", "ref") if isinstance(entry.get(key), str)}
-    is_typed_at_focus = action is not None and action.tool == "browser_type" and not refs
-    for look in (before, after):
-        is_at_focus = look is after or is_typed_at_focus
-        for node in look.snapshot.nodes if look.snapshot else ():
-            is_target = node.ref in refs or (is_at_focus and "active" in node.states and node.parent is not None)
-            if is_target and _can_be_edited(node):
-                yield node.ref or "", node.role
-
-
-def _edited(before: Look, after: Look) -> Iterator[tuple[str, str]]:
-    """Reference and role of the element that has the focus now, where its text is new and its role not a field's."""
-    old, new = before.snapshot or Snapshot(), after.snapshot or Snapshot()
-    for node in new.nodes:
-        if "active" in node.states and node.parent is not None and _can_be_edited(node):
-            text = new.text_of(node)
-            if all(old.text_of(each) != text for each in old.find(node.role)):
-                yield node.ref or "", node.role
-
-
-def _can_be_edited(node: Node) -> bool:
-    return node.ref is not None and node.role not in FIELDS and node.role not in _PRESSED
+def rules_of(trajectory: Trajectory) -> str:
+    """The version of the rules by which checks are decided on a recording: what it says of its evidence decides."""
+    return trajectory.attempt.rules_version if trajectory.attempt else FIRST_RULES

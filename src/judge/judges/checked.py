@@ -6,15 +6,20 @@ from pathlib import Path
 from judge.config import RunConfig
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
+from judge.evaluators.evidence import rules_of
 from judge.judges.base import Judge, judge_id
 from judge.judges.code import installed_code
-from judge.trajectory.record import Trajectory
+from judge.trajectory.record import CURRENT_RULES, Trajectory
 from shared.checks import NO_CHECKS
 from shared.models import ImageScore, JudgeInfo, Task, Verdict, VerdictOutcome
 
 METHOD = "checks"
 OFFLINE = "offline"
-RULES_VERSION = "1"
+# What the rules of an older recording cannot know.
+_UNRECORDED = "recorded without who wrote and sent what: decided by the rules of version 1"
+_FOREIGN = (
+    "recorded by another program: origins of frames, editors and senders of requests are unknown, and not checked"
+)
 _SCORE_OF_PASS, _SCORE_OF_REST = 5, 1
 
 
@@ -28,12 +33,12 @@ class ChecksJudge(Judge):
     def __init__(self, config: RunConfig) -> None:
         code = installed_code()
         self._allowed_sites = config.allowed_sites
-        self.id = judge_id(METHOD, RULES_VERSION, code["code_checksum"], {"allowed_sites": list(config.allowed_sites)})
+        self.id = judge_id(METHOD, CURRENT_RULES, code["code_checksum"], {"allowed_sites": list(config.allowed_sites)})
         self.info = JudgeInfo(
             method=METHOD,
             model=OFFLINE,
             prompt_set="none",
-            prompt_version=RULES_VERSION,
+            prompt_version=CURRENT_RULES,
             # There are no prompts: the code that evaluates the checks decides.
             prompt_checksum=code["code_checksum"],
             threshold=config.score_threshold,
@@ -44,12 +49,16 @@ class ChecksJudge(Judge):
         """Success if every check passes; unscored if there are none, or if evidence for one was not recorded."""
         if not trajectory.task.checks:
             return Verdict(outcome="unscored", reason=NO_CHECKS, judge=self.info, cost_usd=0.0)
+        info = self.info
+        if (rules := rules_of(trajectory)) != CURRENT_RULES:
+            note = _FOREIGN if trajectory.is_foreign else _UNRECORDED
+            info = info.model_copy(update={"prompt_version": rules, "note": note})
         # In a thread, because reading snapshots of several megabytes takes seconds.
         assertions = await asyncio.to_thread(evaluate, trajectory, self._allowed_sites)
         return Verdict(
             outcome=_outcome(assertions),
             reason=reason_of(assertions),
-            judge=self.info,
+            judge=info,
             key_points=tuple(each.description for each in assertions),
             image_judge_record=_scores(trajectory, assertions),
             evidence={"checks": [each.model_dump(mode="json") for each in assertions]},

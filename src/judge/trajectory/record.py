@@ -20,6 +20,9 @@ MAX_THOUGHT_CHARS = 4000
 # The flag of evidence that the agent recorded itself: the judge has not seen the browser.
 SELF_RECORDED = "self_recorded"
 SHARED_STATE = "shared_state"
+# The rules that decide checks on a recording. Those of the first version guess who wrote and sent what is recorded;
+# recordings of the second say it.
+FIRST_RULES, CURRENT_RULES = "1", "2"
 # Stop reasons outside the participant's control; such attempts are not scored.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
 # Stop reasons after which the verdict decides.
@@ -30,7 +33,7 @@ _LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
-_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED)
+_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version")
 # The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
 # (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is
 # a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
@@ -61,7 +64,8 @@ class Attempt(Record):
     end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`); older versions did not
     record it. `shared_state`: the site was not in its initial state, or another attempt was played there at the same
     time. `network_missing` is why there is no network trace. `self_recorded`: the evidence comes from the agent itself.
-    `participant_usage` is the agent's usage according to a foreign layout.
+    `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the rules by which checks
+    are decided on this recording.
     """
 
     task: Task
@@ -87,6 +91,7 @@ class Attempt(Record):
     network: NetworkTrace | None = None
     network_missing: str | None = None
     self_recorded: bool = False
+    rules_version: str = FIRST_RULES
     participant_usage: TokenUsage | None = None
 
     @property
@@ -169,6 +174,7 @@ class Attempt(Record):
             "settle": self.settle,
             **({SELF_RECORDED: True} if self.self_recorded else {}),
             **({"shared_state": True} if self.shared_state else {}),
+            **({} if self.rules_version == FIRST_RULES else {"rules_version": self.rules_version}),
             **{key: fields[key] for key in _OF_NETWORK},
             "is_aborted": self.is_aborted,
             "attempt": self.number,
@@ -215,6 +221,7 @@ class Attempt(Record):
                     "settle": value.get("settle"),
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
+                    "rules_version": value.get("rules_version", FIRST_RULES),
                     **{key: value.get(key) for key in _OF_NETWORK},
                 }
             )

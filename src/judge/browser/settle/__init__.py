@@ -98,6 +98,8 @@ def settle_code(limit_s: float) -> str:
 
 # The code that counts the origins that a page has had since it settled.
 ORIGINS_CODE = f"async page => {_CONTEXT}.countOrigins(page)"
+# The code that tells who wrote what the last snapshot shows (`judge.browser.provenance`).
+PROVENANCE_CODE = f"async page => {_CONTEXT}.provenance(page)"
 # The code that, before an action, makes a page's clock advance frame by frame again. `AWAKE_S` after the page settled,
 # the clock switches to larger steps.
 WAKE_CODE = f"async page => {_CONTEXT}.wake(page)"

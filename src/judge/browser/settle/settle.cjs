@@ -12,7 +12,10 @@ const { randomUUID } = require("crypto");
 const KEY = Symbol.for("wabe.settle");
 const EVENT = randomUUID();
 const WORLD = randomUUID();
-const [RECORDER, PAGE] = ["recorder.js", "page.js"].map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
+const [RECORDER, PAGE, PROVENANCE] = ["recorder.js", "page.js", "../provenance.js"]
+  .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
+// The isolated world in which Playwright takes snapshots.
+const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
 
 // In milliseconds. `page` is time on the page's clock.
 // FIRST_WAIT is the time for the page to begin the requests that an action causes.
@@ -60,6 +63,7 @@ const MAX_ADDRESSES = 1000;
 // Some pages never fire their `load` event.
 const MAX_LOAD = 5000;
 const MAX_DOWNLOADS = 20;
+const MAX_PROVENANCE = 3000;
 // Types of requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
@@ -72,6 +76,7 @@ class Target {
     this.isNavigating = isNavigating;
     this.isPageTime = isPageTime;
     this.worlds = new Map();
+    this.snapshotWorlds = new Map();
     this.queue = Promise.resolve();
     this.isClosed = false;
     this.hasHung = false;
@@ -84,10 +89,15 @@ class Target {
   async start() {
     const { session } = this;
     session.on("Runtime.executionContextCreated", ({ context }) => {
-      if (context.name === WORLD && this.worlds.size < MAX_FRAMES) this.worlds.set(context.id, context.auxData?.frameId);
+      const worlds = context.name === WORLD ? this.worlds : SNAPSHOT_WORLD.test(context.name) ? this.snapshotWorlds : null;
+      if (worlds && worlds.size < MAX_FRAMES) worlds.set(context.id, context.auxData?.frameId);
     });
-    session.on("Runtime.executionContextDestroyed", event => this.worlds.delete(event.executionContextId));
-    session.on("Runtime.executionContextsCleared", () => this.worlds.clear());
+    session.on("Runtime.executionContextDestroyed", event => {
+      for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.delete(event.executionContextId);
+    });
+    session.on("Runtime.executionContextsCleared", () => {
+      for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.clear();
+    });
     session.on("Page.javascriptDialogOpening", () => { this.hasDialog = true; });
     session.on("Page.javascriptDialogClosed", () => { this.hasDialog = false; });
     session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());
@@ -119,8 +129,8 @@ class Target {
   }
 
   // The results of an expression in each frame; frames that navigate, vanish or fail are left out.
-  async evaluate(expression) {
-    const asked = [...this.worlds.keys()].map(contextId => this
+  async evaluate(expression, worlds = this.worlds) {
+    const asked = [...worlds.keys()].map(contextId => this
       .send("Runtime.evaluate", { expression, contextId, returnByValue: true, awaitPromise: true })
       .then(({ result, exceptionDetails }) => exceptionDetails ? undefined : result.value, () => undefined));
     return (await Promise.all(asked)).filter(value => value !== undefined);
@@ -541,6 +551,14 @@ class Context {
     } finally {
       isOver = true;
     }
+  }
+
+  // Who wrote what the snapshot that was just taken shows, one entry for each document (`provenance.js`). Nothing from
+  // those that do not answer in time.
+  async provenance(page) {
+    const settler = await this.attach(page);
+    const asked = settler.all().map(target => target.evaluate(`(${PROVENANCE})()`, target.snapshotWorlds));
+    return Promise.race([Promise.all(asked).then(found => found.flat()), delay(MAX_PROVENANCE).then(() => [])]);
   }
 
   async wake(page) {

@@ -17,7 +17,7 @@ from shared.images import media_type
 from shared.models import Observation, Record
 from shared.models import Page as ShownPage
 from shared.protocol import Participant, render_observation
-from shared.snapshot import cut_snapshot, parse_snapshot, without_boxes
+from shared.snapshot import as_shown, cut_snapshot, parse_snapshot
 from shared.text import clip, escape_line, without_surrogates
 
 _MAX_REPLY_CHARS = 10_000
@@ -78,7 +78,7 @@ def observation_of(reference: Reference, max_snapshot_chars: int) -> Observation
         page=ShownPage(
             url=reference.url,
             title=reference.title,
-            snapshot=cut_snapshot(without_boxes(reference.snapshot), max_snapshot_chars),
+            snapshot=cut_snapshot(as_shown(reference.snapshot), max_snapshot_chars),
         ),
         tools=TOOLS,
         instruction=reference.task + (so_far if lines else ""),

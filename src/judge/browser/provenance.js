@@ -1,0 +1,138 @@
+// Tells who wrote what a snapshot shows. Runs in Playwright's own isolated world of a document, right after the snapshot:
+// there each element carries the reference that the snapshot gave it. The page has no access to that world, but its
+// elements can shadow properties of documents and forms (`<img name=body>`), so properties are read from prototypes.
+// Called by `settle/settle.cjs`, read by `provenance.py`.
+//
+// Everything inside an editing host (`contenteditable`, design mode) counts as written by whoever types, also below
+// `contenteditable="false"` in it and in its shadow trees. Where a host's text becomes part of an element outside it, that
+// element is listed: its name (a heading around the host, an element labelled by it), or its own text (a host without a
+// reference of its own, whose text the snapshot shows in the nearest element that has one).
+() => {
+  const MAX_VALUE_CHARS = 1000;
+  const MAX_ADDRESS_CHARS = 2000;
+  const MAX_CHAIN = 8;
+  const FROM_CONTENT = new Set([
+    "button", "cell", "checkbox", "columnheader", "gridcell", "heading", "link", "menuitem", "menuitemcheckbox",
+    "menuitemradio", "option", "radio", "row", "rowheader", "switch", "tab", "tooltip", "treeitem",
+  ]);
+  const FIELDS = new Set(["textbox", "searchbox", "combobox"]);
+  // An element that is not drawn is not editable, but its text may name others.
+  const EDITABLE = new Set(["", "true", "plaintext-only"]);
+  // Elements that name the element around them.
+  const NAMING = new Set(["CAPTION", "FIGCAPTION", "LEGEND", "SUMMARY", "title"]);
+  const LABELLED = [HTMLInputElement, HTMLTextAreaElement, HTMLSelectElement, HTMLButtonElement, HTMLMeterElement,
+    HTMLOutputElement, HTMLProgressElement];
+  const getter = (type, name) => {
+    const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
+    return object => Reflect.apply(get, object, []);
+  };
+  const method = (type, name) => {
+    const called = type.prototype[name];
+    return (object, ...args) => Reflect.apply(called, object, args);
+  };
+  const firstOf = { element: getter(Element, "firstElementChild"), fragment: getter(DocumentFragment, "firstElementChild") };
+  const next = getter(Element, "nextElementSibling");
+  const tag = getter(Element, "tagName");
+  const shadowOf = getter(Element, "shadowRoot");
+  const slotOf = getter(Element, "assignedSlot");
+  const attribute = method(Element, "getAttribute");
+  const editable = getter(HTMLElement, "isContentEditable");
+  const textOf = getter(HTMLElement, "innerText");
+  const byId = { document: method(Document, "getElementById"), fragment: method(DocumentFragment, "getElementById") };
+  const rootNode = method(Node, "getRootNode");
+  const labelsOf = new Map(LABELLED.map(type => [type, getter(type, "labels")]));
+
+  const refOf = element => element._ariaRef?.ref;
+  const inside = new Set();
+  const hosts = [];
+  // The parent in the tree that is drawn: slots and shadow hosts included.
+  const around = new Map();
+  const referring = [];
+  const refs = [];
+  const insideRefs = [];
+  // Not recursive, because a document can be thousands of levels deep.
+  const waiting = [[getter(Document, "documentElement")(document), null]];
+  while (waiting.length) {
+    const [element, parent] = waiting.pop();
+    if (!element) continue;
+    // Siblings wait below the children, so that shadow trees are walked before what is slotted into them.
+    waiting.push([next(element), parent]);
+    const slot = slotOf(element);
+    around.set(element, slot ?? parent);
+    const isInside = inside.has(parent) || (slot !== null && inside.has(slot));
+    const isHost = !isInside && element instanceof HTMLElement && (editable(element) || EDITABLE.has(attribute(element, "contenteditable")));
+    if (isInside || isHost) inside.add(element);
+    if (isHost) hosts.push(element);
+    const ref = refOf(element);
+    if (ref) refs.push(ref);
+    if (ref && isInside) insideRefs.push(ref);
+    if (attribute(element, "aria-labelledby") || attribute(element, "aria-owns") || LABELLED.some(type => element instanceof type))
+      referring.push(element);
+    waiting.push([firstOf.element(element), element]);
+    const shadow = shadowOf(element);
+    if (shadow) waiting.push([firstOf.fragment(shadow), element]);
+  }
+
+  const outwards = function* (element) {
+    for (let at = element; at; at = around.get(at)) yield at;
+  };
+  // The nearest references from an element outwards. The snapshot may not show the first ones: references outlive it.
+  const chain = element => [...outwards(element)].map(refOf).filter(Boolean).slice(0, MAX_CHAIN);
+  // The snapshot does not show what was typed into a text box that is no form field.
+  const valueOf = host => FIELDS.has(host._ariaRef?.role) ? textOf(host).slice(0, MAX_VALUE_CHARS) : "";
+  const found = {
+    is_main: self === top,
+    address: location.href.slice(0, MAX_ADDRESS_CHARS),
+    // The first is that of the address, also in a sandbox; the second that of the document, as inherited.
+    address_origin: location.origin,
+    origin: self.origin,
+    refs: refs.join(" "),
+    inside: insideRefs.join(" "),
+    hosts: hosts.map(host => ({ ref: refOf(host) ?? "", text: valueOf(host), around: chain(around.get(host)) })),
+    named: [],
+    owners: [],
+  };
+  if (!hosts.length) return found;
+
+  const containing = new Set();
+  for (const host of hosts)
+    for (const element of outwards(around.get(host))) {
+      if (containing.has(element)) break;
+      containing.add(element);
+    }
+  const isTyped = element => inside.has(element) || containing.has(element);
+  const pointedAt = (element, name) => {
+    const root = rootNode(element);
+    const find = root instanceof Document ? byId.document : byId.fragment;
+    const ids = (attribute(element, name) ?? "").split(/\s+/).filter(Boolean);
+    return root instanceof Document || root instanceof DocumentFragment ? ids.map(id => find(root, id)).filter(Boolean) : [];
+  };
+  const labels = element => {
+    const type = LABELLED.find(type => element instanceof type);
+    return type ? [...labelsOf.get(type)(element) ?? []] : [];
+  };
+  const named = new Set();
+  const isNamedByContent = element => {
+    if (pointedAt(element, "aria-labelledby").length || attribute(element, "aria-label")?.trim()) return false;
+    return FROM_CONTENT.has(element._ariaRef.role);
+  };
+  // Elements through which typed text reaches the names of others: the hosts, and what refers to them.
+  const sources = [...hosts];
+  for (const element of referring) {
+    if (inside.has(element)) continue;
+    const owned = pointedAt(element, "aria-owns").filter(isTyped);
+    const naming = [...pointedAt(element, "aria-labelledby"), ...labels(element)].filter(isTyped);
+    if (!owned.length && !naming.length) continue;
+    sources.push(element);
+    if (naming.length && refOf(element)) named.add(refOf(element));
+    // The snapshot may show what it owns as its own text.
+    if (owned.length) found.owners.push(chain(element));
+  }
+  for (const source of sources)
+    for (const element of outwards(source)) {
+      if (refOf(element) && isNamedByContent(element)) named.add(refOf(element));
+      const owner = NAMING.has(tag(element)) && around.get(element);
+      if (owner && refOf(owner) && !attribute(owner, "aria-label")?.trim()) named.add(refOf(owner));
+    }
+  return { ...found, named: [...named] };
+}

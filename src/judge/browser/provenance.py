@@ -1,0 +1,216 @@
+"""Writes into a snapshot who wrote what it shows: the origin of each frame's document, and what is inside editors.
+
+The facts come from `provenance.js`, which reads them in the browser right after the snapshot. They are added to the
+snapshot's lines as states, which names and texts of a page cannot imitate because the snapshot quotes them:
+
+- `[origin=https://pay.example]` on a frame: the origin of the document in it; `null` is nobody's, none is unknown;
+- `[editable]`: inside an editing host; `[editable=host]`: the host itself;
+- `[editable=name]`: its name includes text from inside a host; `[editable=text]`: its own text, or that of content
+  without a reference, does (several are joined: `[editable=host+name]`);
+- `[editable=unknown]`: the page replaced the element while it was being observed.
+
+Participants see none of them (`shared.snapshot.as_shown`). `judge.evaluators.provenance` decides by them.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from shared.snapshot import MARKABLE_LINE, REF
+
+_FRAME = re.compile(r"(?:f[0-9]{1,9})?(?=e[0-9])")
+_REF_STATE = re.compile(rf" \[ref=({REF.pattern})\]")
+_SRCDOC, _BLANK = "about:srcdoc", "about:blank"
+_OPAQUE = "null"
+_MAX_ORIGIN_CHARS = 300
+# In the order in which `[editable=…]` joins them.
+_MARKS = ("true", "unknown", "host", "name", "text")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class _Host(BaseModel):
+    """An editing host: its reference (may be empty), its text if it is a text box, and the references around it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    ref: str
+    text: str
+    around: tuple[str, ...]
+
+
+class Document(BaseModel):
+    """What `provenance.js` found in one document. `refs` and `inside` are references separated by spaces.
+
+    `origin` is that of the document, `address_origin` that of its address. `named` are elements whose name includes
+    text from inside a host; `owners` are chains of references around elements that own (`aria-owns`) such text.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    is_main: bool
+    address: str
+    address_origin: str
+    origin: str
+    refs: str
+    inside: str
+    hosts: tuple[_Host, ...] = ()
+    named: tuple[str, ...] = ()
+    owners: tuple[tuple[str, ...], ...] = ()
+
+    def origin_in(self, parent: str | None) -> str | None:
+        """The origin of whoever wrote the document, in a document of the origin `parent`; `None` if that is unknown.
+
+        A `srcdoc` document is its parent's, sandboxed or not; an empty one and a `blob:` are their creator's; `data:`
+        is nobody's. A sandbox takes the origin from a document, but not from whoever wrote it.
+        """
+        if self.address.startswith(_SRCDOC):
+            return parent
+        if self.address_origin != _OPAQUE:
+            return self.address_origin[:_MAX_ORIGIN_CHARS]
+        if self.address.startswith(_BLANK):
+            return parent if self.origin == _OPAQUE and parent else self.origin[:_MAX_ORIGIN_CHARS]
+        return _OPAQUE
+
+
+_DOCUMENTS = TypeAdapter(list[Document])
+# An element's line with its reference.
+_Line = tuple[re.Match[str], str | None]
+
+
+class Marked(NamedTuple):
+    """A snapshot with its facts, and the main document's origin (`None`: unknown).
+
+    `is_mixed`: what has no reference in the main document may come from an editor. `is_complete`: every element with a
+    reference was still in the page.
+    """
+
+    snapshot: str
+    origin: str | None
+    is_mixed: bool
+    is_complete: bool
+
+
+class _Frame(NamedTuple):
+    """The prefix of the references in a frame, and the origin of its document if that is known."""
+
+    prefix: str
+    origin: str | None
+
+
+def read_documents(text: str) -> list[Document]:
+    """The documents in the answer of the browser; none if it gave no usable answer."""
+    try:
+        return _DOCUMENTS.validate_json(text)
+    except ValidationError:
+        return []
+
+
+def mark(snapshot: str, documents: Sequence[Document]) -> Marked:
+    """Add the facts to a snapshot that was taken with boxes."""
+    by_frame = {_frame_of(document.refs): document for document in documents if document.refs}
+    lines = [(line, _ref_of(line)) for line in MARKABLE_LINE.finditer(snapshot)]
+    main = next((document for document in documents if document.is_main), None)
+    origin = main.origin_in(None) if main else None
+    frames = _frames(lines, by_frame, origin)
+    marks, values = _marks(documents, {ref for _, ref in lines if ref})
+    covered = {ref for document in documents for ref in document.refs.split()}
+    unknown = {ref for _, ref in lines if ref} - covered
+    marks |= dict.fromkeys(unknown, frozenset({"unknown"}))
+    # Marks of a frame are those of what has no reference in it.
+    is_mixed = main is not None and (_frame_of(main.refs) or "") in marks
+    pieces: list[str] = []
+    written = 0
+    for at, (line, ref) in enumerate(lines):
+        inner, states = frames.get(at), ""
+        found = marks.get(ref, frozenset()) if ref else frozenset()
+        if inner:
+            states = f" [origin={_quoted(inner.origin)}]" if inner.origin else ""
+            found |= marks.get(inner.prefix, frozenset())
+        if found:
+            names = "+".join(name for name in _MARKS if name in found)
+            states += " [editable]" if names == "true" else f" [editable={names}]"
+        value = values.get(ref or "", "") if not snapshot.startswith(":", line.end()) else ""
+        if states or value:
+            pieces += [snapshot[written : line.end("states")], states, snapshot[line.end("states") : line.end()], value]
+            written = line.end()
+    return Marked("".join((*pieces, snapshot[written:])), origin, is_mixed=is_mixed, is_complete=not unknown)
+
+
+def _frames(lines: Sequence[_Line], by_frame: Mapping[str | None, Document], origin: str | None) -> dict[int, _Frame]:
+    """The frames with elements in them, by the place of their lines."""
+    # The origins of the documents around a line, each with the depth of its frame's line.
+    around: list[tuple[int, str | None]] = [(-1, origin)]
+    found = {}
+    for at, (line, _) in enumerate(lines):
+        if line["role"] != "iframe":
+            continue
+        depth = len(line["indent"])
+        while around[-1][0] >= depth:
+            around.pop()
+        prefix = _frame_below(lines, at)
+        document = by_frame.get(prefix)
+        inner = document.origin_in(around[-1][1]) if document else None
+        around.append((depth, inner))
+        if prefix:
+            found[at] = _Frame(prefix, inner)
+    return found
+
+
+def _marks(documents: Iterable[Document], shown: set[str]) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
+    """The marks of each reference and frame, and the values of text boxes that the snapshot leaves out."""
+    marks: dict[str, set[str]] = {}
+    values: dict[str, str] = {}
+    for document in documents:
+        for ref in document.inside.split():
+            marks.setdefault(ref, set()).add("true")
+        for ref in document.named:
+            marks.setdefault(ref, set()).add("name")
+        for chain in _chains(document, shown):
+            # The key of a document stands for what no element with a reference contains.
+            nearest = next((ref for ref in chain if ref in shown), _frame_of(document.refs) or "")
+            marks.setdefault(nearest, set()).add("text")
+        for host in document.hosts:
+            if host.ref in shown:
+                marks.setdefault(host.ref, set()).add("host")
+                text = " ".join(host.text.split())
+                values |= {host.ref: f': "{_escaped(text)}"'} if text else {}
+    inside = frozenset({"true"})
+    return {ref: inside if "true" in found else frozenset(found) for ref, found in marks.items()}, values
+
+
+def _chains(document: Document, shown: set[str]) -> Iterator[tuple[str, ...]]:
+    """The references around each text from inside a host that may be shown as the text of what is around it."""
+    yield from document.owners
+    yield from (host.around for host in document.hosts if host.ref not in shown)
+
+
+def _frame_below(lines: Sequence[_Line], at: int) -> str | None:
+    """The prefix of the references inside a frame, whose line is at this place."""
+    depth = len(lines[at][0]["indent"])
+    below = itertools.takewhile(lambda each: len(each[0]["indent"]) > depth, itertools.islice(lines, at + 1, None))
+    return next((_frame_of(ref) for _, ref in below if ref), None)
+
+
+def _frame_of(refs: str) -> str | None:
+    """The prefix of references, the same for all in a frame: `f2`, or empty."""
+    match = _FRAME.match(refs)
+    return match[0] if match else None
+
+
+def _ref_of(line: re.Match[str]) -> str | None:
+    found = _REF_STATE.search(line["states"])
+    return found[1] if found else None
+
+
+def _quoted(origin: str) -> str:
+    """The origin as the value of a state, which ends at a bracket: that of an IPv6 address has some."""
+    return origin.replace("[", "%5B").replace("]", "%5D")
+
+
+def _escaped(text: str) -> str:
+    """The text inside double quotes, as YAML writes it."""
+    plain = text.replace("\\", r"\\").replace('"', r"\"")
+    return _CONTROL.sub(lambda match: rf"\x{ord(match[0]):02x}", plain)

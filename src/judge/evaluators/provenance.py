@@ -1,0 +1,117 @@
+"""What of a page counts as evidence, by who wrote it (`judge.browser.provenance`). Pure.
+
+Only what the task's own site wrote counts: documents of other origins and what is inside an editor are blanked out, so
+that every check of a page's content follows the same rule. Values of form fields stay, because composing a text is a
+task; so does the value of an editing host that is a text box, or that the page has given a name.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from shared.snapshot import FIELDS, Node, Snapshot
+
+Use = Literal["elements", "text"]
+# The marks of nodes that are inside an editor, and of nodes whose content without a reference may be.
+_INSIDE = frozenset({"true", "unknown"})
+_MIXED = frozenset({"host", "text"})
+
+
+class Written(NamedTuple):
+    """Who wrote a node: the origin of its document (`None`: unknown), and whether it is inside an editor.
+
+    `marks` are what the snapshot says of the node: `host`, `name` and `text`.
+    """
+
+    origin: str | None
+    is_inside: bool
+    marks: frozenset[str]
+
+
+class _Around(NamedTuple):
+    """What a node inherits: its document's origin, whether all of the document, or what has no reference, is inside."""
+
+    origin: str | None
+    is_inside: bool = False
+    is_mixed: bool = False
+
+
+def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool = False) -> tuple[Written, ...]:
+    """Who wrote each node. `origin` is the main document's; `is_mixed`: its content without references may be typed."""
+    found: list[Written] = []
+    below: list[_Around] = []
+    for node in page.nodes:
+        around = _Around(origin, is_mixed=is_mixed) if node.parent is None else below[node.parent]
+        marks = frozenset(filter(None, node.states.get("editable", "").split("+")))
+        is_loose = node.ref is None and around.is_mixed
+        is_inside = around.is_inside or is_loose or bool(marks & _INSIDE)
+        found.append(Written(around.origin, is_inside, marks))
+        is_mixed_below = is_inside or bool(marks & _MIXED)
+        if node.role == "iframe":
+            below.append(_Around(_origin_in(node), is_inside, is_mixed_below))
+        else:
+            below.append(_Around(around.origin, around.is_inside, is_mixed_below or is_loose))
+    return tuple(found)
+
+
+def _origin_in(frame: Node) -> str | None:
+    origin = frame.states.get("origin")
+    return None if origin is None else origin.replace("%5B", "[").replace("%5D", "]")
+
+
+def evidence(page: Snapshot, facts: tuple[Written, ...], counts: Callable[[str], bool], use: Use) -> Snapshot:
+    """The page with everything blanked out that is no evidence: of an origin that does not count, or in an editor."""
+    if not any(fact.is_inside or fact.marks or not _is_of(fact, counts) for fact in facts):
+        return page
+    nodes = []
+    for node, fact in zip(page.nodes, facts, strict=True):
+        if fact.is_inside or not _is_of(fact, counts):
+            nodes.append(_blank(node))
+        else:
+            nodes.append(_own_part(page, node, fact, use) if fact.marks else node)
+    return Snapshot(tuple(nodes))
+
+
+def with_editors(page: Snapshot, facts: tuple[Written, ...], counts: Callable[[str], bool]) -> Snapshot:
+    """The page as `evidence` has it, but with everything that is inside editors."""
+    pairs = zip(page.nodes, facts, strict=True)
+    return Snapshot(tuple(node if _is_of(fact, counts) else _blank(node) for node, fact in pairs))
+
+
+def _is_of(fact: Written, counts: Callable[[str], bool]) -> bool:
+    return fact.origin is not None and counts(fact.origin)
+
+
+def _blank(node: Node) -> Node:
+    """The node without anything that a check could match; it keeps its place in the tree."""
+    return Node(node.position, node.parent, node.depth, role="")
+
+
+def _own_part(page: Snapshot, node: Node, fact: Written, use: Use) -> Node:
+    """The node without what comes from inside an editor: its name or its text."""
+    name = "" if "name" in fact.marks else node.name
+    if "host" in fact.marks:
+        is_value = node.role in FIELDS or (use == "elements" and name != "")
+        inside = " ".join(page.text_of(inner) for inner in page.subtree(node) if inner.parent == node.position)
+        return node._replace(name=name, text=(node.text or inside) if is_value else "")
+    return node._replace(name=name, text="" if "text" in fact.marks else node.text)
+
+
+class LeftOut(NamedTuple):
+    """Why something on the page is no evidence: it is inside an editor, or in a document of this origin."""
+
+    reason: Literal["editor", "origin"]
+    origin: str | None = None
+
+    def __str__(self) -> str:
+        if self.reason == "editor":
+            return "inside an editor: editable = true"
+        if self.origin in (None, "null"):
+            return "in a document of no known origin, which is not the task's site"
+        return f"in a frame of {self.origin}, which is not the task's site: allowed_sites"
+
+
+def why_left_out(fact: Written, counts: Callable[[str], bool]) -> LeftOut | None:
+    """Why a node, or its name, is no evidence; `None` if it is."""
+    if not _is_of(fact, counts):
+        return LeftOut("origin", fact.origin)
+    return LeftOut("editor") if fact.is_inside or "name" in fact.marks else None
