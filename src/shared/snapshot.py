@@ -17,7 +17,7 @@ must not raise on any text. Unknown lines are ignored. Only a line feed ends a l
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
@@ -95,9 +95,10 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The nodes of a snapshot in the order of its lines."""
+    """The nodes of a snapshot in the order of its lines. `values` are those of fields whose nodes do not hold them."""
 
     nodes: tuple[Node, ...] = ()
+    values: Mapping[int, str] = field(default_factory=dict)
 
     @cached_property
     def _nodes_by_ref(self) -> dict[str, Node]:
@@ -124,6 +125,8 @@ class Snapshot:
 
     def value_of(self, node: Node) -> str:
         """The node's own text and that of its direct text children: a field's value."""
+        if node.position in self.values:
+            return self.values[node.position]
         texts = [node.text] if node.text else []
         texts += [inner.text for inner in self.subtree(node) if inner.parent == node.position and inner.role == "text"]
         return " ".join(texts)
@@ -183,7 +186,8 @@ class Snapshot:
             # The root's own name describes its content, so it counts only if there is no content.
             if node.name and at not in self._repeating and not (at == first and root and end < last):
                 yield at, node.name
-            if node.role in FIELDS:
+            # An editor (`judge.browser.provenance`) is read like any part of the page where its content counts.
+            if node.role in FIELDS and "editable" not in node.states:
                 # Inside a field, only options come from the page; the rest may have been typed (`contenteditable`).
                 yield from ((option.position, self.text_of(option)) for option in self._chosen(node, hidden))
                 end = self._end_of(node)

@@ -19,19 +19,10 @@ from judge.trajectory.redaction import Redaction
 
 DONE = '- heading "Order placed" [level=1] [ref=e1]'
 FORM = '- textbox "Search" [ref=e1]: Order placed\n- button "Place order" [ref=e2]'
-EDITOR = "- generic [ref=e1]:\n  - generic [ref=e7]{}: {}\n  - paragraph [ref=e8]: {}"
 PLACED = {"kind": "text", "contains": "Order placed"}
 CLICKED = "<Place order button> -> CLICK"
 ORDERED = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"item": "desk"}}
 FORM_SENT: dict[str, Any] = {"post": "item=desk", "mime_type": "application/x-www-form-urlencoded"}
-
-
-def typed(text: str, before: str = "empty", after: str | None = None, ref: str = "e7") -> list[RecordedStep]:
-    """A participant types into an editable element that is no field, and looks again."""
-    return [
-        RecordedStep(snapshot=EDITOR.format("", before, ""), tool="browser_type", params={"target": ref, "text": text}),
-        RecordedStep(snapshot=after or EDITOR.format("", text, "")),
-    ]
 
 
 CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
@@ -123,59 +114,6 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
         "a row named by a field",
         PLACED,
         [RecordedStep(snapshot='- row "Order placed":\n  - cell:\n    - textbox "n": Order placed')],
-        None,
-    ),
-    ("text in an editable element", PLACED, typed("Order placed"), None),
-    (
-        "text in an editable heading, which gets another reference",
-        PLACED,
-        typed(
-            "Order placed",
-            after='- heading "x" [ref=e3]\n- generic [ref=e1]:\n  - heading "Order placed" [active] [ref=e9]',
-        ),
-        None,
-    ),
-    (
-        "text typed key by key",
-        PLACED,
-        [
-            RecordedStep(
-                tool="browser_press_key", params={"key": "d"}, snapshot=EDITOR.format(" [active]", "Order place", "")
-            ),
-            RecordedStep(snapshot=EDITOR.format(" [active]", "Order placed", "")),
-        ],
-        None,
-    ),
-    *(
-        (
-            f"text typed into a field and brought elsewhere by {how}",
-            PLACED,
-            [
-                RecordedStep(tool=tool, params=params, snapshot=EDITOR.format("", "empty", "")),
-                RecordedStep(snapshot=EDITOR.format(" [active]", "Order placed", "")),
-                RecordedStep(snapshot=EDITOR.format("", "Order placed", "")),
-            ],
-            None,
-        )
-        for how, tool, params in (
-            ("pasting it as plain text", "browser_press_key", {"key": "Control+Shift+V"}),
-            ("a key's code", "browser_press_key", {"key": "Control+KeyV"}),
-            ("a key with Shift", "browser_press_key", {"key": "Shift+d"}),
-            ("dragging it", "browser_drag", {"startTarget": "e1", "endTarget": "e7"}),
-            ("the middle button", "browser_click", {"target": "e7", "button": "middle"}),
-        )
-    ),
-    (
-        "text typed where the focus is, which then goes elsewhere",
-        PLACED,
-        [
-            RecordedStep(
-                tool="browser_type",
-                params={"text": "Order placed"},
-                snapshot=EDITOR.format(" [active]", "empty", ""),
-            ),
-            RecordedStep(snapshot=EDITOR.format("", "Order placed", "")),
-        ],
         None,
     ),
     (

@@ -63,16 +63,17 @@ class Document(BaseModel):
     def origin_in(self, parent: str | None) -> str | None:
         """The origin of whoever wrote the document, in a document of the origin `parent`; `None` if that is unknown.
 
-        A `srcdoc` document is its parent's, sandboxed or not; an empty one and a `blob:` are their creator's; `data:`
-        is nobody's. A sandbox takes the origin from a document, but not from whoever wrote it.
+        A `srcdoc` document is its parent's, sandboxed or not; an empty one and a `blob:` are their creator's, unless a
+        sandbox hides who that is; `data:` is nobody's. Otherwise a sandbox takes the origin from a document, but not
+        from whoever wrote it.
         """
         if self.address.startswith(_SRCDOC):
             return parent
-        if self.address_origin != _OPAQUE:
-            return self.address_origin[:_MAX_ORIGIN_CHARS]
-        if self.address.startswith(_BLANK):
-            return parent if self.origin == _OPAQUE and parent else self.origin[:_MAX_ORIGIN_CHARS]
-        return _OPAQUE
+        # Of an empty document, only the browser knows the creator: another document may have opened it in this frame.
+        origin = (
+            self.origin if self.address_origin == _OPAQUE and self.address.startswith(_BLANK) else self.address_origin
+        )
+        return origin[:_MAX_ORIGIN_CHARS]
 
 
 _DOCUMENTS = TypeAdapter(list[Document])

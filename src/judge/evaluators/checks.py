@@ -13,7 +13,7 @@ from typing import Any
 from judge.evaluators.addresses import is_at
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, Decision, Found
 from judge.evaluators.evidence import ActionDone, Look, MissingEvidence, Recording
-from judge.evaluators.provenance import LeftOut, Use
+from judge.evaluators.provenance import LeftOut
 from judge.evaluators.requests import requested
 from judge.trajectory.record import Trajectory
 from shared.checks import (
@@ -211,7 +211,6 @@ def _snapshot_test(check: ElementCheck | TextCheck, *, inverted: bool) -> Callab
     # Parsed once for all looks.
     wanted = check.elements if isinstance(check, ElementCheck) else ()
     pattern = Pattern(check.pattern) if isinstance(check, TextCheck) and check.pattern else None
-    use: Use = "elements" if isinstance(check, ElementCheck) else "text"
 
     def shown(look: Look, page: Snapshot) -> Found:
         roots = None if within is None else _fitting(page, within, range(len(page.nodes)))
@@ -232,21 +231,21 @@ def _snapshot_test(check: ElementCheck | TextCheck, *, inverted: bool) -> Callab
         if look.snapshot is None:
             what = f"an open dialog: {excerpt(look.step.dialog, 100)}" if look.step.dialog else "an empty page"
             return Found(False, what, counts=False)
-        found = shown(look, look.evidence(use, editable=check.editable or inverted))
+        found = shown(look, look.evidence(editable=check.editable or inverted))
         if found.passed or inverted:
             return found
-        left_out = _left_out(look, use, editable=check.editable, passes=lambda page: shown(look, page).passed)
+        left_out = _left_out(look, editable=check.editable, passes=lambda page: shown(look, page).passed)
         return found._replace(text=f"it is {left_out}; elsewhere {found.text}") if left_out else found
 
     return test
 
 
-def _left_out(look: Look, use: Use, *, editable: bool, passes: Callable[[Snapshot], bool]) -> LeftOut | None:
+def _left_out(look: Look, *, editable: bool, passes: Callable[[Snapshot], bool]) -> LeftOut | None:
     """Where the page shows what is expected without being evidence; `None` if it does not."""
-    if not editable and look.has_editors and passes(look.evidence(use, editable=True)):
+    if not editable and look.has_editors and passes(look.evidence(editable=True)):
         return LeftOut("editor")
     for origin in look.other_origins:
-        if passes(look.evidence(use, editable=editable, other_origin=origin)):
+        if passes(look.evidence(editable=editable, other_origin=origin)):
             return LeftOut("origin", origin)
     return None
 

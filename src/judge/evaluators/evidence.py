@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from judge.evaluators.provenance import LeftOut, Use, Written, evidence, why_left_out, with_editors, written_by
+from judge.evaluators.provenance import LeftOut, Written, evidence, why_left_out, written_by
 from judge.evaluators.rules_1.evidence import Typed, typed_by
 from judge.sites import Site, own_site
 from judge.trajectory.network import Log, read_har
@@ -73,17 +73,15 @@ class Look:
         page = self.snapshot or Snapshot()
         return written_by(page, self.step.origin, is_mixed=self.step.is_mixed)
 
-    def evidence(self, use: Use, *, editable: bool = False, other_origin: str | None = None) -> Snapshot:
+    def evidence(self, *, editable: bool = False, other_origin: str | None = None) -> Snapshot:
         """What of the page counts. `editable`: with what is inside editors. `other_origin` counts as the site's too."""
         page = self.snapshot or Snapshot()
         if not self.is_marked:
             return page
         site = self.site
-
-        def counts(origin: str) -> bool:
-            return site.holds(origin) or origin == other_origin
-
-        return with_editors(page, self.written, counts) if editable else evidence(page, self.written, counts, use)
+        return evidence(
+            page, self.written, lambda origin: site.holds(origin) or origin == other_origin, editable=editable
+        )
 
     @cached_property
     def other_origins(self) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 from shared.snapshot import FIELDS, Node, Snapshot
 
-Use = Literal["elements", "text"]
 # The marks of nodes that are inside an editor, and of nodes whose content without a reference may be.
 _INSIDE = frozenset({"true", "unknown"})
 _MIXED = frozenset({"host", "text"})
@@ -58,23 +57,23 @@ def _origin_in(frame: Node) -> str | None:
     return None if origin is None else origin.replace("%5B", "[").replace("%5D", "]")
 
 
-def evidence(page: Snapshot, facts: tuple[Written, ...], counts: Callable[[str], bool], use: Use) -> Snapshot:
-    """The page with everything blanked out that is no evidence: of an origin that does not count, or in an editor."""
+def evidence(
+    page: Snapshot, facts: tuple[Written, ...], counts: Callable[[str], bool], *, editable: bool = False
+) -> Snapshot:
+    """The page with everything blanked out that is no evidence: of an origin that does not count, or in an editor.
+
+    `editable`: what is inside an editor is evidence too.
+    """
     if not any(fact.is_inside or fact.marks or not _is_of(fact, counts) for fact in facts):
         return page
     nodes = []
     for node, fact in zip(page.nodes, facts, strict=True):
-        if fact.is_inside or not _is_of(fact, counts):
+        if not _is_of(fact, counts) or (fact.is_inside and not editable):
             nodes.append(_blank(node))
         else:
-            nodes.append(_own_part(page, node, fact, use) if fact.marks else node)
-    return Snapshot(tuple(nodes))
-
-
-def with_editors(page: Snapshot, facts: tuple[Written, ...], counts: Callable[[str], bool]) -> Snapshot:
-    """The page as `evidence` has it, but with everything that is inside editors."""
-    pairs = zip(page.nodes, facts, strict=True)
-    return Snapshot(tuple(node if _is_of(fact, counts) else _blank(node) for node, fact in pairs))
+            nodes.append(_without_typed(node, fact) if fact.marks and not editable else node)
+    hosts = [node for node, fact in zip(nodes, facts, strict=True) if "host" in fact.marks and node.role in FIELDS]
+    return Snapshot(tuple(nodes), {node.position: _value(page, page.nodes[node.position]) for node in hosts})
 
 
 def _is_of(fact: Written, counts: Callable[[str], bool]) -> bool:
@@ -86,14 +85,17 @@ def _blank(node: Node) -> Node:
     return Node(node.position, node.parent, node.depth, role="")
 
 
-def _own_part(page: Snapshot, node: Node, fact: Written, use: Use) -> Node:
+def _without_typed(node: Node, fact: Written) -> Node:
     """The node without what comes from inside an editor: its name or its text."""
     name = "" if "name" in fact.marks else node.name
-    if "host" in fact.marks:
-        is_value = node.role in FIELDS or (use == "elements" and name != "")
-        inside = " ".join(page.text_of(inner) for inner in page.subtree(node) if inner.parent == node.position)
-        return node._replace(name=name, text=(node.text or inside) if is_value else "")
-    return node._replace(name=name, text="" if "text" in fact.marks else node.text)
+    # Without the state it is a field like any other, whose value is no text of the page.
+    states = {key: value for key, value in node.states.items() if key != "editable"}
+    return node._replace(name=name, text="" if fact.marks & _MIXED else node.text, states=states)
+
+
+def _value(page: Snapshot, host: Node) -> str:
+    inside = (page.text_of(inner) for inner in page.subtree(host) if inner.parent == host.position)
+    return " ".join(filter(None, (host.text, *inside)))
 
 
 class LeftOut(NamedTuple):

@@ -87,6 +87,11 @@ def _warnings(check: PlainCheck, task: Task, allowed_sites: Sequence[str]) -> It
         yield f"'at' has no meaning for {check.kind}: remove it"
     if isinstance(check, AnswerCheck) and check.on is not None:
         yield "'on' has no meaning for answer: remove it"
+    if getattr(check, "editable", False):
+        if check.inverted:
+            yield "'editable' has no meaning with not, which counts editors anyway: remove it"
+        else:
+            yield "the participant writes what is inside an editor: expect only what the task asks it to write there"
     if not check.inverted:
         yield from _reflections(check)
 

@@ -10,7 +10,7 @@ from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.requests import named_fields
 from judge.trajectory.network import write_har
-from judge.trajectory.record import Trajectory
+from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Outcome, ProbeValue, Record, Step, Task
 
@@ -84,12 +84,30 @@ class RecordedStep(Record):
     viewport: tuple[int, int] | None = VIEWPORT
     requests: tuple[RecordedRequest, ...] = ()
     probes: tuple[ProbeValue, ...] = ()
+    # The references of the elements that the line names.
+    refs: tuple[str, ...] = ()
+
+    @property
+    def url(self) -> str:
+        """The address; a path is one of the shop."""
+        return self.path if "://" in self.path or self.path.startswith(("about:", "data:")) else SHOP + self.path
+
+    @property
+    def origin(self) -> str:
+        """That of the address, as the browser reports it."""
+        return "/".join(self.url.split("/", 3)[:3]) if "://" in self.url else "null"
 
 
 def recorded_attempt(
-    folder: Path, checks: Sequence[dict[str, Any]], seen: Sequence[RecordedStep], answer: str | None = None, **task: Any
+    folder: Path,
+    checks: Sequence[dict[str, Any]],
+    seen: Sequence[RecordedStep],
+    answer: str | None = None,
+    rules_version: str = CURRENT_RULES,
+    **task: Any,
 ) -> Trajectory:
     """A finished attempt whose snapshots are on disk."""
+    is_marked = rules_version != FIRST_RULES
     (folder / "snapshots").mkdir(parents=True, exist_ok=True)
     steps = []
     for index, one in enumerate(seen):
@@ -98,7 +116,8 @@ def recorded_attempt(
         steps.append(
             Step(
                 index=index,
-                url=one.path if "://" in one.path or one.path.startswith(("about:", "data:")) else SHOP + one.path,
+                url=one.url,
+                origin=one.origin if is_marked else None,
                 title=one.title,
                 screenshot=None if one.dialog else f"trajectory/step_{index:03d}.jpg",
                 snapshot=name,
@@ -106,15 +125,26 @@ def recorded_attempt(
                 viewport=one.viewport,
                 probes=one.probes,
                 action=Action(tool=one.tool, params=one.params),
-                outcome=Outcome(ok=one.is_ok, line=one.line if one.is_ok else None),
+                outcome=Outcome(ok=one.is_ok, line=one.line if one.is_ok else None, refs=one.refs if is_marked else ()),
             )
         )
     entries = [one.har_entry(number) for number, seen_one in enumerate(seen, 1) for one in seen_one.requests]
     known = {"task_id": "t", "website": f"{SHOP}/", "task": "Do it.", "checks": list(checks), **task}
     played = Task.model_validate(known)
     write_har(folder, entries, Redaction(salt=b"test", keep=named_fields(played)).entry, versions={})
+    attempt = Attempt(
+        task=played,
+        steps=tuple(steps),
+        stop_reason="finished",
+        max_steps=max(1, len(steps)),
+        final_answer=answer,
+        started_at=0,
+        ended_at=0,
+        rules_version=rules_version,
+    )
     return Trajectory(
         folder=folder,
+        attempt=attempt,
         task=played,
         action_history=tuple(one.line for one in seen if one.line),
         steps=tuple(steps),

@@ -425,7 +425,9 @@ def test_in_view_needs_the_recorded_viewport(tmp_path: Path) -> None:
 
 def test_an_element_in_a_frame_is_in_view_where_its_frame_is(tmp_path: Path) -> None:
     check = {"kind": "element", "element": "button", "in_view": True}
-    frame = '- iframe [ref=e1] [box=0,{},300,150]:\n  - button "Buy" [ref=f1e2] [box=8,8,51,21]'
+    frame = (
+        '- iframe [ref=e1] [box=0,{},300,150] [origin=http://shop.test]:\n  - button "Buy" [ref=f1e2] [box=8,8,51,21]'
+    )
     assert evaluate_check(tmp_path, check, [RecordedStep(snapshot=frame.format(100))]).passed
     assert not evaluate_check(tmp_path, check, [RecordedStep(snapshot=frame.format(2000))]).passed
 
