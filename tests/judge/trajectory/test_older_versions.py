@@ -12,7 +12,7 @@ from judge.report.build import make_report
 from judge.results.verify import verify_run
 from judge.store import OLDER_RUN_SCHEMAS, RunStore, load_trajectory
 from judge.trajectory.files import read_result
-from judge.trajectory.record import OLDER_RESULT_SCHEMAS
+from judge.trajectory.record import FIRST_RULES, OLDER_RESULT_SCHEMAS
 from shared.errors import TrajectoryError
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "runs" / "20261121-235844-81a1"
@@ -86,3 +86,20 @@ def test_its_aborted_attempts_stay_aborted_and_keep_their_recorded_blame(older: 
     trajectory = load_trajectory(folder)
     assert trajectory.attempt is not None
     assert (trajectory.is_aborted, trajectory.attempt.cause) == (True, "us: no disk space")
+
+
+def test_a_recording_without_provenance_is_judged_by_the_rules_of_its_version(tmp_path: Path) -> None:
+    recorded = RECORDED.with_name("20261123-083136-d85abfa0")
+    store = RunStore(tmp_path, recorded.name)
+    shutil.copytree(recorded, store.folder)
+    before = {task.name: read_result(task.folder)["verdict"] for task in store.tasks()}
+    assert before == dict.fromkeys(("deal_of_the_day", "express_order", "product_by_suggestion"), "success")
+    code = ("judging code", "prompt set")
+    assert [line for line in verify_run(store).mismatches if not line.startswith(code)] == []
+    done = CliRunner().invoke(
+        app, ["score", store.run_id, "--output-dir", str(tmp_path), "--model", "offline", "--again"]
+    )
+    assert (done.exit_code, "3 trajectories, 3 success" in done.stdout) == (0, True), done.output
+    made = [json.loads(path.read_text()) for path in store.folder.rglob("verdicts/checks-*.json")]
+    again = [verdict for verdict in made if "note" in verdict["judge"] and verdict["judge"]["note"]]
+    assert [verdict["judge"]["prompt_version"] for verdict in again] == [FIRST_RULES] * 3
