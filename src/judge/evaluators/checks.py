@@ -204,8 +204,8 @@ def _compared(check: ProbeCheck, value: bool | int | float | str) -> Found:
 def _snapshot_test(check: ElementCheck | TextCheck, *, inverted: bool) -> Callable[[Look], Found]:
     """Tests the page, or the part of it that `within` names, for what the task's own site wrote.
 
-    What is inside an editor counts only with `editable`. Inverted, it always counts: what must not be there must not be
-    in an editor either.
+    What is inside an editor counts only with `editable`. Inverted, the page must not pass with it nor without it: what
+    must not be there must not be in an editor either, and what the participant wrote must not make up for what is.
     """
     within = parse_element(check.within) if check.within else None
     # Parsed once for all looks.
@@ -231,9 +231,12 @@ def _snapshot_test(check: ElementCheck | TextCheck, *, inverted: bool) -> Callab
         if look.snapshot is None:
             what = f"an open dialog: {excerpt(look.step.dialog, 100)}" if look.step.dialog else "an empty page"
             return Found(False, what, counts=False)
-        found = shown(look, look.evidence(editable=check.editable or inverted))
-        if found.passed or inverted:
+        found = shown(look, look.evidence(editable=check.editable))
+        if found.passed:
             return found
+        if inverted:
+            with_editors = shown(look, look.evidence(editable=True)) if look.has_editors else found
+            return with_editors if with_editors.passed else found
         left_out = _left_out(look, editable=check.editable, passes=lambda page: shown(look, page).passed)
         return found._replace(text=f"it is {left_out}; elsewhere {found.text}") if left_out else found
 

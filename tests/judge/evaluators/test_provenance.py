@@ -97,6 +97,23 @@ def test_what_must_not_be_there_must_not_be_in_an_editor_either(tmp_path: Path, 
     assert evaluate_check(tmp_path, {**check, "not": True}, [SEEN]).passed is False
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"kind": "element", "element": "listitem", "count": 1},
+        {"kind": "text", "pattern": r"€(\d+)", "max": 400},
+        {"kind": "text", "pattern": r"€(\d+)", "sorted": "ascending"},
+    ],
+    ids=str,
+)
+def test_what_is_inside_an_editor_does_not_undo_what_must_not_be_there(tmp_path: Path, check: dict[str, Any]) -> None:
+    page = (
+        "- listitem [ref=e1]: €300\n- generic [ref=e2] [editable=host]:\n"
+        "  - listitem [ref=e3] [editable]: €900\n  - listitem [ref=e4] [editable]: €800"
+    )
+    assert evaluate_check(tmp_path, {**check, "not": True}, [RecordedStep(snapshot=page)]).passed is False
+
+
 def test_a_page_whose_origin_is_unknown_is_no_evidence(tmp_path: Path) -> None:
     seen = RecordedStep(path="about:blank", snapshot=PAGE)
     assert evaluate_check(tmp_path, {"kind": "text", "contains": "Shop"}, [seen]).passed is False
