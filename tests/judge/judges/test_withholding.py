@@ -21,6 +21,7 @@ from helpers.llm.scripted import (
     trajectory,
     webjudge_script,
 )
+from helpers.trajectory.attempts import BAD, ELSEWHERE, SITE, TASK, a_step, attempt, clicked, typed
 from judge.judges.engine import ModelJudge
 from judge.judges.factory import METHODS
 from judge.judges.rubric import RubricJudge
@@ -30,44 +31,9 @@ from judge.judges.withholding import MARK, Provenance
 from judge.trajectory.record import Trajectory
 from shared.errors import ModelBlocked, ModelUnavailable
 from shared.llm.model import Completion, ModelRequest
-from shared.models import Action, Outcome, Step, Task, TokenUsage, Verdict
+from shared.models import Step, Task, TokenUsage, Verdict
 
-SITE = "https://shop.example/"
-ELSEWHERE = "https://evil.test/page"
-TASK = Task(
-    task_id="t1", website=SITE, task="Buy the cheapest lamp", key_points=("a lamp is bought", "it is the cheapest")
-)
-BAD = "gunpowder"
 ALL_MET = {"criteria": [{"criterion": name, "verdict": "met"} for name in ("c1", "c2")]}
-
-
-def a_step(
-    place: int, line: str | None = None, tool: str = "browser_click", at: str = SITE, ok: bool = True, **params: Any
-) -> Step:
-    return Step(
-        index=place,
-        url=at,
-        title="",
-        screenshot=f"trajectory/step_{place:03d}.jpg",
-        action=Action(tool=tool, params=params),
-        outcome=Outcome(ok=ok, line=line if ok else None),
-    )
-
-
-def typed(place: int, text: str, **known: Any) -> Step:
-    return a_step(place, f"<Search textbox> -> TYPE: {text}", "browser_type", text=text, **known)
-
-
-def clicked(place: int, name: str = "Lamps link", **known: Any) -> Step:
-    return a_step(place, f"<{name}> -> CLICK", **known)
-
-
-def attempt(folder: Path, *steps: Step, **fields: Any) -> Trajectory:
-    """An attempt whose screenshots contain their numbers: `shot 0` and so on."""
-    images = tuple(f"shot {step.index}".encode() for step in steps)
-    lines = tuple(step.outcome.line for step in steps if step.outcome and step.outcome.line)
-    known = {"task": TASK, "steps": steps, "action_history": lines, "thoughts": (), "final_answer": None}
-    return trajectory(folder, images, **{**known, **fields})
 
 
 def content_of(request: ModelRequest) -> str:
@@ -434,7 +400,8 @@ async def test_a_refusal_is_paid_for_once_and_counted(tmp_path: Path) -> None:
 
 async def test_a_request_that_was_refused_before_the_model_saw_it_costs_nothing(tmp_path: Path) -> None:
     verdict = await judged(FilteredModel(BAD), attempt(tmp_path, typed(0, BAD)))
-    assert (verdict.token_usage.calls, verdict.cost_usd) == (2, pytest.approx(0.02))
+    assert verdict.token_usage.calls == 2
+    assert verdict.cost_usd == pytest.approx(0.02)
 
 
 async def test_prefetching_a_refused_screenshot_changes_nothing(tmp_path: Path) -> None:
