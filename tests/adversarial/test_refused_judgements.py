@@ -4,6 +4,7 @@ import base64
 import io
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from PIL import Image, ImageStat
@@ -143,6 +144,6 @@ def test_what_is_not_refused_is_judged_as_ever(
     assert "withheld" not in _evidence(played)
 
 
-def _evidence(played: PlayedTask) -> dict[str, object]:
+def _evidence(played: PlayedTask) -> dict[str, Any]:
     (file,) = (played.folder / "verdicts").glob("webjudge-*.json")
     return dict(json.loads(file.read_text())["evidence"])

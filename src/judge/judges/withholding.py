@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from judge.sites import Site, created_by, origin_of, own_site, site_of
 from judge.trajectory.record import Trajectory
@@ -51,6 +51,8 @@ _DROPPING = frozenset({"browser_drag", "browser_mouse_drag_xy"})
 _PASTING = re.compile(r"(?i)(?=.*(?:control|meta)).+\+(?:key)?v|shift\+insert")
 # A key that writes a letter or digit; `Control+a` and the like write nothing.
 _WRITING_KEY = re.compile(r"(?i)(?:shift\+)?(?:(?:key|digit|numpad)(\w)|(.))")
+# A field in an action line, with the value that was written into it; the last one may be cut off.
+_FILLED = re.compile(r'("[^"]*" = )"([^"]*)(?:"|$)')
 # The verbs of action lines whose value is chosen from the page or stated by the judge.
 _READING_VERBS = frozenset({"SELECT", "DRAG", "SCROLL", "HOVER", "BACK", "SNAPSHOT", "FINISH", "CLOSE"})
 # Those with a value that the participant wrote in some cases only. Lines of other tools may have any other verb.
@@ -183,7 +185,10 @@ class Provenance:
         own = self._own if self._is_late(place) else frozenset()
         if not value or not _is_written(verb, value):
             return _without(line, own)
-        return _without(line.removesuffix(value), own) + self._kept(value)
+        head = _without(line.removesuffix(value), own)
+        if _FILLED.search(value) is None:
+            return head + self._kept(value)
+        return head + _FILLED.sub(lambda part: f'{_without(part[1], own)}"{self._kept(part[2])}"', value)
 
     def _kept(self, text: str) -> str:
         """The words of the task in a text that the participant wrote, with a mark for all others."""
@@ -238,13 +243,11 @@ def _texts(action: Action) -> Iterator[str | None]:
         if key == "key":
             yield from _typed_by_key(str(value))
         elif key == "fields":
-            yield from (str(field.get("value")) for field in _fields(value))
+            # A participant may send the only field without a list.
+            for field in value if isinstance(value, list) else [value]:
+                yield str(field.get("value", "") if isinstance(field, dict) else field or "")
         elif value is not None:
             yield str(value)
-
-
-def _fields(value: Any) -> Iterator[Mapping[str, Any]]:
-    return (field for field in (value if isinstance(value, list) else ()) if isinstance(field, dict))
 
 
 def _typed_by_key(key: str) -> Iterator[str | None]:

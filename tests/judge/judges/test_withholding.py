@@ -131,6 +131,14 @@ async def test_every_way_to_write_into_an_action_line_is_withheld(tmp_path: Path
     assert is_withheld(await judged(FilteredModel(BAD), attempt(tmp_path, step)), "text")
 
 
+async def test_of_a_form_the_values_are_withheld_and_not_the_names_of_its_fields(tmp_path: Path) -> None:
+    line = f'<form> -> FILL: "Name textbox" = "{BAD}"; "Lamp combobox" = "lamp"; "Note textbox" = "cut {BAD}'
+    step = a_step(0, line, "browser_fill_form", fields=[{"value": BAD}, {"value": "lamp"}, {"value": f"cut {BAD}"}])
+    first, *_ = Provenance(attempt(tmp_path, step)).views()
+    shown = f'<form> -> FILL: "Name textbox" = "{MARK}"; "Lamp combobox" = "lamp"; "Note textbox" = "{MARK}"'
+    assert first.trajectory.action_history == (shown,)
+
+
 @pytest.mark.parametrize("method", [WebVoyagerJudge, WebJudge, AutonomousJudge, AgentTrekJudge, RubricJudge])
 async def test_an_answer_that_makes_the_model_refuse_is_a_failure_of_every_method(
     tmp_path: Path, method: type[ModelJudge]
@@ -224,6 +232,8 @@ WRITING = [
     typed(1, "some text"),
     a_step(1, None, "browser_type", ok=False, text="typed before it failed"),
     a_step(1, f"<navigation> -> GOTO: {SITE}notes", "browser_navigate", url=f"{SITE}notes"),
+    a_step(1, '<form> -> FILL: "a" = "b"', "browser_fill_form", fields=[{"name": "lamp", "value": "own"}]),
+    a_step(1, '<form> -> FILL: "a" = "one"', "browser_fill_form", fields={"name": "lamp", "value": "own"}),
     a_step(1, "<page> -> PRESS: x", "browser_press_key", key="x"),
     a_step(1, "<page> -> PRESS: KeyX", "browser_press_key", key="KeyX"),
     a_step(1, "<page> -> PRESS: Shift+X", "browser_press_key", key="Shift+X"),
@@ -237,6 +247,7 @@ WRITING = [
 ]
 READING_ONLY = [
     clicked(1),
+    a_step(1, '<form> -> FILL: "a" = "lamp"', "browser_fill_form", fields=[{"name": "own", "value": "lamp"}]),
     a_step(1, "<page> -> PRESS: Enter", "browser_press_key", key="Enter"),
     a_step(1, "<page> -> PRESS: Control+a", "browser_press_key", key="Control+a"),
     a_step(1, "<page> -> PRESS: F5", "browser_press_key", key="F5"),
