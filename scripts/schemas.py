@@ -66,6 +66,7 @@ RESULT = create_model(
     verdict=(TaskOutcome, ...),
     verdict_of_judge=(Verdict.model_fields["outcome"].annotation | None, ...),  # type: ignore[operator]
     reason=(str | None, ...),
+    **fields_of(Verdict, "reason_code", optional=True),
     **fields_of(Verdict, "judge", "key_points", "image_judge_record", "token_usage", "cost_usd"),
     times=(TIMES, ...),
     trajectory_sha256=(str, _SHA256),
@@ -92,6 +93,7 @@ ENTRY = create_model(
     verdict=(TaskOutcome, ...),
     stop_reason=(StopReason, ...),
     reason=(str | None, ...),
+    reason_code=(str | None, None),
     flags=(list[str], ...),
     settle=(str | None, ...),
     task_sha256=(str, _SHA256),

@@ -97,7 +97,7 @@ def _suffixes() -> "PublicSuffixList":
 
 def site_of(url: str) -> str | None:
     """The site of an http(s) address, or of a `blob:` created by one; `None` for any other (`about:blank`)."""
-    origin = origin_of(_WRAPPERS.sub("", url))
+    origin = origin_of(created_by(url))
     if origin is None:
         return None
     host, port = origin
@@ -105,6 +105,11 @@ def site_of(url: str) -> str | None:
         return f"{host}:{port}"
     # A host that is itself a public suffix (`github.io`) has no registrable part, so it counts as a site.
     return _suffixes().privatesuffix(host) or host
+
+
+def created_by(url: str) -> str:
+    """The address of the page that created a `blob:` and the like; any other address unchanged."""
+    return _WRAPPERS.sub("", url)
 
 
 def is_off_site(website: str, url: str, *, landed: str = "") -> bool:

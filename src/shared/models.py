@@ -249,7 +249,7 @@ class TokenUsage(Record):
 class ImageScore(Record):
     """The judge's score for one screenshot's relevance; `Score` is `None` if the reply contained none.
 
-    With `fidelity = "published"` it is 0 instead, as in the published evaluator.
+    With `fidelity = "published"` it is 0 instead, as in the published evaluator, unless the provider refused to answer.
     """
 
     # Named as in Online-Mind2Web's result files.
@@ -279,12 +279,15 @@ class JudgeInfo(Record):
 class Verdict(Record):
     """The result of checks or of a judge method for one trajectory: `unscored` if there is no usable answer.
 
-    It is valid only for the trajectory whose digest is `trajectory_sha256`. `flags` contains `suspected_injection` if
-    the evidence includes text addressed to the judge.
+    It is valid only for the trajectory whose digest is `trajectory_sha256`. `reason_code` is the reason in a form for
+    programs, where there is one: `withheld_evidence`. `flags` contains `suspected_injection` if the evidence includes
+    text addressed to the judge.
     """
 
     outcome: VerdictOutcome
     reason: str
+    # Not written when absent, like the flags.
+    reason_code: str | None = Field(default=None, exclude_if=lambda value: value is None)
     # Not written when empty, because records of older versions do not have it either.
     flags: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     trajectory_sha256: str | None = None

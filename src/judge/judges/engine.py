@@ -2,6 +2,10 @@
 
 After an unusable reply the question is repeated once with a stricter reminder. If that fails too, both replies are
 removed from the cache, so that a later scoring can succeed, and the method decides what the missing answer means.
+
+A question about an attempt that the provider refuses is asked again with less of the attempt
+(`judge.judges.withholding`), at most three times. What comes of it is decided here for all methods, in
+`Session.settled`: nothing that was withheld ever ends in success.
 """
 
 import asyncio
@@ -9,7 +13,9 @@ import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from judge.config import RunConfig
@@ -19,15 +25,23 @@ from judge.judges.evidence import actions_block, answer_block, image_part, task_
 from judge.judges.injection import FLAG as INJECTION
 from judge.judges.injection import suspicions
 from judge.judges.prompt_set import PromptSet
+from judge.judges.withholding import WITHHELD_EVIDENCE, Provenance, View, Withholding
 from judge.parsing import Status, parse_status
 from judge.trajectory.record import Trajectory
-from shared.errors import ModelError, ModelMalformed, ModelTruncated, TrajectoryError
+from shared.errors import ModelBlocked, ModelError, ModelMalformed, ModelTruncated, TrajectoryError
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ModelRequest
 from shared.models import JudgeInfo, Record, Task, TokenUsage, Verdict, VerdictOutcome
 
 T = TypeVar("T")
 MAX_REASON_CHARS = 2_000
+_WITHHELD: Mapping[Withholding, str] = MappingProxyType(
+    {
+        "text": "what the participant wrote was withheld",
+        "off_site": "pages off the task's sites were withheld",
+        "after_text": "pages that were seen after the participant had written text of its own were withheld",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -60,12 +74,22 @@ class Question(Record):
 class Session:
     """The questions about one trajectory; records every prompt and reply with tokens and cost.
 
-    A reply that another `payer` has already paid for, such as another epoch's verdict, is free.
+    A reply that another `payer` has already paid for, such as another epoch's verdict, is free. Only questions that do
+    not depend on an attempt can be asked without a `trajectory`.
     """
 
-    def __init__(self, parts: JudgeParts, payer: str | None = None) -> None:
+    def __init__(self, parts: JudgeParts, payer: str | None = None, trajectory: Trajectory | None = None) -> None:
         self._parts = parts
         self._payer = payer
+        self._trajectory = trajectory
+        # Requests that the provider refused, questions that it refused in every form, and those that it answered only
+        # after something was withheld.
+        self._refused: list[tuple[Question, bool]] = []
+        self._unanswered: list[ModelBlocked] = []
+        self._withheld: list[tuple[Withholding, dict[str, Any]]] = []
+        # Screenshots whose own question was refused, and those that a question about the attempt was answered with.
+        self._unread: set[Path] = set()
+        self._seen: set[Path] = set()
         self._record: list[tuple[tuple[int, ...], dict[str, Any]]] = []
         self._systems: dict[str, str] = {}
         self._usage = TokenUsage()
@@ -87,6 +111,8 @@ class Session:
                 completion = await self._parts.model.complete(request, self._payer)
             except ModelError as error:
                 self._note(question, attempt, request, f"({error.message})", "error", error)
+                if isinstance(error, ModelBlocked):
+                    self._refused.append((question, attempt > 0))
                 # The first answer without usable text counts as an unusable reply; a second one is an error.
                 if attempt or not isinstance(error, (ModelTruncated, ModelMalformed)):
                     raise
@@ -104,12 +130,123 @@ class Session:
             await self._parts.model.discard(request)
         return None, text
 
+    async def ask_shot(self, question: Question, parse: Callable[[str], T | None]) -> tuple[T | None, str]:
+        """Like `ask`, about one screenshot. If the provider refuses, there is no answer, and the method shows the
+        screenshot to later questions without one.
+        """
+        try:
+            return await self.ask(question, parse)
+        except ModelBlocked as error:
+            self._unread.update(question.images)
+            return None, f"({error.message})"
+
+    def is_refused(self, screenshot: Path) -> bool:
+        """Whether the provider refused the question about this screenshot."""
+        return screenshot in self._unread
+
+    async def ask_about(
+        self, make: Callable[[View], Question], parse: Callable[[str], T | None]
+    ) -> tuple[T | None, str]:
+        """Like `ask`, about the attempt, which `make` shows as far as its view goes.
+
+        If the provider refuses, the question is asked again with less, until it is answered; then there is no answer,
+        because `settled` decides.
+        """
+        trajectory = self._of_attempt
+        whole = make(View(trajectory))
+        try:
+            answer = await self.ask(whole, parse)
+        except ModelBlocked as error:
+            await self._ask_with_less(make, whole, error)
+            return None, f"({error.message})"
+        self._seen.update(whole.images)
+        return answer
+
     async def ask_status(
-        self, question: Question, parse: Callable[[str], Status | None] = parse_status
+        self, make: Callable[[View], Question], parse: Callable[[str], Status | None] = parse_status
     ) -> tuple[Status | None, str]:
-        """The decision that a reply states, and the reply."""
-        reply: tuple[Status | None, str] = await self.ask(question, parse)
+        """The decision on the attempt that a reply states, and the reply."""
+        reply: tuple[Status | None, str] = await self.ask_about(make, parse)
         return reply
+
+    @property
+    def _of_attempt(self) -> Trajectory:
+        if self._trajectory is None:
+            raise ValueError("a question about an attempt needs its trajectory")
+        return self._trajectory
+
+    @cached_property
+    def _provenance(self) -> Provenance:
+        return Provenance(self._of_attempt, self._parts.config.allowed_sites)
+
+    async def _ask_with_less(self, make: Callable[[View], Question], whole: Question, refusal: ModelBlocked) -> None:
+        """Ask until the provider no longer refuses, and record what was withheld then. The answer does not count."""
+        asked = first = self._request(whole, remind=False)
+        askings = 0
+        for place, view in enumerate(self._provenance.views(), start=2):
+            question = make(view)
+            request = self._request(question, remind=False)
+            if request == asked:
+                # Nothing of what this step withholds is in the question.
+                continue
+            asked, askings = request, askings + 1
+            try:
+                completion = await self._parts.model.complete(request, self._payer)
+            except ModelError as error:
+                self._note(question, place, request, f"({error.message})", "error", error, view.withheld)
+                if not isinstance(error, ModelBlocked):
+                    raise
+                self._refused.append((question, False))
+                continue
+            self._note(question, place, request, completion.text, completion.finish_reason, completion, view.withheld)
+            if view.withheld is not None:
+                known = {"question": whole.prompt, "askings": askings, "step": view.withheld}
+                self._withheld.append((view.withheld, known | _difference(first, whole, question, view)))
+            return
+        self._unanswered.append(refusal)
+
+    async def settled(self, verdict: Verdict, fault: Exception | None) -> Verdict:
+        """The verdict, unless the provider refused something: then a failure if that was the participant's doing, and
+        no verdict if that is not known. `fault` is what kept the method from a verdict.
+
+        It does not depend on the order in which answers arrived.
+        """
+        if self._withheld:
+            return self._failed(verdict)
+        lost = sorted(self._unread - self._seen) if verdict.outcome == "success" else []
+        if self._unanswered:
+            first = min(self._unanswered, key=str)
+            verdict = verdict.model_copy(update={"outcome": "unscored", "reason": f"{first.blame}: {first}"})
+        elif lost:
+            verdict = self._without_shots(verdict, lost)
+        if verdict.outcome == "unscored" and (self._unanswered or lost or isinstance(fault, ModelBlocked)):
+            await self._forget_refusals()
+        return verdict
+
+    def _failed(self, verdict: Verdict) -> Verdict:
+        # Of several questions, the one that was answered with the least withheld.
+        order = list(_WITHHELD)
+        step, _ = min(self._withheld, key=lambda one: order.index(one[0]))
+        listed = [
+            entry for _, entry in sorted(self._withheld, key=lambda one: (one[1]["question"], order.index(one[0])))
+        ]
+        return _without_evidence(verdict, f"the judge model refused to judge until {_WITHHELD[step]}", listed)
+
+    def _without_shots(self, verdict: Verdict, lost: list[Path]) -> Verdict:
+        """A success that was decided without screenshots that the provider had refused on their own."""
+        entry = {"question": "screenshot", "askings": 0, "screenshots": _names(lost)}
+        if any(map(self._provenance.is_participants, lost)):
+            return _without_evidence(verdict, "the judge model refused screenshots that the decision lacks", [entry])
+        reason = "judge model: it refused screenshots that the decision lacks"
+        evidence = {**verdict.evidence, "withheld": [entry]}
+        return verdict.model_copy(update={"outcome": "unscored", "reason": reason, "evidence": evidence})
+
+    async def _forget_refusals(self) -> None:
+        """Remove the refusals from the cache, so that a later scoring asks again."""
+        for question, remind in self._refused:
+            # A request cannot be repeated when its image cannot be read any more.
+            with contextlib.suppress(TrajectoryError):
+                await self._parts.model.discard(self._request(question, remind=remind))
 
     def verdict(self, outcome: VerdictOutcome, reason: str, **fields: Any) -> Verdict:
         """A verdict with the record of this session as evidence."""
@@ -155,20 +292,46 @@ class Session:
         reply: str,
         finish_reason: str,
         paid: Completion | ModelError,
+        withheld: Withholding | None = None,
     ) -> None:
         self._systems[question.prompt] = request.system
         entry = {
             "stage": question.prompt,
-            "prompt": "\n\n".join(part for part in request.parts if isinstance(part, str)),
-            "images": [f"{path.parent.name}/{path.name}" for path in (*question.input_images, *question.images)],
+            "prompt": _text(request),
+            "images": _names((*question.input_images, *question.images)),
             "reply": reply,
             "finish_reason": finish_reason,
             "asked_again": attempt > 0,
+            **({"withheld": withheld} if withheld else {}),
         }
         self._record.append(((*question.order, attempt), entry))
         if paid.usage is not None:
             self._usage += paid.usage
             self._costs.append(paid.cost_usd)
+
+
+def _difference(request: ModelRequest, whole: Question, shown: Question, view: View) -> dict[str, Any]:
+    """What a question was answered without: texts by their names in prompts, actions by number, and screenshots."""
+    hidden = dict.fromkeys(path for path in whole.images if path not in shown.images)
+    text = _text(request)
+    changed = [name for name, value in whole.values.items() if shown.values.get(name) != value]
+    # Not every prompt shows every text.
+    texts = [name for name in changed if str(whole.values[name]) in text and name != "image_count"]
+    has_actions = not {"actions_block", "last_actions"}.isdisjoint(texts)
+    return {"texts": texts, "actions": list(view.masked) if has_actions else [], "screenshots": _names(hidden)}
+
+
+def _text(request: ModelRequest) -> str:
+    return "\n\n".join(part for part in request.parts if isinstance(part, str))
+
+
+def _without_evidence(verdict: Verdict, reason: str, withheld: list[dict[str, Any]]) -> Verdict:
+    changes = {"outcome": "failure", "reason": reason, "reason_code": WITHHELD_EVIDENCE}
+    return verdict.model_copy(update={**changes, "evidence": {**verdict.evidence, "withheld": withheld}})
+
+
+def _names(paths: Iterable[Path]) -> list[str]:
+    return [f"{path.parent.name}/{path.name}" for path in paths]
 
 
 class ModelJudge(Judge):
@@ -217,7 +380,9 @@ class ModelJudge(Judge):
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict; a fault of the model or an unreadable file makes it `unscored`."""
         epoch = trajectory.attempt.epoch if trajectory.attempt else 1
-        session = Session(self.parts, payer=f"{self.id} {trajectory.sha256 or trajectory.folder} {epoch}")
+        payer = f"{self.id} {trajectory.sha256 or trajectory.folder} {epoch}"
+        session = Session(self.parts, payer, trajectory)
+        fault: Exception | None = None
         try:
             if not trajectory.screenshots:
                 verdict = session.verdict("unscored", "the trajectory has no screenshots")
@@ -225,6 +390,8 @@ class ModelJudge(Judge):
                 verdict = await self.decide(session, trajectory)
         except (ModelError, TrajectoryError) as error:
             verdict = session.verdict("unscored", f"{error.blame}: {error}")
+            fault = error
+        verdict = await session.settled(verdict, fault)
         changes: dict[str, Any] = {"judge": self.info}
         # In a thread, because reading all snapshots of a long attempt takes a while.
         if found := await asyncio.to_thread(suspicions, trajectory):
@@ -248,13 +415,13 @@ class ModelJudge(Judge):
         return
 
     def question(
-        self, prompt: str, trajectory: Trajectory, images: Iterable[Path], blocks: Mapping[str, str], **options: Any
+        self, prompt: str, view: View, images: Iterable[Path], blocks: Mapping[str, str], **options: Any
     ) -> Question:
-        """A question about the complete attempt, with the blocks that most prompts show and those of the method.
+        """A question about the attempt, with the blocks that most prompts show and those of the method.
 
         `options` are fields of `Question`.
         """
-        shown = tuple(images)
+        trajectory, shown = view.trajectory, tuple(filter(view.shows, images))
         values = {
             "task_block": task_block(trajectory.task),
             "actions_block": actions_block(trajectory),

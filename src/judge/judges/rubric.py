@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from judge.judges.engine import ModelJudge, Question, Session
 from judge.judges.evidence import MAX_LINE_CHARS, Shot, block, read_shots, task_block
+from judge.judges.withholding import View
 from judge.parsing import Status
 from judge.parsing.key_points import last_json_object
 from judge.trajectory.record import Trajectory
@@ -166,6 +167,10 @@ def _covers(items: Sequence[ShotRelation | CriterionMark], criteria: Sequence[Cr
     return sorted(item.criterion for item in items) == sorted(criterion.id for criterion in criteria)
 
 
+# A screenshot and what it shows, `None` if the provider refused to look at it.
+Read = tuple[Shot, ShotReading | None]
+
+
 class Vote(NamedTuple):
     """One run of the last stage: its outcome and reason, and the record of both judgements."""
 
@@ -193,7 +198,7 @@ class RubricJudge(ModelJudge):
         task, shots = trajectory.task, read_shots(trajectory)
         criteria = await _ask_criteria(session, task)
         readings = await together(_ask_reading(session, task, criteria, shot.path, shot.place) for shot in shots)
-        read = list(zip(shots, readings, strict=True))
+        read: list[Read] = list(zip(shots, readings, strict=True))
         votes = await together(
             self._vote(session, trajectory, criteria, read, run) for run in range(self.config.judge_votes)
         )
@@ -202,7 +207,7 @@ class RubricJudge(ModelJudge):
         shown = next((vote for vote in votes if vote.outcome == (winner or "unscored")), votes[0])
         rubric = {
             "criteria": [criterion.model_dump() for criterion in criteria],
-            "readings": {str(shot.place): reading.model_dump() for shot, reading in read},
+            "readings": {str(shot.place): reading.model_dump() for shot, reading in read if reading},
             "votes": [vote.evidence for vote in votes],
             **shown.evidence,
         }
@@ -218,30 +223,29 @@ class RubricJudge(ModelJudge):
         session: Session,
         trajectory: Trajectory,
         criteria: tuple[Criterion, ...],
-        read: list[tuple[Shot, ShotReading]],
+        read: list[Read],
         run: int,
     ) -> Vote:
         most = self.config.max_images
-        related = [shot for shot, reading in read if reading.is_related]
+        # Includes screenshots that the provider refused to read: they must not disappear from the evidence.
+        related = [shot for shot, reading in read if reading is None or reading.is_related]
         # Votes must differ, and each must be cached separately, so each has its own seed.
         sampling = {"temperature": VOTE_TEMPERATURE, "seed": run + 1} if self.config.judge_votes > 1 else {}
         blocks = {"criteria_block": _criteria_block(criteria)}
-        # Either both stages see the answer or neither: without it, the marks would veto every task that asks for one.
-        process = self.question(
-            "rubric_process",
-            trajectory,
-            (shot.path for shot in related[-most:]),
-            {**blocks, "notes_block": _notes_block(read)},
-            order=(2, run, 0),
-            reminder="json",
-            **sampling,
-        )
         at_end = with_the_end(related, [shot for shot, _ in read], most)
-        outcome = self.question(
-            "rubric_outcome", trajectory, (shot.path for shot in at_end), blocks, order=(2, run, 1), **sampling
-        )
+
+        # Either both stages see the answer or neither: without it, the marks would veto every task that asks for one.
+        def process(view: View) -> Question:
+            images = (shot.path for shot in related[-most:])
+            known = {**blocks, "notes_block": _notes_block(read, view)}
+            return self.question("rubric_process", view, images, known, order=(2, run, 0), reminder="json", **sampling)
+
+        def outcome(view: View) -> Question:
+            images = (shot.path for shot in at_end)
+            return self.question("rubric_outcome", view, images, blocks, order=(2, run, 1), **sampling)
+
         replies: list[Any] = await together(
-            [session.ask(process, lambda text: parse_marks(text, criteria)), session.ask_status(outcome)]
+            [session.ask_about(process, lambda text: parse_marks(text, criteria)), session.ask_status(outcome)]
         )
         (marks, _), (status, text) = replies
         decided, reason = _decide(criteria, marks, status, text)
@@ -268,7 +272,8 @@ async def _ask_criteria(session: Session, task: Task) -> tuple[Criterion, ...]:
 
 async def _ask_reading(
     session: Session, task: Task, criteria: tuple[Criterion, ...], path: Path, place: int
-) -> ShotReading:
+) -> ShotReading | None:
+    """A screenshot's relation to the criteria; `None` if the provider refuses to look at it."""
     question = Question(
         order=(1, place),
         prompt="rubric_image",
@@ -276,8 +281,8 @@ async def _ask_reading(
         reminder="json",
         images=(path,),
     )
-    reading, _ = await session.ask(question, lambda text: parse_reading(text, criteria))
-    if reading is None:
+    reading, _ = await session.ask_shot(question, lambda text: parse_reading(text, criteria))
+    if reading is None and not session.is_refused(path):
         raise ModelMalformed(f"the judge model's replies did not relate screenshot {place} to every criterion")
     return reading
 
@@ -311,17 +316,19 @@ def _criteria_block(criteria: tuple[Criterion, ...]) -> str:
     )
 
 
-def _notes_block(read: list[tuple[Shot, ShotReading]]) -> str:
+def _notes_block(read: list[Read], view: View) -> str:
     """What the screenshots showed, by criterion: written by the judge model, but still treated as untrusted data."""
+    shown = [(shot, reading) for shot, reading in read if reading is not None and view.shows(shot.path)]
     notes = [
-        (item.criterion, f"{item.criterion}, screenshot {shot.place} {item.relation}: {bounded_line(item.seen, 300)}")
-        for shot, reading in read
+        (item.criterion, f"{item.criterion}, screenshot {shot.place} {item.relation}: {bounded_line(seen, 300)}")
+        for shot, reading in shown
         for item in reading.relations
+        for seen in [view.note(shot.path, item.seen)]
         if item.relation != "unrelated"
     ]
     # By criterion, c2 before c10; the sort is stable, so screenshots stay in order within a criterion.
     lines = [line for _, line in sorted(notes, key=lambda note: (len(note[0]), note[0]))]
     lines += [
-        f"screenshot {shot.place} shows a blocker: {reading.blocker}" for shot, reading in read if reading.blocker
+        f"screenshot {shot.place} shows a blocker: {reading.blocker}" for shot, reading in shown if reading.blocker
     ]
     return block("notes on the screenshots", lines or ["(no screenshot has to do with a criterion)"])

@@ -24,8 +24,10 @@ class AutonomousJudge(ModelJudge):
 
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:
         """One question."""
-        question = self.question(self.method, trajectory, self.images(trajectory), self.blocks(trajectory))
-        status, text = await session.ask_status(question)
+        images = self.images(trajectory)
+        status, text = await session.ask_status(
+            lambda view: self.question(self.method, view, images, self.blocks(view.trajectory))
+        )
         return session.decision(status, text)
 
     def images(self, trajectory: Trajectory) -> tuple[Path, ...]:

@@ -8,6 +8,7 @@ With imported prompts (`judge.judges.published`) the requests are those of the e
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from judge.judges.evidence import (
 )
 from judge.judges.prompt_set import WEBJUDGE_PROMPTS
 from judge.judges.published import numbered, published_status
+from judge.judges.withholding import View
 from judge.parsing import Status, parse_key_points, parse_reason, parse_score, parse_status
 from judge.trajectory.foreign import inside
 from judge.trajectory.record import Trajectory
@@ -87,21 +89,23 @@ class WebJudge(ModelJudge):
         self, session: Session, trajectory: Trajectory, points: KeyPoints, relevant: Sequence[Rated], **fields: Any
     ) -> Verdict:
         """One question about the outcome, with the first of the relevant screenshots."""
-        # The first ones, as in the evaluator's source.
-        shown = relevant[: self._max_images]
-        blocks = {"key_points_block": key_points_block(points.points), "reasons_block": _reasons(shown)}
-        if self._published is not None:
-            blocks = {
-                "task": trajectory.task.task,
-                "key_points": points.text,
-                "last_actions": self._published.actions(trajectory, with_thoughts=self.config.judge_sees_thoughts),
+        published, inputs = self._published, self._inputs(trajectory)
+
+        def question(view: View) -> Question:
+            # The first ones, as in the evaluator's source.
+            shown = relevant[: self._max_images]
+            blocks = {"key_points_block": key_points_block(points.points), "reasons_block": _reasons(shown, view)}
+            if published is not None:
                 # The first reasons available, because the first images may have none.
-                "thoughts": numbered([one.reason for one in relevant if one.reason][: self._max_images]),
-            }
-        inputs = self._inputs(trajectory)
-        question = self.question(
-            "outcome", trajectory, _paths(shown), blocks, order=(_DECISION_ORDER,), input_images=inputs
-        )
+                reasoned = [one for one in relevant if one.reason][: self._max_images]
+                blocks = {
+                    "task": trajectory.task.task,
+                    "key_points": points.text,
+                    "last_actions": published.actions(view.trajectory, with_thoughts=self.config.judge_sees_thoughts),
+                    "thoughts": numbered(_notes(reasoned, view)),
+                }
+            return self.question("outcome", view, _paths(shown), blocks, order=(_DECISION_ORDER,), input_images=inputs)
+
         as_published = self._takes_replies_as_published
         status, text = await session.ask_status(question, published_status if as_published else parse_status)
         return session.decision(status, text, key_points=points.points, **fields)
@@ -148,7 +152,9 @@ class WebJudge(ModelJudge):
         place: int = 0,
         inputs: tuple[Path, ...] = (),
     ) -> Rated:
-        """A screenshot's relevance to the task and its key points."""
+        """A screenshot's relevance to the task and its key points. If the provider refuses to look at it, it has no
+        score, and stays in the evidence.
+        """
         published = self._published
         question = Question(
             order=(_IMAGE_ORDER, place),
@@ -164,7 +170,7 @@ class WebJudge(ModelJudge):
             input_images=inputs,
         )
         parse = published.score if published and self._takes_replies_as_published else parse_score
-        score, reply = await session.ask(question, parse)
+        score, reply = await session.ask_shot(question, parse)
         # A reply without a score has no reason for one.
         reason = (published.reason if published else parse_reason)(reply) if score is not None else ""
         return Rated(path=path, score=score, reply=reply, reason=reason)
@@ -184,20 +190,17 @@ class WebJudgeKeyPoints(WebJudge):
     ) -> Verdict:
         """All key points concurrently."""
         shown = relevant[: self._max_images]
-        questions = [
-            self.question(
-                "key_point",
-                trajectory,
-                _paths(shown),
-                {
-                    "key_point_block": block("key point to check", [bounded_line(point, MAX_LINE_CHARS)]),
-                    "reasons_block": _reasons(shown),
-                },
-                order=(_DECISION_ORDER, place),
-            )
-            for place, point in enumerate(points.points)
-        ]
-        replies = await together(session.ask_status(question) for question in questions)
+
+        def question(view: View, place: int, point: str) -> Question:
+            blocks = {
+                "key_point_block": block("key point to check", [bounded_line(point, MAX_LINE_CHARS)]),
+                "reasons_block": _reasons(shown, view),
+            }
+            return self.question("key_point", view, _paths(shown), blocks, order=(_DECISION_ORDER, place))
+
+        replies = await together(
+            session.ask_status(partial(question, place=place, point=point)) for place, point in enumerate(points.points)
+        )
         outcome, reason = _all_met(points.points, [status for status, _ in replies])
         checked = [
             {"key_point": point, "status": status, "reason": text}
@@ -210,8 +213,13 @@ def _paths(shown: Sequence[Rated]) -> tuple[Path, ...]:
     return tuple(one.path for one in shown)
 
 
-def _reasons(shown: Sequence[Rated]) -> str:
-    return reasons_block([one.reason for one in shown])
+def _notes(rated: Sequence[Rated], view: View) -> list[str]:
+    """The reasons for the scores of the screenshots that a view shows."""
+    return [view.note(one.path, one.reason) for one in rated if view.shows(one.path)]
+
+
+def _reasons(shown: Sequence[Rated], view: View) -> str:
+    return reasons_block(_notes(shown, view))
 
 
 def _all_met(points: tuple[str, ...], statuses: list[Status | None]) -> tuple[VerdictOutcome, str]:

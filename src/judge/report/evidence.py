@@ -75,7 +75,11 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool) -> VerdictVie
         facts=tuple((key, str(value)) for key, value in judge if value) if judge else (),
         points=points_of(verdict),
         scores=verdict.image_judge_record,
-        notes=(*(f"flag: {flag}, see the evidence" for flag in verdict.flags), *_notes(rubric)),
+        notes=(
+            *([f"reason code: {verdict.reason_code}, see the evidence"] if verdict.reason_code else []),
+            *(f"flag: {flag}, see the evidence" for flag in verdict.flags),
+            *_notes(rubric),
+        ),
         wrong_action=action if isinstance(action, int) and not isinstance(action, bool) else None,
         evidence=pieces_of(verdict.evidence),
         cost_usd=verdict.cost_usd if verdict.token_usage.calls else 0.0,

@@ -157,6 +157,7 @@ def _entry(attempt: Attempt) -> dict[str, Any]:
         "stop_reason": attempt.stop_reason,
         # Keys in addition to the documented ones.
         "reason": clip(verdict.reason, _MAX_TEXT_CHARS) if verdict else None,
+        **({"reason_code": verdict.reason_code} if verdict and verdict.reason_code else {}),
         "flags": attempt.flags,
         "settle": attempt.settle,
         "duration_s": round(attempt.ended_at - attempt.started_at, 3),

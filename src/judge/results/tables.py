@@ -47,6 +47,7 @@ class AttemptRow(Record):
     success: bool | None
     decided_by: str
     reason: str | None
+    reason_code: str | None
     failed_check: str | None
     stop_reason: str
     error: str | None
@@ -147,6 +148,7 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore) -> Tabled:
         success={"success": True, "failure": False}.get(attempt.outcome),
         decided_by=decided_by(attempt, judge_id or None),
         reason=verdict.reason if verdict else attempt.cause,
+        reason_code=verdict.reason_code if verdict else None,
         failed_check="; ".join(each.description for each in checks if each.passed is False) or None,
         stop_reason=attempt.stop_reason,
         error=attempt.error,

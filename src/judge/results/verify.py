@@ -147,9 +147,9 @@ def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummar
     if kept is not None and found is None:
         problems.append("/verdicts: none of the run's judge, though result.json holds one")
     if kept is not None and found is not None:
-        for key in ("outcome", "reason", "key_points", "image_judge_record"):
+        for key in ("outcome", "reason", "reason_code", "key_points", "image_judge_record"):
             name = "verdict" if key == "outcome" else key
-            stored, made = (verdict.model_dump(mode="json", include={key})[key] for verdict in (kept, found))
+            stored, made = (verdict.model_dump(mode="json", include={key}).get(key) for verdict in (kept, found))
             problems += _differs(f": {name} of result.json", stored, made)
     return TaskSummary.of(attempt, judge_id), problems
 

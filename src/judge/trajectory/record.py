@@ -34,6 +34,7 @@ _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
 _EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version")
+_LATER_OF_VERDICT = ("reason_code",)
 # The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
 # (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is
 # a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
@@ -183,6 +184,7 @@ class Attempt(Record):
             "verdict": self.outcome,
             "verdict_of_judge": verdict.get("outcome"),
             **{key: verdict.get(key) for key in ("reason", "judge")},
+            **{key: verdict[key] for key in _LATER_OF_VERDICT if key in verdict},
             **{key: verdict.get(key, []) for key in ("key_points", "image_judge_record")},
             "token_usage": self.token_usage.model_dump(mode="json"),
             "cost_usd": self.cost_usd,
@@ -208,7 +210,11 @@ class Attempt(Record):
                     "final_answer": value["agent_final_answer"],
                     "verdict": None
                     if outcome is None
-                    else {"outcome": outcome, **{key: value[key] for key in _OF_VERDICT}},
+                    else {
+                        "outcome": outcome,
+                        **{key: value[key] for key in _OF_VERDICT},
+                        **{key: value[key] for key in _LATER_OF_VERDICT if key in value},
+                    },
                     "number": value["attempt"],
                     "epoch": value.get("epoch", 1),
                     "started_at": datetime.fromisoformat(times["started_at"]).timestamp(),

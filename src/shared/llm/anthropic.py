@@ -11,12 +11,14 @@ import anthropic
 from pydantic import AliasPath, BaseModel, Field
 
 from shared.errors import ModelBlocked, ModelError
-from shared.llm.http import HTTPModel, trace_request
+from shared.llm.http import UNREPORTED, HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.models import TokenUsage
 
 # The API requires a limit, and thinking counts towards it.
 _MAX_TOKENS = 16_000
+# A filter's error has the type of any bad request; only its text tells that it is one.
+_FILTERED = "content filtering policy"
 
 
 class _Usage(BaseModel):
@@ -110,6 +112,9 @@ class AnthropicModel(HTTPModel):
         return answer
 
     def _refusal(self, error: anthropic.APIStatusError) -> ModelError:
+        if error.status_code == 400 and _FILTERED in error.message:
+            # The answer that was blocked may be billed.
+            return ModelBlocked(f"{self.name} refused the request: {self.clean(error.message)}", usage=UNREPORTED)
         return self._refused(error.status_code, error.message)
 
 

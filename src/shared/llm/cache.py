@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from shared.errors import ModelBlocked
 from shared.files import write_atomic
 from shared.llm.model import Completion, Model, ModelRequest
 from shared.models import TokenUsage
@@ -27,8 +28,9 @@ log = logging.getLogger(__name__)
 class CachedModel:
     """A model whose replies are kept under `folder`, or in memory when that is `None` or cannot be written to.
 
-    `namespace` is the prompt set's checksum. Errors are not cached. Cancelling one caller does not cancel a call that
-    others wait for; `aclose` does. With `shared`, all shards of a run ask for each reply only once.
+    `namespace` is the prompt set's checksum. Errors are not cached, except that the provider refused the request
+    (`ModelBlocked`), which is raised again without being paid for again. Cancelling one caller does not cancel a call
+    that others wait for; `aclose` does. With `shared`, all shards of a run ask for each reply only once.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class CachedModel:
         self._calls: dict[str, asyncio.Task[Completion]] = {}
 
     async def complete(self, request: ModelRequest, payer: str | None = None) -> Completion:
-        """The cached reply, the reply in flight, or a new one.
+        """The cached reply, the reply in flight, or a new one. Raises `ModelBlocked` for a cached refusal as well.
 
         Usage and cost count for the first `payer` of all shards only, even when it asks again; for others the reply is
         free. A reply cached by an earlier process counts in full, so that judging again reports the same cost.
@@ -58,8 +60,16 @@ class CachedModel:
             reply = await asyncio.shield(self._calls[key])
             # Another caller that waited for it may have paid for it already.
             reply = self._read(key) or reply
-        if payer is None:
-            return reply
+        if payer is not None:
+            reply = await self._counted(key, reply, payer)
+        if reply.finish_reason == "blocked":
+            refusal = ModelBlocked(reply.text, usage=reply.usage)
+            refusal.cost_usd = reply.cost_usd
+            raise refusal
+        return reply
+
+    async def _counted(self, key: str, reply: Completion, payer: str) -> Completion:
+        """The reply with its usage if `payer` is the first, else without."""
         counted_by = f"{self._id}{payer}"
         if not (reply.payer or "").startswith(self._id):
             first = counted_by if self._shared is None else await self._shared.payer(key, counted_by)
@@ -89,11 +99,20 @@ class CachedModel:
 
     async def _ask(self, key: str, request: ModelRequest) -> Completion:
         if self._shared is None:
-            completion = await self._model.complete(request)
+            completion = await self._complete(request)
         else:
-            completion = await self._shared.once(key, lambda: self._model.complete(request))
+            completion = await self._shared.once(key, lambda: self._complete(request))
         self._keep(key, completion)
         return completion
+
+    async def _complete(self, request: ModelRequest) -> Completion:
+        """The model's answer, or its refusal in the form in which it is kept."""
+        try:
+            return await self._model.complete(request)
+        except ModelBlocked as error:
+            # Refused before the model saw it, a request costs nothing.
+            paid = {"usage": error.usage, "cost_usd": error.cost_usd} if error.usage else {"cost_usd": 0.0}
+            return Completion(text=error.message, model=self.name, finish_reason="blocked", **paid)
 
     def _keep(self, key: str, completion: Completion) -> None:
         if self._folder is not None:

@@ -14,10 +14,10 @@ from shared.llm.http import HTTPModel, trace_request
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.models import TokenUsage
 
-# The finish reasons of answers that Google's filters cut off.
+# The finish reasons of answers that Google's filters cut off, or that the model will not give.
 _BLOCKED = frozenset(
     {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT"}
-    | {"IMAGE_RECITATION", "MODEL_ARMOR"}
+    | {"IMAGE_RECITATION", "MODEL_ARMOR", "LANGUAGE"}
 )
 
 

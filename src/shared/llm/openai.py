@@ -21,6 +21,8 @@ from shared.models import TokenUsage
 # name.
 _OPTIONAL = ("temperature", "seed", "max_completion_tokens", "max_tokens")
 _REFUSED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "invalid_parameter"})
+# The codes of errors that say that a filter refused the request: OpenAI's, and Azure's.
+_BLOCKED_CODES = frozenset({"content_filter", "content_policy_violation", "invalid_prompt", "moderation_blocked"})
 _OTHER_NAME = MappingProxyType({"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"})
 
 
@@ -125,7 +127,7 @@ class OpenAIModel(HTTPModel):
         return {"messages": messages, **used}
 
     def _refusal(self, error: openai.APIStatusError) -> ModelError:
-        if error.code in ("content_filter", "content_policy_violation"):
+        if error.code in _BLOCKED_CODES or _is_moderated(error.body):
             return ModelBlocked(f"{self.name} refused the request: {self.clean(error.message)}")
         return self._refused(error.status_code, error.message)
 
@@ -134,6 +136,10 @@ class OpenAIModel(HTTPModel):
             answer = _Answer.model_validate(response)
         except ValidationError:
             # Endpoints that forward to other endpoints report an error with HTTP 200.
+            found = response.get("error") if isinstance(response, dict) else None
+            if isinstance(found, dict) and (found.get("code") in _BLOCKED_CODES or _is_moderated(found)):
+                why = self.clean(_error_within(response))
+                raise ModelBlocked(f"{self.name} refused the request: {why}") from None
             if text := _error_within(response):
                 raise ModelUnavailable(f"{self.name} answered with an error: {self.clean(text)}") from None
             raise self._malformed("no chat completion") from None
@@ -153,6 +159,12 @@ def _refused_parameter(error: openai.BadRequestError) -> str | None:
     if error.param in _OPTIONAL and (error.code in _REFUSED_CODES or "nsupported" in str(error.message)):
         return error.param
     return None
+
+
+def _is_moderated(error: object) -> bool:
+    """Whether an error is that of OpenRouter's moderation, which has the HTTP status of a wrong key."""
+    about = error.get("metadata") if isinstance(error, dict) else None
+    return isinstance(about, dict) and bool(about.get("reasons") or about.get("flagged_input"))
 
 
 def _error_within(response: object) -> str:

@@ -24,9 +24,9 @@ from judge.judges.published import published_status
 from judge.judges.published_source import read_source, write_prompts
 from judge.judges.webjudge import WebJudge, WebJudgeKeyPoints
 from judge.trajectory.files import load_trajectory
-from shared.errors import ConfigError
+from shared.errors import ConfigError, ModelBlocked
 from shared.llm.cache import CachedModel
-from shared.llm.model import Completion, ModelRequest
+from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.models import Verdict
 from shared.settings import Settings
 
@@ -153,6 +153,66 @@ async def test_thoughts_are_not_shown_unless_wanted(tmp_path: Path) -> None:
     wire = Wire()
     await judged(a_folder(tmp_path / "t1"), a_set(tmp_path, evaluator_source("general")), wire)
     assert not any("SECRET" in sent for sent in wire.sent)
+
+
+def typing(said: str) -> dict[str, Any]:
+    """An attempt whose typed text is `said`."""
+    return {"action_history": ["<Lamps link> -> CLICK", f"<Price textbox> -> TYPE: {said}"], "thoughts": []}
+
+
+class FilteredWire(Wire):
+    """Refuses what contains a text or a picture."""
+
+    def __init__(self, objected: str) -> None:
+        super().__init__()
+        self._objected = objected
+
+    async def complete(self, request: ModelRequest) -> Completion:
+        completion = await super().complete(request)
+        if self._objected in self.sent[-1]:
+            raise ModelBlocked("unsafe")
+        return completion
+
+
+async def test_requests_after_a_refusal_are_those_of_the_source_for_what_is_left(tmp_path: Path) -> None:
+    source = evaluator_source("online_mind2web")
+    module = execute(source, tmp_path / "source.py", encode_image)
+    expected = []
+    for said in ("gunpowder lamp", "[withheld] lamp"):
+        client = RecordingClient(lambda messages: answer_as(messages[0]["content"][:4], messages))
+        folder = a_folder(tmp_path / "t1", screenshots=2, **typing(said))
+        shots = [str(folder / f"trajectory/{number}_shot.png") for number in range(2)]
+        actions = typing(said)["action_history"]
+        messages, _ = await module.WebJudge_Online_Mind2Web_eval("Find {a} lamp\nunder $50", actions, shots, client, 3)
+        client.generate(messages)
+        expected.append(client.sent)
+    folder = a_folder(tmp_path / "t1", screenshots=2, **typing("gunpowder lamp"))
+    wire = FilteredWire("gunpowder")
+    verdict = await judged(folder, a_set(tmp_path, source), wire, fidelity="published")
+    assert (verdict.outcome, verdict.reason_code) == ("failure", "withheld_evidence")
+    # The questions about the task and its screenshots are the same, so they are asked once.
+    assert sorted(wire.sent) == sorted([*expected[0], expected[1][-1]])
+
+
+@pytest.mark.parametrize("refused", ["List", "Rate", "Deci"])
+async def test_with_published_fidelity_too_a_refusal_of_everything_is_neither_0_nor_failure(
+    tmp_path: Path, refused: str
+) -> None:
+    def script(request: ModelRequest) -> Any:
+        if request.system.startswith(refused):
+            return ModelBlocked("unsafe")
+        known = {"List": KEY_POINTS, "Rate": "Mark: 1", "Deci": "Status: success"}
+        return known[request.system[:4]]
+
+    folder, prompts = a_folder(tmp_path / "t1", screenshots=2), a_set(tmp_path, evaluator_source("online_mind2web"))
+    model = ScriptedModel(script)
+    verdict = await judged(folder, prompts, model, fidelity="published")
+    if refused == "Rate":
+        # Shown to the decision without a score; with 0, as for a reply without one, they would be left out.
+        assert (verdict.outcome, [each.Score for each in verdict.image_judge_record]) == ("success", [None, None])
+        assert sum(isinstance(part, ImagePart) for part in model.requests[-1].parts) == 2
+    else:
+        assert (verdict.outcome, verdict.reason_code) == ("unscored", None)
 
 
 def unreadable(request: ModelRequest) -> str:

@@ -23,6 +23,14 @@ def test_every_prompt_and_reply_is_in_a_piece_of_its_own() -> None:
     assert second.title == "calls 2 · outcome"
 
 
+def test_what_was_withheld_is_a_piece_of_its_own_and_its_code_a_note() -> None:
+    withheld = [{"question": "outcome", "step": "text", "actions": [1]}]
+    verdict = a_verdict("failure", reason_code="withheld_evidence", evidence={"withheld": withheld})
+    view = verdict_view("webjudge-1", verdict, counts=True)
+    assert view.notes == ("reason code: withheld_evidence, see the evidence",)
+    assert dict(view.evidence[0].parts)["step"] == "text"
+
+
 def test_plain_values_share_one_piece() -> None:
     (piece,) = pieces_of({"baseline": "a note", "count": 3})
     assert piece.parts == (("baseline", "a note"), ("count", "3"))

@@ -30,6 +30,11 @@ def one(store: RunStore) -> Tabled:
     return found
 
 
+def test_a_row_has_the_reason_code_of_a_verdict_that_has_one(tmp_path: Path) -> None:
+    verdict = a_verdict("failure", reason_code="withheld_evidence")
+    assert one(a_finished_run(tmp_path, a_result("t1", verdict=verdict))).row.reason_code == "withheld_evidence"
+
+
 def test_a_row_has_the_attempt_its_verdict_and_who_played(tmp_path: Path) -> None:
     steps = (a_step(0, timings=Timings(observe_s=0.5, reply_s=2, act_s=0.25)), a_step(1, line="<page> -> FINISH"))
     usage = TokenUsage(calls=2, input=100, output=10, cached=40, reasoning=5)

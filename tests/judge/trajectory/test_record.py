@@ -56,6 +56,17 @@ def test_result_json_records_the_verdict_and_its_judge() -> None:
     assert value["cost_usd"] == 0.25
 
 
+def test_a_reason_code_is_written_and_read_back_where_there_is_one() -> None:
+    coded = a_result(verdict=a_verdict("failure", reason_code="withheld_evidence"))
+    written = coded.to_json()
+    assert written["reason_code"] == "withheld_evidence"
+    assert Attempt.from_json(written, source="x").verdict == coded.verdict
+    plain = a_result(verdict=a_verdict("failure")).to_json()
+    assert "reason_code" not in plain
+    # The digest covers the evidence, not the verdict.
+    assert plain["trajectory_sha256"] == written["trajectory_sha256"]
+
+
 def test_a_failed_action_leaves_no_line_in_the_history() -> None:
     result = a_result(steps=(a_step(0), a_step(1, line=None)))
     assert result.action_history == ["<Go button> -> CLICK"]

@@ -57,6 +57,10 @@ async def test_a_completion_has_the_text_without_thoughts_and_all_tokens() -> No
     ("answer", "kind"),
     [
         (anthropic_answer("I cannot.", stop="refusal"), ModelBlocked),
+        (
+            anthropic_error(400, "invalid_request_error", "Output blocked by content filtering policy"),
+            ModelBlocked,
+        ),
         (anthropic_answer(anthropic_thought("long"), stop="max_tokens"), ModelTruncated),
         (anthropic_answer(), ModelMalformed),
         (anthropic_error(401, "authentication_error", f"invalid x-api-key {KEY}"), ModelKeyRefused),

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from helpers.llm.scripted import ScriptedModel
-from shared.errors import ModelError, ModelUnavailable
+from shared.errors import ModelBlocked, ModelError, ModelUnavailable
 from shared.llm.cache import CachedModel, request_key
 from shared.llm.model import ImagePart, ModelRequest
+from shared.models import TokenUsage
 
 ASK = ModelRequest(system="s", parts=("p",))
 
@@ -79,6 +80,29 @@ async def test_an_error_reaches_all_waiting_callers_and_is_not_kept(folder: Path
     cache = cached(ScriptedModel(lambda _: next(answers)), folder)
     results = await asyncio.gather(cache.complete(ASK), cache.complete(ASK), return_exceptions=True)
     assert [type(result) for result in results] == [ModelUnavailable, ModelUnavailable]
+    assert (await cache.complete(ASK)).text == "reply"
+
+
+async def test_a_refusal_is_kept_and_counts_like_a_reply(folder: Path | None) -> None:
+    refusal = ModelBlocked("unsafe", usage=TokenUsage(calls=1, input=7))
+    refusal.cost_usd = 0.01
+    model = ScriptedModel(lambda _: refusal)
+    cache = cached(model, folder)
+    found = []
+    for payer in (None, "one", "other", "one"):
+        with pytest.raises(ModelBlocked, match="unsafe") as caught:
+            await cache.complete(ASK, payer)
+        found.append((caught.value.usage, caught.value.cost_usd))
+    paid, free = (TokenUsage(calls=1, input=7), 0.01), (TokenUsage(), 0.0)
+    assert (found, len(model.requests)) == ([paid, paid, free, paid], 1)
+
+
+async def test_a_discarded_refusal_is_asked_for_again(folder: Path | None) -> None:
+    answers: Iterator[str | ModelError] = iter([ModelBlocked("unsafe"), "reply"])
+    cache = cached(ScriptedModel(lambda _: next(answers)), folder)
+    with pytest.raises(ModelBlocked):
+        await cache.complete(ASK)
+    await cache.discard(ASK)
     assert (await cache.complete(ASK)).text == "reply"
 
 

@@ -128,6 +128,7 @@ async def test_an_unreachable_endpoint_is_unavailable() -> None:
         (gemini_answer(None, finish="SAFETY"), ModelBlocked),
         (gemini_answer("half", finish="PROHIBITED_CONTENT"), ModelBlocked),
         (gemini_answer(None, finish="RECITATION"), ModelBlocked),
+        (gemini_answer(None, finish="LANGUAGE"), ModelBlocked),
         (gemini_answer(None, finish="MAX_TOKENS"), ModelTruncated),
         (gemini_answer(None), ModelMalformed),
         (Answer({"candidates": []}), ModelMalformed),

@@ -1,0 +1,278 @@
+"""What is withheld from a judge model that refuses a question, step by step, and whose doing it is.
+
+A provider's filter judges a question as a whole, so the judge finds out what it objects to by asking again with less.
+Every step withholds something that the participant brought about, and keeps withheld what earlier steps did:
+
+1. `text`: what the participant wrote (typed text, addresses, answer, thoughts), except words of the task, and its
+   words in element names and notes from pages that were observed afterwards;
+2. `off_site`: screenshots, element names and notes from pages off the task's sites;
+3. `after_text`: the same from pages of the task's sites observed after the participant had first written text of its
+   own, because such a page may show that text in any form.
+
+What is left is the task, and pages of its sites as they are without the participant. So an answer after any step
+proves that the refusal was the participant's doing, and a refusal after the last one proves nothing.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from judge.sites import Site, created_by, origin_of, own_site, site_of
+from judge.trajectory.record import Trajectory
+from shared.models import Action, Task
+from shared.text import split_line
+
+WITHHELD_EVIDENCE = "withheld_evidence"
+Withholding = Literal["text", "off_site", "after_text"]
+STEPS: tuple[Withholding, ...] = ("text", "off_site", "after_text")
+MARK = "[withheld]"
+
+_TOKEN = re.compile(r"[^\W_]+|[^\w\s]")
+# Parts of any address, which are no text of the participant's.
+_OF_ADDRESSES = frozenset({"http", "https", "www"})
+# The parameters of our tools with text that the participant writes into pages; tools without an entry write none.
+_WRITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "browser_navigate": ("url",),
+        "browser_tabs": ("url",),
+        "browser_type": ("text",),
+        "browser_fill_form": ("fields",),
+        "browser_press_key": ("key",),
+        "browser_handle_dialog": ("promptText",),
+    }
+)
+_OUR_TOOLS = re.compile("browser_[a-z_]+|finish")
+# Drags can drop text that was selected elsewhere, and so can a middle click.
+_DROPPING = frozenset({"browser_drag", "browser_mouse_drag_xy"})
+_PASTING = re.compile(r"(?i)(?=.*(?:control|meta)).+\+(?:key)?v|shift\+insert")
+# A key that writes a letter or digit; `Control+a` and the like write nothing.
+_WRITING_KEY = re.compile(r"(?i)(?:shift\+)?(?:(?:key|digit|numpad)(\w)|(.))")
+# A field in an action line, with the value that was written into it; the last one may be cut off.
+_FILLED = re.compile(r'("[^"]*" = )"([^"]*)(?:"|$)')
+# The verbs of action lines whose value is chosen from the page or stated by the judge.
+_READING_VERBS = frozenset({"SELECT", "DRAG", "SCROLL", "HOVER", "BACK", "SNAPSHOT", "FINISH", "CLOSE"})
+# Those with a value that the participant wrote in some cases only. Lines of other tools may have any other verb.
+_MAY_BE_WRITTEN: Mapping[str, Callable[[str], bool]] = MappingProxyType(
+    {
+        "PRESS": lambda value: any(True for _ in _typed_by_key(value)),
+        "TAB": lambda value: value.startswith("new "),
+        "DIALOG": lambda value: value.startswith("accept with "),
+        "WAIT": lambda value: '"' in value,
+    }
+)
+# What is written with these reaches the judge, but no page.
+_ASKING_VERBS = frozenset({"WAIT", "FIND"})
+
+
+@dataclass(frozen=True)
+class View:
+    """An attempt as a question shows it. `withheld` is `None` for all of it, else the last of the steps.
+
+    `hidden` are the screenshots that are withheld, `late` those on which `words` of the participant's may be seen, and
+    `masked` the numbers of the action lines that are withheld in whole or in part, from 1.
+    """
+
+    trajectory: Trajectory
+    withheld: Withholding | None = None
+    hidden: frozenset[Path] = frozenset()
+    masked: tuple[int, ...] = ()
+    late: frozenset[Path] = frozenset()
+    words: frozenset[str] = frozenset()
+
+    def shows(self, screenshot: Path) -> bool:
+        """Whether a screenshot, and notes on it, may be shown."""
+        return screenshot not in self.hidden
+
+    def note(self, screenshot: Path, text: str) -> str:
+        """A judge model's note on a screenshot that is shown, without the words that the participant wrote."""
+        return _without(text, self.words) if screenshot in self.late else text
+
+
+class Provenance:
+    """Which parts of an attempt the participant brought about, from its steps.
+
+    In layouts of flat lists, the n-th screenshot was taken before the n-th action, on the task's site.
+    """
+
+    def __init__(self, trajectory: Trajectory, allowed_sites: Iterable[str] = ()) -> None:
+        self._trajectory = trajectory
+        self._site = _sites_of(trajectory, allowed_sites)
+        self._steps = trajectory.steps
+        lines, shots = trajectory.action_history, trajectory.screenshots
+        self._places_of_lines = _places(
+            [place for place, step in enumerate(self._steps) if step.outcome and step.outcome.line], len(lines)
+        )
+        self._places_of_shots = _places(
+            [place for place, step in enumerate(self._steps) if step.screenshot], len(shots)
+        )
+        self._task_words = words_of_task(trajectory.task)
+        written = list(self._written())
+        self._own = frozenset(words(text for _, text in written)) - self._task_words
+        at = [place for place, text in written if text is None or set(words([text])) - self._task_words]
+        self._first_text = min(at, default=None)
+
+    def views(self) -> Iterator[View]:
+        """The attempt with less and less of it, one view for each step."""
+        lines = self._trajectory.action_history
+        late = frozenset(path for path, place in self._shots() if self._is_late(place))
+        for number, step in enumerate(STEPS, 1):
+            kinds = STEPS[:number]
+            shown = tuple(
+                self._withheld_line(line) if self._kind(place) in kinds else self._line(line, place)
+                for line, place in zip(lines, self._places_of_lines, strict=True)
+            )
+            answer = self._trajectory.final_answer
+            without = {
+                "action_history": shown,
+                "thoughts": tuple(map(self._kept, self._trajectory.thoughts)),
+                "final_answer": None if answer is None else self._kept(answer),
+            }
+            yield View(
+                trajectory=self._trajectory.model_copy(update=without),
+                withheld=step,
+                hidden=frozenset(path for path, place in self._shots() if self._kind(place) in kinds),
+                masked=tuple(n for n, (line, was) in enumerate(zip(shown, lines, strict=True), 1) if line != was),
+                late=late,
+                words=self._own,
+            )
+
+    def is_participants(self, screenshot: Path) -> bool:
+        """Whether a screenshot shows what the participant brought about."""
+        return any(path == screenshot and self._kind(place) is not None for path, place in self._shots())
+
+    def _shots(self) -> Iterator[tuple[Path, int]]:
+        """The screenshots with their places."""
+        return zip(self._trajectory.screenshots, self._places_of_shots, strict=True)
+
+    def _kind(self, place: int) -> Withholding | None:
+        """The step at which the page that was observed at this place is withheld; `None` if it never is."""
+        url = created_by(self._steps[place].url) if place < len(self._steps) else ""
+        if site_of(url) is not None and not self._site.holds(url):
+            return "off_site"
+        return "after_text" if self._is_late(place) else None
+
+    def _is_late(self, place: int) -> bool:
+        """Whether the page at this place was observed after the participant had written text of its own."""
+        return self._first_text is not None and place > self._first_text
+
+    def _written(self) -> Iterator[tuple[int, str | None]]:
+        """What the participant wrote into pages, and where; `None` for text that is not on record, such as a paste."""
+        of_steps = {place: step.action for place, step in enumerate(self._steps) if step.action is not None}
+        ours = {place: action for place, action in of_steps.items() if _OUR_TOOLS.fullmatch(action.tool)}
+        for place, action in ours.items():
+            for text in _texts(action):
+                yield place, text
+        for line, place in zip(self._trajectory.action_history, self._places_of_lines, strict=True):
+            if place not in ours:
+                for text in _texts_of_line(line):
+                    yield place, text
+
+    def _withheld_line(self, line: str) -> str:
+        """An action line of a page that is withheld: only what kind of action it was."""
+        parts = split_line(line)
+        return MARK if parts is None else f"<{MARK}> -> {parts[1]}"
+
+    def _line(self, line: str, place: int) -> str:
+        """An action line without what the participant wrote."""
+        parts = split_line(line)
+        if parts is None:
+            return self._kept(line)
+        _, verb, value = parts
+        own = self._own if self._is_late(place) else frozenset()
+        if not value or not _is_written(verb, value):
+            return _without(line, own)
+        head = _without(line.removesuffix(value), own)
+        if _FILLED.search(value) is None:
+            return head + self._kept(value)
+        return head + _FILLED.sub(lambda part: f'{_without(part[1], own)}"{self._kept(part[2])}"', value)
+
+    def _kept(self, text: str) -> str:
+        """The words of the task in a text that the participant wrote, with a mark for all others."""
+        if not set(words([text])) - self._task_words:
+            return text
+        kept: list[str] = []
+        for token in _TOKEN.findall(text):
+            word = token if token.casefold() in self._task_words else MARK if _is_word(token) else ""
+            if word and not (word == MARK and kept[-1:] == [MARK]):
+                kept.append(word)
+        return " ".join(kept)
+
+
+def words(texts: Iterable[str | None]) -> Iterator[str]:
+    """The words of texts, folded. Symbols such as emoji are words, punctuation is not."""
+    for text in texts:
+        yield from (token.casefold() for token in _TOKEN.findall(text or "") if _is_word(token))
+
+
+def words_of_task(task: Task) -> frozenset[str]:
+    """The words that the task itself gives the participant: its text and its addresses."""
+    return frozenset(words((task.task, task.website, *task.start_urls))) | _OF_ADDRESSES
+
+
+def _is_word(token: str) -> bool:
+    return token.isalnum() or (not token.isascii() and unicodedata.category(token[0])[0] in "SCM")
+
+
+def _without(text: str, own: frozenset[str]) -> str:
+    return _TOKEN.sub(lambda match: MARK if match[0].casefold() in own else match[0], text)
+
+
+def _sites_of(trajectory: Trajectory, allowed_sites: Iterable[str]) -> Site:
+    """The task's sites: where it begins, where that redirected to, and the allowed ones."""
+    landed = next((step.url for step in trajectory.observations), "")
+    site = own_site(trajectory.task, allowed_sites, landed=landed)
+    begins = frozenset(origin for url in trajectory.task.start_urls if (origin := origin_of(url)) is not None)
+    return Site(site.home | begins, site.allowed)
+
+
+def _places(found: Sequence[int], count: int) -> Sequence[int]:
+    """The steps to which `count` lines or screenshots belong."""
+    return found if len(found) == count else range(count)
+
+
+def _texts(action: Action) -> Iterator[str | None]:
+    """What one of our tools writes into the page. An action that failed may have written it all the same."""
+    if action.tool in _DROPPING or action.params.get("button") == "middle":
+        yield None
+    for key in _WRITES.get(action.tool, ()):
+        value = action.params.get(key)
+        if key == "key":
+            yield from _typed_by_key(str(value))
+        elif key == "fields":
+            # A participant may send the only field without a list.
+            for field in value if isinstance(value, list) else [value]:
+                yield str(field.get("value", "") if isinstance(field, dict) else field or "")
+        elif value is not None:
+            yield str(value)
+
+
+def _typed_by_key(key: str) -> Iterator[str | None]:
+    if _PASTING.fullmatch(key):
+        yield None
+    elif match := _WRITING_KEY.fullmatch(key):
+        yield match[1] or match[2]
+    elif not key.isascii():
+        yield key
+
+
+def _texts_of_line(line: str) -> Iterator[str | None]:
+    """What an action line says that was written. A line in another tool's wording counts as a whole."""
+    parts = split_line(line)
+    if parts is None:
+        yield line
+        return
+    _, verb, value = parts
+    if not value or verb in _ASKING_VERBS or not _is_written(verb, value):
+        return
+    yield from _typed_by_key(value) if verb == "PRESS" else [value]
+
+
+def _is_written(verb: str, value: str) -> bool:
+    """Whether the participant wrote the value of an action line."""
+    if verb in _READING_VERBS or verb.endswith("CLICK"):
+        return False
+    return verb not in _MAY_BE_WRITTEN or _MAY_BE_WRITTEN[verb](value)

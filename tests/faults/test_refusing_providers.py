@@ -1,0 +1,129 @@
+"""The judge model's provider refuses a question, in each form that its API has: who brought it about decides."""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.llm.servers import (
+    Answer,
+    ModelCall,
+    anthropic_answer,
+    anthropic_error,
+    gemini_answer,
+    openai_answer,
+    openai_error,
+    serving,
+)
+from helpers.trajectory.attempts import BAD, ELSEWHERE, attempt, clicked, typed
+from judge.config import RunConfig
+from judge.judges.factory import open_judge
+from judge.trajectory.record import Trajectory
+from shared.models import Verdict
+from shared.settings import Settings
+
+YES = 'Reasoning: it is so.\nScore: 5\n\nStatus: "success"'
+ANSWERS: dict[str, Callable[[str], Answer]] = {
+    "openai": openai_answer,
+    "gemini": gemini_answer,
+    "anthropic": anthropic_answer,
+}
+MODERATED = {"code": 403, "message": "flagged", "metadata": {"reasons": ["violence"], "flagged_input": "x"}}
+FORMS = {
+    "openai: content_filter": openai_answer(None, finish="content_filter"),
+    "openai: an answer that a filter cut": openai_answer('Status: "success"', finish="content_filter"),
+    "openai: a refusal": openai_answer(None, refusal="I cannot help with that."),
+    "openai: HTTP 400 content_filter": openai_error(400, "filtered", code="content_filter"),
+    "openai: HTTP 400 invalid_prompt": openai_error(400, "flagged", code="invalid_prompt"),
+    "openai: HTTP 403 of a moderation": Answer({"error": MODERATED}, 403),
+    "openai: HTTP 200 with a moderation's error": Answer({"error": MODERATED}),
+    "gemini: a blocked prompt": Answer({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
+    "gemini: SAFETY": gemini_answer(None, finish="SAFETY"),
+    "gemini: an answer that RECITATION cut": gemini_answer('Status: "success"', finish="RECITATION"),
+    "gemini: LANGUAGE": gemini_answer(None, finish="LANGUAGE"),
+    "anthropic: refusal": anthropic_answer(stop="refusal"),
+    "anthropic: an answer that a refusal ends": anthropic_answer('Status: "success"', stop="refusal"),
+    "anthropic: HTTP 400 of the output filter": anthropic_error(
+        400, "invalid_request_error", "Output blocked by content filtering policy"
+    ),
+}
+
+
+def content_of(call: ModelCall) -> str:
+    """All text of a request, and its pictures' contents."""
+    text = json.dumps(call.body)
+    return text + "".join(f"[shot {number}]" for number in range(9) if any(code in text for code in _codes(number)))
+
+
+def _codes(number: int) -> tuple[str, str]:
+    """A picture of `attempt` in both alphabets of base64."""
+    data = b"\xff\xd8\xff\xe0" + f"shot {number}".encode()
+    return base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()
+
+
+async def judged(one: Trajectory, form: str, objected: str, folder: Path) -> tuple[Verdict, list[ModelCall]]:
+    """The verdict of a judge whose provider refuses, in this form, what contains a text."""
+    provider = form.partition(":")[0]
+
+    def plan(call: ModelCall, _: int) -> Answer:
+        return FORMS[form] if objected in content_of(call) else ANSWERS[provider](YES)
+
+    known: dict[str, Any] = {"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+    async with serving(plan=plan) as server:
+        url = f"{server.url}/v1" if provider == "openai" else server.url
+        config = RunConfig(judge_model=f"{provider}:judge", judge_base_url=url)
+        judge = open_judge(config, Settings.from_environ(known), cache_dir=folder / "cache")
+        verdict = await judge.judge(one)
+        await judge.aclose()
+    return verdict, server.received
+
+
+@pytest.fixture
+def told(record_property: Callable[[str, object], None]) -> Callable[[Verdict], tuple[str, str | None]]:
+    """Puts a verdict into the test's report."""
+
+    def tell(verdict: Verdict) -> tuple[str, str | None]:
+        record_property("outcome", f"{verdict.outcome} {verdict.reason_code or ''}: {verdict.reason}")
+        return verdict.outcome, verdict.reason_code
+
+    return tell
+
+
+Told = Callable[[Verdict], tuple[str, str | None]]
+LOST = ("failure", "withheld_evidence")
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_typed_text_that_the_provider_refuses_is_scored_zero(tmp_path: Path, form: str, told: Told) -> None:
+    verdict, asked = await judged(attempt(tmp_path, typed(0, BAD), clicked(1)), form, BAD, tmp_path)
+    assert told(verdict) == LOST
+    # Two screenshots, the decision, and the decision without the text.
+    assert len(asked) == 4
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_page_of_another_site_that_the_provider_refuses_is_scored_zero(
+    tmp_path: Path, form: str, told: Told
+) -> None:
+    one = attempt(tmp_path, clicked(0), clicked(1, at=ELSEWHERE))
+    verdict, _ = await judged(one, form, "[shot 1]", tmp_path)
+    assert told(verdict) == LOST
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_the_site_s_own_page_that_the_provider_refuses_leaves_the_task_unscored(
+    tmp_path: Path, form: str, told: Told
+) -> None:
+    verdict, _ = await judged(attempt(tmp_path, clicked(0), typed(1, "my words")), form, "[shot 0]", tmp_path)
+    assert told(verdict) == ("unscored", None)
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_provider_that_refuses_everything_leaves_the_task_unscored(
+    tmp_path: Path, form: str, told: Told
+) -> None:
+    verdict, _ = await judged(attempt(tmp_path, typed(0, BAD)), form, "", tmp_path)
+    assert told(verdict) == ("unscored", None)
