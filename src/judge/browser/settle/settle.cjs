@@ -10,6 +10,7 @@ const path = require("path");
 const { randomUUID } = require("crypto");
 
 const KEY = Symbol.for("wabe.settle");
+const REQUESTS = Symbol.for("wabe.requests");
 const EVENT = randomUUID();
 const WORLD = randomUUID();
 const [RECORDER, PAGE] = ["recorder.js", "page.js"].map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
@@ -504,6 +505,7 @@ class Context {
       return await settler.settle(limit);
     } finally {
       settler.origins = new Set([origin(page)]);
+      page.context()[REQUESTS]?.landed(page.url());
     }
   }
 
@@ -529,7 +531,9 @@ class Context {
       }
     };
     try {
-      await page.goto(url, { waitUntil: "commit", timeout: limit });
+      const go = () => page.goto(url, { waitUntil: "commit", timeout: limit });
+      const recorder = page.context()[REQUESTS];
+      await (recorder ? recorder.judgeOpens(page, url, go) : go());
       const isComplete = brokenOff();
       // A timeout of 0 would mean no timeout.
       const timeout = Math.max(1, Math.round(until - performance.now()));
