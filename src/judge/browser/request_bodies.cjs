@@ -7,7 +7,6 @@ const NETWORK = { maxPostDataSize: 1, maxTotalBufferSize: 2000000, maxResourceBu
 // The protocol tells of a request in the same moment as Playwright. The size of a body follows when it is sent.
 const MATCH_MS = 500;
 const SIZE_MS = 1000;
-const MAX_SIZES = 200;
 // With several sources, only what arrived within this time can be told apart.
 const ORDER_MS = 50;
 
@@ -15,36 +14,12 @@ const delay = ms => new Promise(done => setTimeout(done, ms));
 const hasBody = method => method !== "GET" && method !== "HEAD";
 const key = (method, url) => `${method} ${url.split("#", 1)[0]}`;
 
-// One source of events: the page, or a worker.
-class Source {
-  constructor(send, maxBytes) {
-    this.send = send;
-    this.maxBytes = maxBytes;
-    this.sizes = new Map();
-    this.waiting = new Map();
-  }
-
-  // The bytes of a body, or nothing if it is too large or gone.
-  async read(requestId) {
-    const size = this.sizes.get(requestId) ?? await new Promise(done => {
-      this.waiting.set(requestId, done);
-      setTimeout(done, SIZE_MS);
-    });
-    this.waiting.delete(requestId);
-    // Not before: a page can make a Blob larger than this machine's memory.
-    if (!(size <= this.maxBytes())) return undefined;
-    const { postData, base64Encoded } = await this.send("Network.getRequestPostData", { requestId });
-    return Buffer.from(postData, base64Encoded ? "base64" : "utf8");
-  }
-
-  // May come before or after the request itself.
-  sent({ requestId, headers }) {
-    const length = Object.entries(headers).find(([name]) => name.toLowerCase() === "content-length");
-    if (!length) return;
-    this.sizes.set(requestId, Number(length[1]));
-    if (this.sizes.size > MAX_SIZES) this.sizes.delete(this.sizes.keys().next().value);
-    this.waiting.get(requestId)?.(Number(length[1]));
-  }
+// The bytes of a body, or nothing if it is too large or gone. Its size is known when it is sent: a page can make a Blob
+// that is larger than this machine's memory.
+async function read(send, requestId, size, maxBytes) {
+  if (!(await Promise.race([size, delay(SIZE_MS)]) <= maxBytes)) return undefined;
+  const { postData, base64Encoded } = await send("Network.getRequestPostData", { requestId });
+  return Buffer.from(postData, base64Encoded ? "base64" : "utf8");
 }
 
 // Of one page. Playwright and the protocol report the same requests, each in its own order, without a common id.
@@ -65,20 +40,14 @@ class Bodies {
     session.on("Target.attachedToTarget", event => this.attached(event));
     session.on("Target.detachedFromTarget", ({ sessionId }) => this.detached(sessionId));
     session.on("Target.receivedMessageFromTarget", event => this.received(event));
-    const source = this.add((method, params) => session.send(method, params));
-    session.on("Network.requestWillBeSent", event => this.began(source, event));
-    session.on("Network.requestWillBeSentExtraInfo", event => source.sent(event));
+    const send = (method, params) => session.send(method, params);
+    this.sources.add(send);
+    session.on("Network.requestWillBeSent", event => this.began(send, event));
     await Promise.all([
       session.send("Network.enable", NETWORK),
       // Not `flatten`: Playwright drops the messages of sessions that it does not know.
       session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: true, flatten: false }),
     ]);
-  }
-
-  add(send) {
-    const source = new Source(send, this.maxBytes);
-    this.sources.add(source);
-    return source;
   }
 
   attached({ sessionId }) {
@@ -88,7 +57,8 @@ class Bodies {
       const message = JSON.stringify({ id, method, params });
       this.session.send("Target.sendMessageToTarget", { sessionId, message }).catch(failed);
     });
-    this.children.set(sessionId, this.add(send));
+    this.sources.add(send);
+    this.children.set(sessionId, send);
     send("Network.enable", NETWORK).catch(() => {});
     send("Runtime.runIfWaitingForDebugger").catch(() => {});
   }
@@ -101,10 +71,9 @@ class Bodies {
 
   received({ sessionId, message }) {
     const { id, method, params, ...answer } = JSON.parse(message);
-    const source = this.children.get(sessionId);
+    const send = this.children.get(sessionId);
     if (id !== undefined) this.settle(id, answer);
-    else if (source && method === "Network.requestWillBeSent") this.began(source, params);
-    else if (source && method === "Network.requestWillBeSentExtraInfo") source.sent(params);
+    else if (send && method === "Network.requestWillBeSent") this.began(send, params);
   }
 
   settle(id, { error, result }) {
@@ -114,16 +83,16 @@ class Bodies {
     else call?.done(result);
   }
 
-  began(source, { requestId, request }) {
+  began(send, { requestId, request }) {
     if (!hasBody(request.method)) return;
     const isHidden = request.hasPostData && !request.postDataEntries?.length;
-    this.note(this.found, request, { source, bytes: isHidden ? source.read(requestId).catch(() => {}) : Promise.resolve() });
+    const bytes = async size => isHidden ? await read(send, requestId, size, this.maxBytes()).catch(() => {}) : undefined;
+    this.note(this.found, request, { send, bytes });
   }
 
-  // The body of a request that Playwright reports now; nothing if it is not known for certain.
-  of(method, url) {
-    if (!hasBody(method)) return Promise.resolve();
-    return new Promise(done => this.note(this.asked, { method, url }, { done }));
+  // The body of a request that Playwright reports now, of that size; nothing if it is not known for certain.
+  of(method, url, size) {
+    return new Promise(done => this.note(this.asked, { method, url }, { done, size }));
   }
 
   note(side, { method, url }, entry) {
@@ -133,15 +102,21 @@ class Bodies {
     else side.set(name, [entry]);
     // Within one source both orders are the same.
     if (this.sources.size === 1) this.match(name, true);
-    else void delay(ORDER_MS).then(() => this.match(name, this.asked.get(name)?.length === 1 && this.found.get(name)?.length === 1));
+    else void delay(ORDER_MS).then(() => this.match(name, this.isOfOneSource(name)));
     void delay(MATCH_MS).then(() => this.giveUp(side, name, entry));
+  }
+
+  // Whether all that wait are of one source, so that their order tells which is which.
+  isOfOneSource(name) {
+    const found = this.found.get(name) ?? [];
+    return this.asked.get(name)?.length === found.length && new Set(found.map(({ send }) => send)).size === 1;
   }
 
   match(name, isCertain) {
     const asked = this.asked.get(name) ?? [], found = this.found.get(name) ?? [];
     while (asked.length && found.length) {
       const [first, second] = [asked.shift(), found.shift()];
-      if (isCertain) void second.bytes.then(first.done);
+      if (isCertain) void second.bytes(first.size).then(first.done);
       else first.done();
     }
     this.tidy(name);

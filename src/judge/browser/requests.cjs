@@ -58,6 +58,12 @@ const origin = url => {
   }
 };
 
+// The size of a request's body, once it is sent.
+async function sizeOf(request) {
+  const headers = await request.headersArray().catch(() => []);
+  return Number(headers.find(({ name }) => name.toLowerCase() === "content-length")?.value);
+}
+
 const frameOf = request => {
   try {
     return request.frame();
@@ -244,7 +250,7 @@ class Recorder {
     if (!this.log || !/^https?:/.test(url)) return;
     const method = request.method();
     const post = request.postDataBuffer();
-    const found = this.bodyByProtocol(request);
+    const found = this.bodyByProtocol(request, post);
     if (LEFT_OUT.has(request.resourceType())) return;
     const provisional = listed(request.headers());
     const sender = this.sender(request), kept = fixed(provisional);
@@ -269,11 +275,11 @@ class Recorder {
     if (isAwaited) void found.then(bytes => this.log.write(slot, { body_awaited: false, ...(bytes ? this.sentBody(slot, bytes) : {}) }));
   }
 
-  bodyByProtocol(request) {
+  bodyByProtocol(request, post) {
     const method = request.method();
     if (!hasBody(method)) return undefined;
     const page = frameOf(request)?.page();
-    return page && this.bodies.get(page)?.of(method, request.url());
+    return page && this.bodies.get(page)?.of(method, request.url(), post ? 0 : sizeOf(request));
   }
 
   async answered(response) {
