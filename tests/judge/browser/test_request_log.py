@@ -32,7 +32,8 @@ WRITE = """
         if (!slot) continue;
         const body = "b".repeat(size);
         const post = log.hasRoomForBody(slot, size) ? { text: body } : { dropped: size };
-        log.write(slot, { began: 1, method, url, type: "fetch", sender: { document: own ? "http://shop.test" : "http://evil.test" },
+        const document = own ? "http://shop.test" : "http://evil.test";
+        log.write(slot, { began: 1, method, url, type: "fetch", sender: { document },
             fixed: {}, size, post, ...(log.hasRoomForHeaders(slot) ? { headers: [["X-A", "h".repeat(size)]] } : {}) });
         log.write(slot, { answered: 2, ended: 3, status: 200 });
     }"""
