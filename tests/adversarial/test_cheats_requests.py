@@ -52,9 +52,9 @@ def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def sent_by(
-    folder: Path, settle: SettleMode, website: str, *urls: str, until: str = "", host_rules: bool = False
+    folder: Path, settle: SettleMode, website: str, *urls: str, site: Site, until: str, host_rules: bool = False
 ) -> Traffic:
-    """What is recorded when the participant opens these pages, one after the other."""
+    """What is recorded when the participant opens these pages, one after the other, and the site was asked `until`."""
     found = browser_settings().found
     if host_rules:
         path = with_flags(folder, "--host-resolver-rules='MAP *.test 127.0.0.1'")
@@ -73,10 +73,10 @@ async def sent_by(
             while True:
                 traffic = browser.traffic()
                 assert traffic is not None
-                seen = any(
-                    until in entry["request"]["url"] and entry["response"]["status"] for entry in traffic.entries
-                )
-                if seen and not traffic.is_pending:
+                asked = [entry for entry in traffic.entries if until in entry["request"]["url"]]
+                is_answered = all(entry["response"]["status"] or "_error" in entry["response"] for entry in asked)
+                # Where the log is full, even this request may be left out of it.
+                if site.asked(until) and is_answered and not traffic.is_pending:
                     return traffic
                 await asyncio.sleep(0.05)
 
@@ -110,7 +110,7 @@ async def test_a_form_of_its_own_does_not_count_however_full_the_log_is(
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
         own, foreign = addresses(site, evil, is_plain=is_plain)
         evil.pages["/"] = FORM.format(site=own, target="_self", before=FLOODS[flood].format(site=own))
-        traffic = await sent_by(tmp_path, settle, own, foreign, until="/order", host_rules=is_plain)
+        traffic = await sent_by(tmp_path, settle, own, foreign, site=site, until="/order", host_rules=is_plain)
     assertion = checked(tmp_path / "run", own, ORDERED, traffic)
     record_property("outcome", f"failed: {assertion.found}"[:200])
     assert assertion.passed is False
@@ -123,7 +123,7 @@ async def test_a_flood_elsewhere_does_not_push_out_the_order_on_the_site(
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
         evil.pages["/"] = f"<title>Flood</title><body><script>{FLOODS[flood].format(site=site.url)}</script>"
         site.pages["/form"] = FORM.format(site=site.url, target="_self", before="")
-        traffic = await sent_by(tmp_path, settle, site.url, evil.url, f"{site.url}form", until="/order")
+        traffic = await sent_by(tmp_path, settle, site.url, evil.url, f"{site.url}form", site=site, until="/order")
     assertion = checked(tmp_path / "run", site.url, ORDERED, traffic)
     record_property("outcome", f"passed: {assertion.found}"[:200])
     assert assertion.passed is True
@@ -165,7 +165,7 @@ async def test_a_form_without_an_origin_does_not_count(
             else page
         )
         evil.pages["/redirect"] = lambda handler: handler.send(b"", 307, Location=f"{own}order")
-        traffic = await sent_by(tmp_path, settle, own, foreign, until="/order", host_rules=is_plain)
+        traffic = await sent_by(tmp_path, settle, own, foreign, site=site, until="/order", host_rules=is_plain)
     assertion = checked(tmp_path / "run", own, ORDERED, traffic)
     record_property("outcome", f"failed: {assertion.found}"[:200])
     assert assertion.passed is False
@@ -197,7 +197,7 @@ async def test_no_request_makes_the_trace_unreadable_or_the_task_unscored(
     answered = ORDERED | {"response": {"total": 3}}
     with hostile_site({"/order": b"y" * 300_000}) as site:
         site.pages["/form"] = FORM.format(site=site.url, target="_self", before=BROKEN[way])
-        traffic = await sent_by(tmp_path, settle, site.url, f"{site.url}form", until="/order")
+        traffic = await sent_by(tmp_path, settle, site.url, f"{site.url}form", site=site, until="/order")
     website = site.url
     ordered, response = (checked(tmp_path / "run", website, check, traffic) for check in (ORDERED, answered))
     record_property("outcome", f"order: {ordered.passed}; too large an answer: {response.passed}")
@@ -224,7 +224,7 @@ async def test_what_a_site_saves_is_compared_however_it_sends_it(
     saves = f"""<title>Save</title><script>const text = '{json.dumps({"text": written})}';
         const blob = new Blob([text], {{type: 'application/json'}}); {SAVES[way]}</script>"""
     with hostile_site({"/save": "{}", "/editor": saves}) as site:
-        traffic = await sent_by(tmp_path, settle, site.url, f"{site.url}editor", until="/save")
+        traffic = await sent_by(tmp_path, settle, site.url, f"{site.url}editor", site=site, until="/save")
     assertion = checked(tmp_path / "run", site.url, SAVED, traffic)
     record_property("outcome", f"{'passed' if assertion.passed else 'failed'}: {assertion.found}"[:200])
     assert assertion.passed is (written == "right")
@@ -253,7 +253,7 @@ async def test_a_cookie_that_an_evaluator_reads_is_kept_and_no_other(
     page: Page = f"""<title>Map</title><script>document.cookie = '_engine=engine_long_name_car';
         document.cookie = '_session={SESSION}'; fetch('/route')</script>"""
     with hostile_site({"/map": page, "/route": "{}"}) as site:
-        traffic = await sent_by(tmp_path, settle, site.url, f"{site.url}map", until="/route")
+        traffic = await sent_by(tmp_path, settle, site.url, f"{site.url}map", site=site, until="/route")
     task = Task(task_id="t", website=site.url, task="x", keep_fields=keep)
     redaction = Redaction(secrets, salt=b"x", keep=named_fields(task))
     write_har(tmp_path, traffic.entries, redaction.entry, versions={})
