@@ -21,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
 from pydantic import ValidationError
 
-from judge.browser import lost_refs, points, probes, processes, responses
+from judge.browser import lost_refs, points, probes, processes, requests, responses
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
@@ -279,6 +279,7 @@ class PlaywrightBrowser:
         self._guard = guard
         self._navigations = NavigationLog(server.folder)
         self._requests = RequestLog(server.folder)
+        self._own_sites: tuple[str, ...] = ()
         # Paths of this host that the server's messages may contain.
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
         self._tab_count = 1
@@ -293,6 +294,7 @@ class PlaywrightBrowser:
 
     async def log_in(self, task: Task) -> None:
         """See `judge.browser.session.Browser`."""
+        self._own_sites = (task.website, *self._server.settings.config.allowed_sites, *task.allowed_sites)
         state = task.storage_state.to_json() if isinstance(task.storage_state, StorageState) else None
         credentials = [
             {"username": each.username, "password": each.password, "origin": each.origin or task.website}
@@ -306,7 +308,9 @@ class PlaywrightBrowser:
 
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """See `judge.browser.session.Browser`."""
-        answer = await self._run(begin_code(settle))
+        answer = await self._run(requests.begin_code((url, *self._own_sites)))
+        if answer.ok:
+            answer = await self._run(begin_code(settle))
         if answer.ok:
             answer = await self._go(url)
         self._require_opened(answer, url)

@@ -3,163 +3,324 @@
 //
 // Not Playwright's own HAR recording: that keeps every body in memory until it is stopped, cannot be stopped under an
 // open dialog, and stamps requests with the page's clock, which settling moves. Here each line is a part of an entry, so
-// the file's length before an action separates earlier from later requests, and there is nothing to finish at the end.
+// there is nothing to finish at the end.
+//
+// Of each request it notes what is known about its sender. `senders.py` decides on that.
 
 "use strict";
-const fs = require("fs");
 const { isUtf8 } = require("buffer");
+const { createHash } = require("crypto");
+const { Bodies, hasBody } = require("./request_bodies.cjs");
+const { Log } = require("./request_log.cjs");
 
-const LOG = "requests.jsonl";
+const KEY = Symbol.for("wabe.requests");
 const LEFT_OUT = new Set(["stylesheet", "script", "image", "font", "media", "texttrack", "manifest"]);
 const READ = /^(?:application|text)\/(?:[\w.-]+\+)?json\b|^application\/x-www-form-urlencoded\b|^text\/plain\b/i;
-const MAX_ENTRIES = 10000;
-const MAX_BODY_BYTES = 262144;
-const MAX_URL_CHARS = 8000;
 const MAX_HEADERS = 100;
 const MAX_HEADER_CHARS = 8000;
-// Limits of the file: bodies are left out first, then headers, and entries last.
-const MAX_BYTES = 24000000;
-const MAX_BYTES_WITH_BODIES = 16000000;
-const MAX_BYTES_WITH_HEADERS = 20000000;
-
-const recorded = new WeakMap();
+const MAX_HEADERS_CHARS = 65536;
+const MAX_STATUS_TEXT_CHARS = 200;
+const MAX_ORIGIN_CHARS = 300;
+// More origins than any task needs; one more than one is enough to know that there were several.
+const MAX_ORIGINS = 100;
 
 const encoded = bytes => isUtf8(bytes) ? { text: bytes.toString() } : { base64: bytes.toString("base64") };
-
-const short = headers => headers.slice(0, MAX_HEADERS)
-  .map(({ name, value }) => [name.slice(0, 200), value.slice(0, MAX_HEADER_CHARS)]);
-
 const listed = headers => Object.entries(headers).map(([name, value]) => ({ name, value }));
 
-// The origin of the document that sends a request. Empty frames have that of their parent document. A navigation
-// replaces its document, so it has none; for a form, its `Origin` header names the sender.
-function sender(request) {
-  const worker = request.serviceWorker();
-  if (worker) return origin(worker.url());
-  if (request.isNavigationRequest()) return null;
-  let frame = request.frame();
-  while (frame.parentFrame() && /^about:|^$/.test(frame.url())) frame = frame.parentFrame();
-  return origin(frame.url());
+function short(headers) {
+  let left = MAX_HEADERS_CHARS;
+  return headers.slice(0, MAX_HEADERS)
+    .map(({ name, value }) => [name.slice(0, 200), value.slice(0, MAX_HEADER_CHARS)])
+    .filter(([name, value]) => (left -= name.length + value.length) >= 0);
+}
+
+// What is kept of a request's headers when there is no room for headers.
+function fixed(headers) {
+  const found = new Map(headers.map(({ name, value }) => [name.toLowerCase(), value]));
+  const referer = found.get("referer");
+  const kept = {
+    origin: found.get("origin")?.slice(0, MAX_ORIGIN_CHARS),
+    site: found.get("sec-fetch-site")?.slice(0, 20),
+    mode: found.get("sec-fetch-mode")?.slice(0, 20),
+    dest: found.get("sec-fetch-dest")?.slice(0, 30),
+    referer: referer ? origin(referer) : undefined,
+    type: found.get("content-type")?.slice(0, 200),
+    length: found.get("content-length")?.slice(0, 16),
+  };
+  return Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined));
 }
 
 const origin = url => {
   try {
-    return new URL(url).origin;
+    return new URL(url).origin.slice(0, MAX_ORIGIN_CHARS);
   } catch {
     return "null";
   }
 };
 
-function isInFrame(request) {
+// The size of a request's body, once it is sent.
+async function sizeOf(request) {
+  const headers = await request.headersArray().catch(() => []);
+  return Number(headers.find(({ name }) => name.toLowerCase() === "content-length")?.value);
+}
+
+const frameOf = request => {
   try {
-    return request.frame().parentFrame() !== null;
+    return request.frame();
   } catch {
-    // The first request of a new tab has no frame yet.
-    return false;
+    // A service worker's, or the first request of a new tab.
+    return null;
+  }
+};
+
+const isFrameOfPage = (request, page) => {
+  const frame = frameOf(request);
+  return frame !== null && frame === page.mainFrame();
+};
+
+// The document in a frame: its origin, `isSure` unless others could have put it there, and whether it is a `srcdoc`.
+function documentOf(frame) {
+  const url = frame.url();
+  if (/^(?:https?|blob):/.test(url)) return { origin: origin(url), isSure: true };
+  const parent = frame.parentFrame();
+  // Even in a sandbox, its content is written in the parent document.
+  if (url === "about:srcdoc" && parent) return { ...documentOf(parent), isSrcdoc: true };
+  // An empty document belongs to whoever opened it: as a rule, to its parent.
+  if (/^(?:about:|$)/.test(url)) return { origin: parent ? documentOf(parent).origin : undefined, isSure: false };
+  return { origin: "null", isSure: true };
+}
+
+// The task's own sites, see `judge.sites.Site`. Decides only which share of the log a request uses.
+class Sites {
+  constructor(own) {
+    this.origins = new Set();
+    this.hosts = [];
+    for (const entry of own) {
+      if (entry.includes("://")) this.origins.add(origin(entry));
+      else if (URL.canParse(`http://${entry}`)) this.hosts.push(new URL(`http://${entry}`));
+    }
+  }
+
+  holds(address) {
+    if (this.origins.has(origin(address))) return true;
+    if (!URL.canParse(address)) return false;
+    const { hostname, port } = new URL(address);
+    return this.hosts.some(host => port === host.port && (hostname === host.hostname || hostname.endsWith(`.${host.hostname}`)));
+  }
+
+  sent(sender) {
+    return sender !== undefined && sender !== "null" && this.holds(sender);
   }
 }
 
 class Recorder {
   constructor(context) {
-    this.ids = new WeakMap();
-    this.count = 0;
-    this.dropped = 0;
-    this.bytes = 0;
-    this.isClosed = false;
+    this.context = context;
+    this.slots = new WeakMap();
+    // Of documents that were open in this context at any time.
+    this.origins = new Set();
+    // Addresses that the judge itself is opening, by page; `null` stands for any.
+    this.opening = new Map();
+    this.bodies = new WeakMap();
     // Bodies that are still being read then must not end up in the file of the next context.
-    context.on("close", () => { this.isClosed = true; });
-    context.on("request", request => this.began(request));
+    context.on("close", () => { if (this.log) this.log.isClosed = true; });
+    context.on("request", request => {
+      try {
+        this.began(request);
+      } catch {
+        // Stated, because an error here would otherwise lose a request without a trace.
+        this.log?.lost();
+      }
+    });
     context.on("response", response => void this.answered(response).catch(() => {}));
     context.on("requestfinished", request => void this.ended(request).catch(() => {}));
     context.on("requestfailed", request => this.write(request, { failure: request.failure()?.errorText ?? "failed", ended: Date.now() }));
   }
 
-  write(request, part) {
-    const id = this.ids.get(request);
-    if (id !== undefined) this.append({ id, ...part });
+  // Called once, before the first navigation.
+  begin({ sites, limits }) {
+    if (this.log) return;
+    this.sites = new Sites(sites);
+    this.limits = limits;
+    this.log = new Log(limits);
   }
 
-  append(part) {
-    if (this.isClosed) return;
-    const line = JSON.stringify(part) + "\n";
-    this.bytes += Buffer.byteLength(line);
-    fs.appendFileSync(LOG, line);
+  async watch(page) {
+    page.on("websocket", socket => this.opened(socket));
+    page.on("framenavigated", frame => this.sawDocument(frame));
+    page.frames().forEach(frame => this.sawDocument(frame));
+    // The participant's tool for it uses this method. Pages have their own.
+    const goBack = page.goBack.bind(page);
+    page.goBack = async options => await this.judgeOpens(page, null, () => goBack(options));
+    const bodies = new Bodies(() => this.limits?.bodyBytes ?? 0);
+    this.bodies.set(page, bodies);
+    await bodies.start(page).catch(() => this.bodies.delete(page));
   }
 
-  // An id for a new entry, or nothing if the file is full.
-  enter(request) {
-    if (this.count < MAX_ENTRIES && this.bytes < MAX_BYTES) {
-      this.ids.set(request, this.count);
-      return this.count++;
+  // What `opens` navigates the page to is the judge's own request: the participant named the address, not a page.
+  async judgeOpens(page, url, opens) {
+    this.opening.set(page, url && new URL(url).href.split("#", 1)[0]);
+    try {
+      return await opens();
+    } finally {
+      this.opening.delete(page);
     }
-    this.dropped += 1;
-    // Only at powers of two, so that a page with endless requests cannot fill the disk with this either.
-    if ((this.dropped & (this.dropped - 1)) === 0) this.append({ dropped: this.dropped });
   }
 
-  headers(headers) {
-    return this.bytes < MAX_BYTES_WITH_HEADERS ? short(headers) : undefined;
+  // Called with the address of the first observed page: the website may have redirected.
+  landed(url) {
+    if (this.hasLanded || !this.sites) return;
+    this.hasLanded = true;
+    if (/^https?:/.test(url)) this.sites.origins.add(origin(url));
   }
 
-  body(bytes) {
-    const fits = bytes.length <= MAX_BODY_BYTES && this.bytes < MAX_BYTES_WITH_BODIES;
-    return fits ? encoded(bytes) : { dropped: bytes.length };
+  sawDocument(frame) {
+    const url = frame.url();
+    // Without scripts, or of one of the other documents.
+    if (/^(?:about:|chrome-error:|$)/.test(url) || this.origins.size > MAX_ORIGINS) return;
+    this.origins.add(documentOf(frame).origin);
+  }
+
+  // The origin of every document of this context, if it is only one.
+  onlyOrigin() {
+    for (const page of this.context.pages()) page.frames().forEach(frame => this.sawDocument(frame));
+    const [only, ...others] = this.origins;
+    return others.length || only === "null" ? undefined : only;
+  }
+
+  isJudges(request) {
+    if (request.method() !== "GET") return false;
+    const url = request.url().split("#", 1)[0];
+    for (const [page, opened] of this.opening)
+      if ((opened === null || opened === url) && isFrameOfPage(request, page)) return true;
+    return false;
+  }
+
+  // What is known about who sent a request. Headers come on top.
+  sender(request) {
+    const previous = request.redirectedFrom();
+    if (previous) {
+      const slot = this.slots.get(previous);
+      // The same sender, but the redirects count too.
+      return { ...slot?.sender, from: slot?.id ?? -1 };
+    }
+    const worker = request.serviceWorker();
+    if (worker) return { document: origin(worker.url()) };
+    const isNavigation = request.isNavigationRequest();
+    if (isNavigation && this.isJudges(request)) return { judge: true };
+    const frame = frameOf(request), only = this.onlyOrigin();
+    // A navigation replaces its document, and another one may have asked for it.
+    if (isNavigation || !frame) return { navigation: isNavigation || undefined, only };
+    const { origin: document, isSure, isSrcdoc } = documentOf(frame);
+    // Playwright takes requests of workers for requests of the page.
+    const isWorkers = frame === frame.page().mainFrame() && frame.page().workers().length > 0;
+    return { document, only, guess: (!isSure || isWorkers) || undefined, srcdoc: isSrcdoc };
+  }
+
+  isOwn(request, { judge, document, guess, only }, { origin: named, referer }) {
+    if (!this.sites.holds(request.url())) return false;
+    return Boolean(judge) || this.sites.sent((guess ? undefined : document) ?? named ?? referer ?? only);
+  }
+
+  write(request, part) {
+    const slot = this.slots.get(request);
+    if (slot) this.log.write(slot, part);
+  }
+
+  headers(slot, headers) {
+    return this.log.hasRoomForHeaders(slot) ? short(headers) : undefined;
+  }
+
+  sentHeaders(slot, headers) {
+    const kept = this.headers(slot, headers);
+    const isCut = !kept || (kept.length < headers.length || headers.some(({ value }) => value.length > MAX_HEADER_CHARS));
+    return { headers: kept, headers_cut: isCut || undefined };
+  }
+
+  body(slot, bytes) {
+    return this.log.hasRoomForBody(slot, bytes.length) ? encoded(bytes) : { dropped: bytes.length };
+  }
+
+  sentBody(slot, bytes) {
+    return { post: this.body(slot, bytes), digest: createHash("sha256").update(bytes).digest("hex"), size: bytes.length };
   }
 
   began(request) {
     const url = request.url();
-    if (LEFT_OUT.has(request.resourceType()) || !/^https?:/.test(url)) return;
-    const id = this.enter(request);
-    if (id === undefined) return;
+    if (!this.log || !/^https?:/.test(url)) return;
+    const method = request.method();
     const post = request.postDataBuffer();
-    this.append({
-      id,
+    const found = this.bodyByProtocol(request, post);
+    if (LEFT_OUT.has(request.resourceType())) return;
+    const provisional = listed(request.headers());
+    const sender = this.sender(request), kept = fixed(provisional);
+    const slot = this.log.enter(this.isOwn(request, sender, kept), method.slice(0, this.limits.method), url.split(/[?#]/, 1)[0]);
+    if (!slot) return;
+    this.slots.set(request, Object.assign(slot, { sender }));
+    const isAwaited = !post && found !== undefined;
+    this.log.write(slot, {
       began: Date.now(),
-      method: request.method(),
-      url: url.slice(0, MAX_URL_CHARS),
-      long_url: url.length > MAX_URL_CHARS || undefined,
+      method: method.slice(0, this.limits.method),
+      long_method: method.length > this.limits.method || undefined,
+      url: url.slice(0, this.limits.url),
+      long_url: url.length > this.limits.url || undefined,
       type: request.resourceType(),
-      frame: (request.isNavigationRequest() && isInFrame(request)) || undefined,
-      sender: sender(request),
-      headers: this.headers(listed(request.headers())),
-      post: post ? this.body(post) : undefined,
+      frame: (request.isNavigationRequest() && frameOf(request)?.parentFrame() != null) || undefined,
+      sender,
+      fixed: kept,
+      ...this.sentHeaders(slot, provisional),
+      ...(post ? this.sentBody(slot, post) : {}),
+      body_awaited: isAwaited || undefined,
     });
+    if (isAwaited) void found.then(bytes => this.log.write(slot, { body_awaited: false, ...(bytes ? this.sentBody(slot, bytes) : {}) }));
+  }
+
+  bodyByProtocol(request, post) {
+    const method = request.method();
+    if (!hasBody(method)) return undefined;
+    const page = frameOf(request)?.page();
+    return page && this.bodies.get(page)?.of(method, request.url(), post ? 0 : sizeOf(request));
   }
 
   async answered(response) {
-    const request = response.request();
-    if (!this.ids.has(request)) return;
-    this.write(request, {
+    const request = response.request(), slot = this.slots.get(request);
+    if (!slot) return;
+    this.log.write(slot, {
       answered: Date.now(),
       status: response.status(),
-      status_text: response.statusText().slice(0, 200),
-      response_headers: this.headers(listed(response.headers())),
+      status_text: response.statusText().slice(0, MAX_STATUS_TEXT_CHARS),
+      response_headers: this.headers(slot, listed(response.headers())),
       from_worker: response.fromServiceWorker() || undefined,
     });
-    // Including cookies, which the browser adds after the events.
+    // Including cookies and `Sec-Fetch-*`, which the browser adds after the events.
     const [sent, received] = await Promise.all([request.headersArray(), response.headersArray()]);
-    this.write(request, { headers: this.headers(sent), response_headers: this.headers(received) });
+    this.log.write(slot, { fixed: fixed(sent), ...this.sentHeaders(slot, sent), response_headers: this.headers(slot, received) });
   }
 
   async ended(request) {
-    if (!this.ids.has(request)) return;
+    const slot = this.slots.get(request);
+    if (!slot) return;
     const response = await request.response();
     const type = response?.headers()["content-type"] ?? "";
     let body;
     if (READ.test(type) && !(response.status() >= 300 && response.status() < 400)) {
       const announced = Number(response.headers()["content-length"] ?? 0);
-      const isRead = announced <= MAX_BODY_BYTES && this.bytes < MAX_BYTES_WITH_BODIES;
       // Bodies cannot be read any more once their page is gone.
-      body = isRead ? await response.body().then(bytes => this.body(bytes), () => ({ dropped: announced })) : { dropped: announced };
+      body = this.log.hasRoomForBody(slot, announced)
+        ? await response.body().then(bytes => this.body(slot, bytes), () => ({ dropped: announced }))
+        : { dropped: announced };
     }
-    this.write(request, { ended: Date.now(), body });
+    this.log.write(slot, { ended: Date.now(), body });
   }
 
   opened(socket) {
-    const id = this.enter(socket);
-    if (id === undefined) return;
-    const url = socket.url();
-    this.append({ id, began: Date.now(), method: "GET", url: url.slice(0, MAX_URL_CHARS), type: "websocket" });
+    if (!this.log) return;
+    const url = socket.url(), only = this.onlyOrigin();
+    const address = url.split(/[?#]/, 1)[0];
+    const slot = this.log.enter(this.sites.holds(url.replace(/^ws/, "http")) && this.sites.sent(only), "GET", address);
+    if (!slot) return;
+    this.slots.set(socket, slot);
+    this.log.write(slot, { began: Date.now(), method: "GET", url: url.slice(0, this.limits.url), type: "websocket", sender: { document: only, only } });
     socket.on("socketerror", error => this.write(socket, { failure: error.slice(0, 200) }));
     socket.on("close", () => this.write(socket, { ended: Date.now() }));
   }
@@ -168,6 +329,5 @@ class Recorder {
 exports.default = async ({ page }) => {
   // The context, not the page, sees the first request of a new tab.
   const context = page.context();
-  if (!recorded.has(context)) recorded.set(context, new Recorder(context));
-  page.on("websocket", socket => recorded.get(context).opened(socket));
+  await (context[KEY] ??= new Recorder(context)).watch(page);
 };

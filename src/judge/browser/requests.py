@@ -3,18 +3,55 @@
 import bisect
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from judge.browser.senders import claims_of, sender_of
 from judge.browser.session import Hop, Traffic
+from judge.trajectory.network import MAX_METHOD_CHARS, LeftOut
 
 NAVIGATION_RECORDER = Path(__file__).with_name("navigations.cjs")
 RECORDER = Path(__file__).with_name("requests.cjs")
-# Just above the recorder's own limit.
-_MAX_BYTES = 30_000_000
+_LOG = "requests.jsonl"
+_LATE = "late_requests.jsonl"
+_MAX_BODY_BYTES = 262_144
+# Bodies are left out first, then headers, then requests. `paths` and `lateBytes` are for the first and the last request
+# for each method and path, which are kept in any case. The task's own sites need more, and others get no part of it.
+_OWN_SHARE = {
+    "entries": 7_500,
+    "bytes": 15_000_000,
+    "bytesWithHeaders": 12_500_000,
+    "bytesWithBodies": 10_000_000,
+    "paths": 800,
+    "lateBytes": 3_000_000,
+}
+_OTHER_SHARE = {
+    "entries": 2_500,
+    "bytes": 7_500_000,
+    "bytesWithHeaders": 6_250_000,
+    "bytesWithBodies": 5_000_000,
+    "paths": 400,
+    "lateBytes": 1_500_000,
+}
+_LIMITS = {
+    "own": _OWN_SHARE,
+    "other": _OTHER_SHARE,
+    "bodyBytes": _MAX_BODY_BYTES,
+    "url": 8_000,
+    "method": MAX_METHOD_CHARS,
+    "keyChars": 600,
+}
+# Above what the recorder's limits allow for each file.
+_MAX_BYTES = 40_000_000
+
+
+def begin_code(sites: Iterable[str]) -> str:
+    """The code that prepares the recorder, before the first navigation; `sites` are the task's own."""
+    known = json.dumps({"sites": [site for site in sites if site], "limits": _LIMITS})
+    return f"async page => page.context()[Symbol.for('wabe.requests')]?.begin({known})"
 
 
 class NavigationLog:
@@ -40,42 +77,79 @@ class RequestLog:
     """Reads the requests that the recorder has written to `folder`, and assigns each to the step in which it began."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "requests.jsonl"
-        # The file position at which each step's action began, by step number; 0 is the opening of the first page.
-        self._began = [0]
-        self._steps = [0]
+        self._folder = folder
 
     def begin_step(self, number: int) -> None:
         """Assign requests from now on to that step."""
-        size = 0
-        with contextlib.suppress(OSError):
-            size = self._path.stat().st_size
-        self._began.append(size)
-        self._steps.append(number)
+        # In the recorder's own file, whose order then says what came first. Both programs only append whole lines.
+        with contextlib.suppress(OSError), (self._folder / _LOG).open("ab", buffering=0) as stream:
+            stream.write(b'{"step": %d}\n' % number)
 
     def read(self) -> Traffic:
         """All requests so far. Works after the browser has died; skips a last line that is still being written."""
-        data = b""
-        with contextlib.suppress(FileNotFoundError), self._path.open("rb") as stream:
-            data = stream.read(_MAX_BYTES)
+        steps = [(-1, 0)]
         found: dict[int, dict[str, Any]] = {}
-        dropped = offset = 0
-        for line in data.splitlines(keepends=True):
-            if line.endswith(b"\n"):
-                part = json.loads(line)
-                dropped = part.get("dropped", dropped)
-                if "id" in part:
-                    # The step in which the request began: only its first line counts.
-                    step = self._steps[bisect.bisect_right(self._began, offset) - 1]
-                    entry = found.setdefault(part["id"], {"step": step})
-                    entry |= part
-            offset += len(line)
-        entries = tuple(_har_entry(part) for part in found.values() if "began" in part)
-        is_pending = any("answered" in part and "ended" not in part for part in found.values())
-        return Traffic(entries=entries, dropped=dropped, is_pending=is_pending)
+        left_out: dict[tuple[bool, str, str], int] = {}
+        for offset, part in _lines(self._folder / _LOG):
+            if "step" in part:
+                steps.append((offset, part["step"]))
+            elif "left_out" in part:
+                one = part["left_out"]
+                left_out[one["own"], one["method"], one["path"]] = one["count"]
+            else:
+                _add(found, part, steps[-1][1])
+        offsets = [offset for offset, _ in steps]
+        for _, part in _lines(self._folder / _LATE):
+            if "gone" in part:
+                found.pop(part["gone"], None)
+            else:
+                _add(found, part, steps[bisect.bisect_left(offsets, part["at"]) - 1][1])
+        parts = [found[number] for number in sorted(found) if "began" in found[number]]
+        return Traffic(
+            entries=tuple(_har_entry(part, _chain(part, found)) for part in parts),
+            left_out=tuple(
+                LeftOut(is_own=is_own, method=method, url=path, count=count)
+                for (is_own, method, path), count in left_out.items()
+            ),
+            is_pending=any(("answered" in part and "ended" not in part) or part.get("body_awaited") for part in parts),
+        )
 
 
-def _har_entry(part: Mapping[str, Any]) -> dict[str, Any]:
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The complete lines with their places."""
+    data = b""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
+        data = stream.read(_MAX_BYTES)
+    offset = 0
+    for line in data.splitlines(keepends=True):
+        if line.endswith(b"\n"):
+            yield offset, json.loads(line)
+        offset += len(line)
+
+
+def _add(found: dict[int, dict[str, Any]], part: Mapping[str, Any], step: int) -> None:
+    """Merge a part into its entry. The step is that of its first line; headers only become more."""
+    entry = found.setdefault(part["id"], {"step": step})
+    fixed = {**entry.get("fixed", {}), **part.get("fixed", {})}
+    entry |= part
+    entry["fixed"] = fixed
+
+
+def _chain(part: Mapping[str, Any], found: Mapping[int, Mapping[str, Any]]) -> list[str] | None:
+    """The addresses that a request was redirected over; `None` if one of them is missing."""
+    urls = []
+    at: Mapping[str, Any] | None = part
+    while at is not None and "began" in at:
+        urls.append(at["url"])
+        before = at.get("sender", {}).get("from")
+        # Ids only fall, so that this ends whatever the file holds.
+        if before is None:
+            return urls[::-1]
+        at = found.get(before) if before < at["id"] else None
+    return None
+
+
+def _har_entry(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str, Any]:
     """One request with its response as an entry of HAR 1.2. Names with an underscore are not part of the format."""
     began = part["began"]
     # `max`, because the machine's clock may have been set back meanwhile.
@@ -114,10 +188,9 @@ def _har_entry(part: Mapping[str, Any]) -> dict[str, Any]:
         "_resourceType": part["type"],
         "_step": part["step"],
     }
-    # The browser does not report the body of a form that contains a file.
-    post = part.get("post") or ({"dropped": size} if (size := _length(sent)) else None)
+    post = _sent_body(part)
     if post:
-        sent_type = next(_values(sent, "content-type"), "application/octet-stream")
+        sent_type = part["fixed"].get("type", "application/octet-stream")
         entry["request"] |= {"postData": {"mimeType": sent_type, "params": []}}
         _add_body(entry["request"]["postData"], post, entry["request"], "bodySize")
     if part.get("body"):
@@ -126,13 +199,39 @@ def _har_entry(part: Mapping[str, Any]) -> dict[str, Any]:
         entry["_frame"] = True
     if part.get("from_worker"):
         entry["_fromServiceWorker"] = True
-    if part.get("sender") is not None:
-        entry["_sender"] = part["sender"]
+    entry |= _provenance(part, chain)
     if part.get("failure"):
         entry["response"]["_error"] = part["failure"]
-    if part.get("long_url"):
-        entry["comment"] = "the address was cut"
     return entry
+
+
+def _provenance(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str, Any]:
+    """The small fields that every entry has, whatever else had to be left out."""
+    fixed = part["fixed"]
+    known = {
+        "_origin": fixed.get("origin"),
+        "_fetchSite": fixed.get("site"),
+        "_fetchMode": fixed.get("mode"),
+        "_fetchDest": fixed.get("dest"),
+        "_refererOrigin": fixed.get("referer"),
+        "_methodCut": part.get("long_method"),
+        "_urlCut": part.get("long_url"),
+        "_headersLeftOut": "headers" not in part or part.get("headers_cut") or None,
+        "_bodyDigest": part.get("digest"),
+        "_bodySize": part.get("size"),
+    }
+    sender = sender_of(claims_of(part.get("sender", {}), fixed, chain))
+    return {"_sender": sender, **{name: value for name, value in known.items() if value is not None}}
+
+
+def _sent_body(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The request's body. One of another size than the browser sent is of another request."""
+    size = _decimal(part["fixed"].get("length", ""))
+    if "post" in part and size in (None, 0, part.get("size")):
+        post: Mapping[str, Any] = part["post"]
+        return post
+    # The browser did not report it.
+    return {"dropped": size} if size else None
 
 
 def _add_body(target: dict[str, Any], body: Mapping[str, Any], sized: dict[str, Any], size: str) -> None:
@@ -149,8 +248,11 @@ def _add_body(target: dict[str, Any], body: Mapping[str, Any], sized: dict[str, 
 
 
 def _length(headers: Any) -> int:
-    text = next(_values(headers, "content-length"), "")
-    return int(text) if text.isdecimal() and len(text) < 16 else 0
+    return _decimal(next(_values(headers, "content-length"), "")) or 0
+
+
+def _decimal(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
 def _values(headers: Any, name: str) -> Any:

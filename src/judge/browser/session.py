@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
+from judge.trajectory.network import LeftOut
 from shared.models import Page, ProbeValue, Record, Task, ToolSpec
 
 
@@ -39,11 +40,11 @@ class Hop(Record):
 class Traffic(Record):
     """The requests of an attempt so far, as entries of HAR 1.2 with nothing redacted.
 
-    `dropped` is the number of requests beyond the limit; `is_pending`: a response is still being read.
+    `left_out` are requests beyond the limits; `is_pending`: a body is still being read.
     """
 
     entries: tuple[dict[str, Any], ...] = ()
-    dropped: int = 0
+    left_out: tuple[LeftOut, ...] = ()
     is_pending: bool = False
 
 

@@ -24,7 +24,15 @@ from judge.store import TaskStore, clip_text
 from judge.trajectory.network import write_har
 from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt, NetworkTrace
 from judge.trajectory.redaction import Redaction
-from shared.errors import BrowserFault, EnvironmentFault, ParticipantError, SiteBlocked, SiteFault, WabeError
+from shared.errors import (
+    BrowserFault,
+    EnvironmentFault,
+    ParticipantError,
+    SiteBlocked,
+    SiteFault,
+    TrajectoryError,
+    WabeError,
+)
 from shared.models import (
     Navigation,
     Observation,
@@ -256,12 +264,13 @@ class Episode:
                 self.store.folder,
                 traffic.entries,
                 self.redaction.entry,
-                dropped=traffic.dropped,
+                left_out=traffic.left_out,
                 versions=self._versions,
             )
             self._network_missing = None
-        except OSError as error:
-            self._network_missing = f"network.har: cannot be written: {error.strerror or error}"
+        except (OSError, TrajectoryError) as error:
+            reason = error.message if isinstance(error, TrajectoryError) else error.strerror or error
+            self._network_missing = f"network.har: cannot be written: {reason}"
             self._network_fault = WabeError(self._network_missing)
 
     async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:

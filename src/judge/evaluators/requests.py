@@ -1,21 +1,24 @@
 """Evaluates `request` checks on the recorded network trace.
 
-A request counts only if it went to the task's site and was sent by a page of that site or by the browser itself (as for
-a typed address). Otherwise a participant could send it from a page of its own.
+A request counts only if it went to the task's site and was sent by that site or by the browser itself (for an address
+that the participant named). Otherwise a participant could send it from a page of its own. Who sent it was decided when
+it was recorded (`judge.browser.senders`); an unknown sender is not the task's site.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from judge.evaluators.addresses import is_address
 from judge.evaluators.base import Decision, Found
-from judge.evaluators.evidence import Look, MissingEvidence, Recording
+from judge.evaluators.evidence import Look, Recording
+from judge.evaluators.rules_1 import requests as rules_1
 from judge.sites import Site
 from judge.trajectory.forms import is_json
-from judge.trajectory.network import Body, Entry
+from judge.trajectory.network import BROWSER, RULES, Body, Entry, LeftOut, Log
 from shared.checks import RequestCheck, as_tuple, plain_checks
 from shared.json_paths import parse_path, values_at
 from shared.models import Task
@@ -26,6 +29,7 @@ from shared.text import clip, counted
 
 _ERROR_STATUS = 400
 _MAX_SHOWN = 3
+_MAX_QUERY_FIELDS = 1_000
 
 
 def named_fields(task: Task) -> frozenset[str]:
@@ -42,79 +46,144 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
     one (or any) must not match, whoever sent it. `looks` are those at which `on` lets an action count.
     """
     traffic = recording.traffic
-    entries = [entry for entry in traffic.entries if recording.site.holds(entry.request.url)]
+    is_sent_by = rules_1.is_sent_by if traffic.rules < RULES else _is_sent_by
+    entries = [(place, each) for place, each in enumerate(traffic.entries) if recording.site.holds(each.request.url)]
     if not inverted:
-        entries = [entry for entry in entries if _is_sent_by(recording.site, entry)]
+        entries = [(place, each) for place, each in entries if is_sent_by(recording.site, each)]
     if check.on is not None:
         # The judge opened the first page (0); action 1 followed the look with index 0.
         acted_on = {look.step.index + 1 for look in looks}
-        entries = [entry for entry in entries if entry.step in acted_on]
+        entries = [(place, each) for place, each in entries if each.step in acted_on]
     *earlier, target = as_tuple(check.url)
-    candidates = []
-    for entry in entries:
+    candidates: list[tuple[int, Entry]] = []
+    for place, entry in entries:
         if earlier:
             if _is_to(entry, check, earlier[0], recording.site) and _answer_problem(entry, None) is None:
                 earlier.pop(0)
         elif _is_to(entry, check, target, recording.site):
-            candidates.append(entry)
-    found = [_compared(entry, check, inverted=inverted) for entry in candidates]
-    hits = [place for place, one in enumerate(found) if one.passed]
+            candidates.append((place, entry))
+    is_old = traffic.rules < RULES
+    found = [_compared(entry, check, inverted=inverted, is_old=is_old) for _, entry in candidates]
+    hits = [index for index, one in enumerate(found) if one.passed]
     if not found:
-        last = Found(False, f"no {earlier[0]} was requested before" if earlier else _instead(check, target, entries))
+        seen = [entry for _, entry in entries]
+        last = Found(False, f"no {earlier[0]} was requested before" if earlier else _instead(check, target, seen))
     else:
         last = found[hits[0]] if check.at == "any" and hits else found[-1]
-    if traffic.dropped and (inverted or check.at == "end"):
-        # Otherwise a participant could hide a request behind more than are recorded.
-        text = f"{counted(traffic.dropped, 'later request')} went unrecorded; before, {last.text}"
-        return Decision(False, Found(False, text), None)
+    if is_old:
+        lost = rules_1.pushed_out(traffic, check, last, inverted=inverted)
+    else:
+        lost = _pushed_out(recording, check, last, candidates[-1][0] if candidates else -1, inverted=inverted)
+    if lost is not None:
+        return lost
     passed = last.passed != inverted
-    step = candidates[hits[0]].step if passed and not inverted and hits else None
+    step = candidates[hits[0]][1].step if passed and not inverted and hits else None
     return Decision(passed, last, None if step is None else max(0, step - 1))
 
 
 def _is_sent_by(site: Site, entry: Entry) -> bool:
-    if entry.sender not in (None, "null"):
-        return site.holds(entry.sender or "")
-    # A navigation, or a document without an origin. No page can forge these headers.
-    headers = {header.name.lower(): header.value for header in entry.request.headers}
-    # `none`: no page is involved, as for a typed address.
-    if headers.get("sec-fetch-site") in ("same-origin", "none"):
+    return entry.sender == BROWSER or (entry.sender is not None and site.holds(entry.sender))
+
+
+def _pushed_out(
+    recording: Recording, check: RequestCheck, last: Found, place: int, *, inverted: bool
+) -> Decision | None:
+    """The decision if requests were left out that could have decided the check.
+
+    `place` is that of the last candidate. Left-out requests of a method and path came before the last one of them.
+    """
+    if not inverted and check.at == "any" and last.passed:
+        return None
+    count = 0
+    for left in recording.traffic.left_out:
+        # What others sent decides only what must not be sent.
+        if not (left.is_own or inverted) or not _could_be(left, check, recording.site):
+            continue
+        if inverted or place < _last_of(left, recording.traffic):
+            count += left.count
+    if not count:
+        return None
+    text = f"at least {counted(count, 'request')} that could decide went unrecorded; otherwise {last.text}"
+    return Decision(False, Found(False, text), None)
+
+
+def _could_be(left: LeftOut, check: RequestCheck, site: Site) -> bool:
+    if not left.url:
         return True
-    origin = headers.get("origin")
-    return entry.sender is None if origin is None else site.holds(origin)
+    if check.method is not None and left.method.upper() != check.method:
+        return False
+    urls = as_tuple(check.url)
+    # Their queries are not known.
+    paths = (written.partition("?")[0] for written in urls)
+    return any(is_address(left.url, path, is_home=site.is_home(left.url), extra_query=True) for path in paths)
+
+
+def _last_of(left: LeftOut, traffic: Log) -> float:
+    """The place of the last request that can be one of those left out."""
+    places = (
+        place
+        for place, entry in enumerate(traffic.entries)
+        if entry.request.method == left.method and _path_of(entry.request.url) == left.url
+    )
+    return max(places, default=inf) if left.url else inf
+
+
+def _path_of(url: str) -> str:
+    return url.partition("#")[0].partition("?")[0]
 
 
 def _is_to(entry: Entry, check: RequestCheck, written: str, site: Site) -> bool:
-    if check.method is not None and entry.request.method.upper() != check.method:
+    if check.method is not None and (entry.is_method_cut or entry.request.method.upper() != check.method):
         return False
-    # An address without a query matches every query; `query` compares single parameters.
-    is_open = "?" not in written
     url = entry.request.url
-    return is_address(url, written, is_home=site.is_home(url), extra_query=is_open)
+    if _is_query_unknown(entry):
+        # Only the path can be compared. `_problems` says so.
+        return is_address(_path_of(url), written.partition("?")[0], is_home=site.is_home(url))
+    # An address without a query matches every query; `query` compares single parameters.
+    return is_address(url, written, is_home=site.is_home(url), extra_query="?" not in written)
 
 
-def _compared(entry: Entry, check: RequestCheck, *, inverted: bool) -> Found:
-    problem = next(_problems(entry, check, inverted=inverted), None)
+def _is_query_unknown(entry: Entry) -> bool:
+    return entry.is_url_cut or entry.request.url.count("&") >= _MAX_QUERY_FIELDS
+
+
+def _compared(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool) -> Found:
+    problems = _problems(entry, check, inverted=inverted, is_old=is_old)
+    # What must not be sent may have been sent where the recording does not say: that is no proof that it was not.
+    counting = (one for one in problems if one.is_certain or is_old or not inverted)
+    problem = next(counting, None)
     shown = _shown(entry)
-    return Found(problem is None, shown if problem is None else f"{problem} in {shown}")
+    return Found(problem is None, shown if problem is None else f"{problem.text} in {shown}")
 
 
-def _problems(entry: Entry, check: RequestCheck, *, inverted: bool) -> Iterator[str]:
-    if check.query is not None:
-        query = parse_qsl(urlsplit(entry.request.url).query, keep_blank_values=True, max_num_fields=1_000)
-        yield from _differences("query", check.query, lambda name: _of_name(query, name))
+class _Problem(NamedTuple):
+    """How a request differs from the expected one. Not `is_certain`: the part of it was not recorded."""
+
+    text: str
+    is_certain: bool = True
+
+
+def _problems(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool) -> Iterator[_Problem]:
+    has_query = check.query is not None or any("?" in written for written in as_tuple(check.url))
+    if has_query and _is_query_unknown(entry):
+        yield _Problem("the address is too long to be compared", is_certain=False)
+    elif check.query is not None:
+        query = parse_qsl(urlsplit(entry.request.url).query, keep_blank_values=True)
+        yield from map(_Problem, _differences("query", check.query, lambda name: _of_name(query, name)))
     if check.headers is not None:
         headers = [(header.name.lower(), header.value) for header in entry.request.headers]
-        yield from _differences("header", check.headers, lambda name: _of_name(headers, name.lower()))
+        is_complete = not entry.has_headers_left_out
+        for text in _differences("header", check.headers, lambda name: _of_name(headers, name.lower())):
+            yield _Problem(text if is_complete else f"{text}, and not all headers were recorded", is_complete)
     if check.post_data is not None:
         yield from _body_differences("post_data", check.post_data, entry.request.body)
     # A site may have acted on a request without answering it, so an inverted check counts unanswered requests.
     if not (inverted and check.status is None and entry.response.status == 0):
         problem = _answer_problem(entry, check.status)
-        yield from [problem] if problem else []
+        yield from [_Problem(problem)] if problem else []
     if check.response is not None:
-        if entry.response.body.is_cut:
-            raise MissingEvidence(f"the answer was too large to be recorded: {_shown(entry)}")
+        if is_old:
+            rules_1.require_whole_answer(entry, _shown(entry))
         yield from _body_differences("response", check.response, entry.response.body)
 
 
@@ -127,24 +196,26 @@ def _answer_problem(entry: Entry, status: int | None) -> str | None:
     return None if is_expected else f"status {found}"
 
 
-def _body_differences(what: str, wanted: dict[str, Any], body: Body | None) -> Iterator[str]:
-    if body is None or body.is_cut:
-        yield f"{what} was too large to be recorded" if body else f"no {what}"
+def _body_differences(what: str, wanted: Mapping[str, Any], body: Body | None) -> Iterator[_Problem]:
+    if body is None:
+        yield _Problem(f"no {what}")
+    elif body.is_cut:
+        yield _Problem(f"{what} was too large to be recorded", is_certain=False)
     elif body.params:
         fields = [(field.name, field.value) for field in body.params]
-        yield from _differences(what, wanted, lambda name: _of_name(fields, name))
+        yield from map(_Problem, _differences(what, wanted, lambda name: _of_name(fields, name)))
     elif body.text is not None and body.encoding is None and is_json(body.mime_type, body.text):
         try:
             content = parse_json(body.text)
         except ValueError:
-            yield f"{what} is not readable as JSON"
+            yield _Problem(f"{what} is not readable as JSON", is_certain=False)
             return
-        yield from _differences(what, wanted, lambda path: _of_path(content, path))
+        yield from map(_Problem, _differences(what, wanted, lambda path: _of_path(content, path)))
     else:
-        yield f"{what} is neither JSON nor a form"
+        yield _Problem(f"{what} is neither JSON nor a form", is_certain=body.text is not None)
 
 
-def _differences(what: str, wanted: dict[str, Any], found: Callable[[str], list[Any]]) -> Iterator[str]:
+def _differences(what: str, wanted: Mapping[str, Any], found: Callable[[str], list[Any]]) -> Iterator[str]:
     for name, expected in wanted.items():
         actual = found(name)
         if not actual:

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-MAX_FIELDS = 1_000
+# For writing and reading. A body with more is left out.
+MAX_FIELDS = 20_000
 _JSON = re.compile(r"(?:application|text)/(?:[\w.-]+\+)?json\b", re.IGNORECASE)
 _BOUNDARY = re.compile(r'boundary="?([^";,\s]{1,200})', re.IGNORECASE)
 _NAME = re.compile(r'\bname="([^"]*)"', re.IGNORECASE)
@@ -37,7 +38,7 @@ def multipart_fields(data: bytes, mime_type: str) -> Iterator[dict[str, str]]:
         return
     mark = b"\r\n--" + boundary[1].encode()
     # What precedes the first boundary is not a field (RFC 2046, 5.1.1).
-    for part in (b"\r\n" + data).split(mark)[1 : MAX_FIELDS + 1]:
+    for part in (b"\r\n" + data).split(mark)[1:]:
         head, _, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
         written = head.decode("utf-8", "replace")
         name, file_name, kind = (pattern.search(written) for pattern in (_NAME, _FILE_NAME, _TYPE))

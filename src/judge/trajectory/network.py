@@ -1,8 +1,10 @@
 """`network.har`: the requests of an attempt as HAR 1.2, written without secrets and read with bounds.
 
 Entries also have `_step` (the number of the action that caused the request, 0 for the first page), `_frame` (whether it
-is the document of a frame), `_resourceType`, and `_sender` (the origin of the document that sent it; absent for
-navigations).
+is the document of a frame), `_resourceType`, and what is known of where the request came from, which is recorded even
+where headers and bodies had to be left out: `_sender` (the origin that sent it, `browser` for an address that the
+judge itself opened, `null` if unknown), `_origin`, `_fetchSite`, `_fetchMode`, `_fetchDest`, `_refererOrigin`,
+`_bodySize` and `_bodyDigest`. The log's `_rules` is the version of the rules for senders.
 """
 
 import hashlib
@@ -13,20 +15,27 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from judge.trajectory.forms import MAX_FIELDS
 from judge.trajectory.record import NetworkTrace
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
-from shared.files import MAX_FILE_BYTES, read_errors, read_json, write_atomic
+from shared.files import MAX_FILE_BYTES, decode, read_errors, read_json, write_atomic
+from shared.strict_json import parse_json
 from shared.text import counted
 
 NETWORK_FILE = "network.har"
+# The version of the rules for senders. Files without it are of version 1: checks then guess a sender from headers.
+RULES = 2
+BROWSER = "browser"
+# For writing and reading.
 MAX_ENTRIES = 20_000
+MAX_METHOD_CHARS = 100
 
 
 class _Part(BaseModel):
     """A part of a HAR file. Other keys, which other programs write, are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True)
 
 
 class Pair(_Part):
@@ -45,14 +54,14 @@ class Body(_Part):
     mime_type: str = Field(default="", alias="mimeType")
     text: str | None = None
     encoding: str | None = None
-    params: list[Pair] = Field(default=[], max_length=MAX_ENTRIES)
+    params: list[Pair] = Field(default=[], max_length=MAX_FIELDS)
     is_cut: bool = Field(default=False, alias="_truncated")
 
 
 class Request(_Part):
     """The browser's request."""
 
-    method: str = Field(max_length=100)
+    method: str = Field(max_length=MAX_METHOD_CHARS)
     url: str
     headers: list[Pair] = Field(default=[], max_length=MAX_ENTRIES)
     body: Body | None = Field(default=None, alias="postData")
@@ -72,6 +81,7 @@ class Entry(_Part):
     """One request and its response. A redirect is an entry of its own.
 
     `step` is the number of the action that caused it, 0 for the first page, `None` in another program's HAR file.
+    `is_method_cut`, `is_url_cut`: only the beginning was recorded.
     """
 
     started: str = Field(default="", alias="startedDateTime")
@@ -82,6 +92,22 @@ class Entry(_Part):
     step: int | None = Field(default=None, alias="_step", ge=0)
     is_frame: bool = Field(default=False, alias="_frame")
     sender: str | None = Field(default=None, alias="_sender")
+    is_method_cut: bool = Field(default=False, alias="_methodCut")
+    is_url_cut: bool = Field(default=False, alias="_urlCut")
+    has_headers_left_out: bool = Field(default=False, alias="_headersLeftOut")
+
+
+class LeftOut(_Part):
+    """Requests of one method and path that were left out because the trace was full.
+
+    They lie between the first and the last one, which are in the trace. Without a `url` they are of any method and
+    path, at any time. `is_own`: the task's own sites sent them. `count`: at least so many.
+    """
+
+    is_own: bool = Field(alias="own")
+    method: str = Field(default="", max_length=MAX_METHOD_CHARS)
+    url: str = ""
+    count: int = Field(ge=1)
 
 
 class Log(_Part):
@@ -89,6 +115,8 @@ class Log(_Part):
 
     entries: list[Entry] = Field(max_length=MAX_ENTRIES)
     dropped: int = Field(default=0, alias="_dropped", ge=0)
+    left_out: list[LeftOut] = Field(default=[], alias="_leftOut", max_length=MAX_ENTRIES)
+    rules: int = Field(default=1, alias="_rules")
 
 
 class HarFile(_Part):
@@ -102,29 +130,60 @@ def write_har(
     entries: Sequence[Mapping[str, Any]],
     redacted: Callable[[Mapping[str, Any]], dict[str, Any]],
     *,
-    dropped: int = 0,
+    left_out: Sequence[LeftOut] = (),
     versions: Mapping[str, str],
 ) -> NetworkTrace:
-    """Write the entries, each of them `redacted`, atomically to the folder's `network.har`. Raises `OSError`."""
-    kept = [redacted(entry) for entry in entries]
-    data = _har_bytes(kept, dropped, versions)
-    if len(data) > MAX_FILE_BYTES:
-        # Redaction can lengthen texts, though rarely enough to exceed the limit.
-        data = _har_bytes([_without_bodies(entry) for entry in kept], dropped, versions)
+    """Write the entries, each of them `redacted`, atomically to the folder's `network.har`.
+
+    It is read back before, so that no file is written that cannot be read. Raises `OSError`, or `TrajectoryError` if
+    such a file cannot be made.
+    """
+    kept = [_readable(redacted(entry)) for entry in entries]
+    data = _har_bytes(kept, left_out, versions)
+    # Redaction can lengthen texts, though rarely enough to exceed the limit.
+    if len(data) > MAX_FILE_BYTES or _problem_of(data):
+        data = _har_bytes([_without_bodies(entry) for entry in kept], left_out, versions)
+        if problem := _problem_of(data):
+            raise TrajectoryError(f"{NETWORK_FILE}: {problem}")
     write_atomic(folder / NETWORK_FILE, data)
     return NetworkTrace(file=NETWORK_FILE, sha256=hashlib.sha256(data).hexdigest(), entries=len(kept))
 
 
-def _har_bytes(entries: Sequence[Mapping[str, Any]], dropped: int, versions: Mapping[str, str]) -> bytes:
+def _readable(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry; without its bodies if they make it unreadable."""
+    try:
+        Entry.model_validate(entry)
+    except ValidationError:
+        return _without_bodies(entry)
+    return entry
+
+
+def _problem_of(data: bytes) -> str | None:
+    """Why a file with this content could not be read."""
+    try:
+        HarFile.model_validate(parse_json(decode(data)))
+    except ValidationError as error:
+        return first_mistake(error)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _har_bytes(entries: Sequence[Mapping[str, Any]], left_out: Sequence[LeftOut], versions: Mapping[str, str]) -> bytes:
     name, _, version = versions.get("browser", "unknown").rpartition(" ")
     log: dict[str, Any] = {
         "version": "1.2",
         "creator": {"name": "wabe", "version": versions.get("wabe", "")},
         "browser": {"name": name or "Chromium", "version": version},
+        "_rules": RULES,
         "entries": entries,
     }
-    if dropped:
-        log |= {"comment": f"at least {counted(dropped, 'more request')} left out", "_dropped": dropped}
+    if left_out:
+        own = sum(one.count for one in left_out if one.is_own)
+        others = sum(one.count for one in left_out if not one.is_own)
+        said = f"at least {counted(own, 'request')} of the task's own sites and {others} of others left out"
+        log |= {"comment": said, "_dropped": own + others}
+        log |= {"_leftOut": [one.model_dump(by_alias=True) for one in left_out]}
     return json.dumps({"log": log}, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
 
 

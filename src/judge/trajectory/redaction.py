@@ -11,10 +11,12 @@ import html
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from judge.trajectory.forms import is_form, is_json, is_multipart, multipart_fields, multipart_text
+from judge.trajectory.forms import MAX_FIELDS, is_form, is_json, is_multipart, multipart_fields, multipart_text
 from shared.strict_json import parse_json
 
 REDACTED = "[redacted]"
@@ -34,6 +36,7 @@ _WITH_ADDRESS = frozenset({"referer", "location", "content-location", "refresh",
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+|^/\S*")
 # In `{"name": "password", "value": "…"}` the name of the value is beside it.
 _NAMING_KEYS = ("name", "key", "field", "id")
+_TOO_MANY = MappingProxyType({"_truncated": True, "comment": "too many fields: the body was left out"})
 
 
 class Redaction:
@@ -60,14 +63,22 @@ class Redaction:
         response["redirectURL"] = self._address(response["redirectURL"])
         for part in (request, response):
             part["headers"] = [self._header(pair["name"], pair["value"]) for pair in part["headers"]]
+        for part, header in ((request, "cookie"), (response, "set-cookie")):
             part["cookies"] = [
-                {**cookie, "value": self._cookie(cookie["name"], cookie["value"])} for cookie in part["cookies"]
+                {**cookie, "value": self._cookie(header, cookie["name"], cookie["value"])} for cookie in part["cookies"]
             ]
         if "postData" in request:
             request["postData"] = self._body(request["postData"])
         response["content"] = self._body(response["content"])
-        redacted: dict[str, Any] = self._without_secrets({**entry, "request": request, "response": response})
+        made = {**entry, "request": request, "response": response}
+        if "_bodyDigest" in entry:
+            # Salted, because a short secret could be guessed from its digest.
+            made["_bodyDigest"] = self._digest(entry["_bodyDigest"])
+        redacted: dict[str, Any] = self._without_secrets(made)
         return redacted
+
+    def _digest(self, value: str) -> str:
+        return "sha256:" + hmac.new(self._salt, value.encode(), hashlib.sha256).hexdigest()[:16]
 
     def _is_secret(self, name: str) -> bool:
         if name.lower() in self._keep:
@@ -80,7 +91,7 @@ class Redaction:
     def _header(self, name: str, value: str) -> dict[str, str]:
         lower = name.lower()
         if lower == "cookie":
-            value = "; ".join(self._cookie_pair(pair) for pair in value.split(";"))
+            value = "; ".join(self._cookie_pair(lower, pair) for pair in value.split(";"))
         elif lower == "set-cookie":
             value = "\n".join(self._set_cookie(line) for line in value.split("\n"))
         elif _SECRET_HEADER.search(name) and lower not in self._keep:
@@ -89,22 +100,23 @@ class Redaction:
             value = _ADDRESS.sub(lambda found: self._address(found[0]), value)
         return {"name": name, "value": value}
 
-    def _cookie_pair(self, pair: str) -> str:
+    def _cookie_pair(self, header: str, pair: str) -> str:
         name, equals, value = pair.strip().partition("=")
-        return name + equals + self._cookie(name, value)
+        return name + equals + self._cookie(header, name, value)
 
     def _set_cookie(self, line: str) -> str:
         first, *attributes = line.split(";")
-        return ";".join([self._cookie_pair(first), *attributes])
+        return ";".join([self._cookie_pair("set-cookie", first), *attributes])
 
-    def _cookie(self, name: str, value: str) -> str:
-        """The value, or a digest if it may be a session id, so that equal sessions remain recognisable within a run."""
-        if not value or name.lower() in self._keep:
+    def _cookie(self, header: str, name: str, value: str) -> str:
+        """The value, or a digest if it may be a session id, so that equal sessions remain recognisable within a run.
+
+        A cookie is kept by its own name, or by that of its header.
+        """
+        if not value or not self._keep.isdisjoint((name.lower(), header)):
             return value
         is_session = self._is_secret(name) or _SESSION_COOKIE.search(name) or len(value) >= _MIN_SESSION_CHARS
-        return (
-            "sha256:" + hmac.new(self._salt, value.encode(), hashlib.sha256).hexdigest()[:16] if is_session else value
-        )
+        return self._digest(value) if is_session else value
 
     def _address(self, url: str) -> str:
         """An address without the secrets in its query and fragment, and without a password."""
@@ -137,12 +149,16 @@ class Redaction:
             return made | ({"comment": "the body was left out"} if body.get("_truncated") else {})
         mime_type = body["mimeType"]
         if is_multipart(mime_type):
-            fields = multipart_fields(_bytes_of(body), mime_type)
+            fields = list(islice(multipart_fields(_bytes_of(body), mime_type), MAX_FIELDS + 1))
+            if len(fields) > MAX_FIELDS:
+                return made | _TOO_MANY
             kept = [field | {"value": self._value(field["name"], field["value"])} for field in fields]
             return made | {"params": kept, "text": multipart_text(kept, mime_type)}
         if body.get("encoding") == "base64":
             return made | {"comment": "not UTF-8 text"}
         if is_form(mime_type):
+            if text.count("&") >= MAX_FIELDS:
+                return made | _TOO_MANY
             pairs = parse_qsl(text, keep_blank_values=True)
             kept_pairs = [(name, self._value(name, value)) for name, value in pairs]
             written = text if kept_pairs == pairs else urlencode(kept_pairs)

@@ -1,5 +1,6 @@
 """Recorded attempts made by hand: pages as snapshots, actions as lines, and what the task's checks make of them."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ VIEWPORT = (1280, 720)
 
 
 class RecordedRequest(Record):
-    """One request and its answer; `sender` is the origin of the page that sent it, `None` for a navigation."""
+    """One request and its answer; `sender` is as recorded: an origin, `browser`, or `None` if unknown."""
 
     method: str = "POST"
     path: str = "/api/cart"
@@ -30,12 +31,16 @@ class RecordedRequest(Record):
     headers: dict[str, str] = Field(default_factory=dict)
     sender: str | None = SHOP
     is_cut: bool = False
+    is_answer_cut: bool = False
+    is_url_cut: bool = False
+    has_no_headers: bool = False
 
     def har_entry(self, step: int) -> dict[str, Any]:
         """As the browser's recorder gives it."""
         sent = None if self.post is None else {"mimeType": self.mime_type, "params": [], "text": self.post}
         content: dict[str, Any] = {"size": 0, "mimeType": "application/json"}
         content |= {} if self.response is None else {"text": self.response}
+        content |= {"_truncated": True} if self.is_answer_cut else {}
         return {
             "startedDateTime": "2026-01-02T03:04:05.678+00:00",
             "time": 5,
@@ -66,7 +71,9 @@ class RecordedRequest(Record):
             "timings": {"send": 0, "wait": 5, "receive": 0},
             "_resourceType": "fetch",
             "_step": step,
-            **({} if self.sender is None else {"_sender": self.sender}),
+            "_sender": self.sender,
+            **({"_headersLeftOut": True} if self.has_no_headers else {}),
+            **({"_urlCut": True} if self.is_url_cut else {}),
         }
 
 
@@ -152,6 +159,18 @@ def recorded_attempt(
         stop_reason="finished",
         network=folder / "network.har",
     )
+
+
+def without_provenance(trajectory: Trajectory) -> Trajectory:
+    """The attempt as an older version recorded it: its trace does not say who sent navigations."""
+    path = trajectory.folder / "network.har"
+    har = json.loads(path.read_text(encoding="utf-8"))
+    del har["log"]["_rules"]
+    for entry in har["log"]["entries"]:
+        if entry["_sender"] is None:
+            del entry["_sender"]
+    path.write_text(json.dumps(har), encoding="utf-8")
+    return trajectory
 
 
 def evaluate_check(

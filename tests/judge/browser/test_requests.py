@@ -1,17 +1,15 @@
 """The record of a browser's requests and their answers, and of where it went, with a real browser."""
 
 import asyncio
-import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright._impl._driver import compute_driver_executable
 
 from helpers.browser.hostile_site import Handler, hostile_site, never_answers
 from helpers.browser.sessions import a_browser
-from judge.browser.requests import RECORDER, RequestLog
+from judge.browser.requests import RequestLog
 from judge.browser.session import Hop, Traffic
 
 pytestmark = pytest.mark.e2e
@@ -121,35 +119,60 @@ def _path(entry: dict[str, Any]) -> str:
     return str(urlsplit(entry["request"]["url"]).path)
 
 
-FLOOD = """
-    const { default: record } = require(process.argv[1]);
-    const body = Buffer.from("b".repeat(process.argv[2]));
-    const context = new (require("events"))();
-    const page = Object.assign(new (require("events"))(), { context: () => context });
-    const request = n => ({
-        url: () => `http://a/${n}`, method: () => "POST", resourceType: () => "fetch", isNavigationRequest: () => false,
-        serviceWorker: () => null, frame: () => ({ parentFrame: () => null, url: () => "http://a/" }),
-        headers: () => ({ "x-long": "h".repeat(10000) }), postDataBuffer: () => body,
-    });
-    (async () => {
-        await record({ page });
-        for (let n = 0; n < 12000; n++) context.emit("request", request(n));
-    })();"""
-
-
-@pytest.mark.parametrize("size", [1, 100_000, 400_000])
-def test_a_flood_of_requests_is_recorded_within_bounds(tmp_path: Path, size: int) -> None:
-    node, _ = compute_driver_executable()
-    subprocess.run([node, "-e", FLOOD, str(RECORDER), str(size)], cwd=tmp_path, check=True)
-    assert (tmp_path / "requests.jsonl").stat().st_size < 30_000_000
-    traffic = RequestLog(tmp_path).read()
-    assert len(traffic.entries) == 10_000
-    assert traffic.dropped == 1024
-    assert traffic.entries[-1]["request"]["postData"]["_truncated"]
-
-
 def test_a_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
     line = '{"id": 0, "began": 0, "method": "GET", "url": "http://a/", "type": "fetch"}\n'
     (tmp_path / "requests.jsonl").write_text(line + '{"id": 0, "answered": 1, "status"')
     assert [entry["response"]["status"] for entry in RequestLog(tmp_path).read().entries] == [0]
     assert RequestLog(tmp_path / "none").read().entries == ()
+
+
+BODIES = """<title>Bodies</title><script>
+    const body = name => new Blob([JSON.stringify({from: name})], {type: "application/json"});
+    const sent = [
+        ["/blob", () => fetch("/blob", {method: "POST", body: body("blob")})],
+        ["/beacon", async () => navigator.sendBeacon("/beacon", body("beacon"))],
+        ["/clone", () => fetch(new Request("/clone", {method: "POST", body: '{"from": "clone"}',
+            headers: {"Content-Type": "application/json"}}).clone())],
+        ["/keepalive", () => fetch("/keepalive", {method: "PUT", keepalive: true, body: body("keepalive")})],
+        ["/frame", async () => document.body.append(Object.assign(document.createElement("iframe"), {srcdoc:
+            `<script>fetch("/frame", {method: "POST", body: new Blob(['{"from": "frame"}'],
+                {type: "application/json"})})<\\/script>`}))],
+        ["/twice", async () => { fetch("/twice", {method: "POST", body: body("first")});
+            await fetch("/twice", {method: "POST"}); await fetch("/twice", {method: "POST", body: body("third")}); }],
+        ["/large", () => fetch("/large", {method: "POST", body: new Blob(["x".repeat(300000)], {type: "text/plain"})})],
+    ];
+    // Playwright lets a worker run before another session can listen: only its first moments are missed.
+    const script = `setTimeout(() => fetch("${location.origin}/worker", {method: "POST",
+        body: new Blob(['{"from": "worker"}'], {type: "application/json"})}), 1000)`;
+    new Worker(URL.createObjectURL(new Blob([script])));
+    (async () => { for (const [, send] of sent) await send(); })();
+</script>"""
+
+
+async def test_bodies_that_playwright_does_not_report_are_recorded() -> None:
+    paths = ("/blob", "/beacon", "/clone", "/keepalive", "/worker", "/frame", "/twice", "/large")
+    with hostile_site({"/": BODIES, **dict.fromkeys(paths, "{}")}) as site:
+        async with a_browser() as browser:
+            await browser.open(site.url)
+            async with asyncio.timeout(15):
+                while (traffic := browser.traffic()) and (traffic.is_pending or not _asked(traffic, "/worker")):
+                    await asyncio.sleep(0.05)
+    assert traffic is not None
+    bodies = sorted((_path(entry), _body(entry) or "") for entry in traffic.entries if _path(entry) in paths)
+    assert bodies == [
+        ("/beacon", '{"from":"beacon"}'),
+        ("/blob", '{"from":"blob"}'),
+        ("/clone", '{"from": "clone"}'),
+        ("/frame", '{"from": "frame"}'),
+        ("/keepalive", '{"from":"keepalive"}'),
+        ("/large", "too large"),
+        ("/twice", ""),
+        ("/twice", '{"from":"first"}'),
+        ("/twice", '{"from":"third"}'),
+        ("/worker", '{"from": "worker"}'),
+    ]
+
+
+def _body(entry: dict[str, Any]) -> str | None:
+    post = entry["request"].get("postData", {})
+    return "too large" if post.get("_truncated") else post.get("text")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
+from helpers.trajectory.recordings import SHOP, RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import evaluate
 from judge.evaluators.requests import named_fields
-from judge.trajectory.network import write_har
+from judge.trajectory.network import LeftOut, write_har
 from judge.trajectory.redaction import Redaction
 from shared.models import Task
 
@@ -17,28 +17,24 @@ EVIL = "http://evil.test"
 
 
 def order(**changes: Any) -> list[RecordedStep]:
-    return [RecordedStep(requests=(RecordedRequest(path="/order", **changes),))]
+    return [RecordedStep(requests=(RecordedRequest(**{"path": "/order", **changes}),))]
 
 
 @pytest.mark.parametrize(
     ("changes", "counts"),
     [
         ({}, True),
-        ({"sender": None}, True),
-        ({"sender": None, "headers": {"Origin": "http://shop.test"}}, True),
-        # A page with `no-referrer` sends its own form without an origin.
-        ({"sender": None, "headers": {"Origin": "null", "Sec-Fetch-Site": "same-origin"}}, True),
-        ({"sender": "null", "headers": {"Sec-Fetch-Site": "same-origin"}}, True),
-        ({"sender": EVIL}, False),
+        ({"sender": "browser"}, True),
+        ({"sender": None}, False),
+        ({"sender": None, "headers": {"Origin": "http://shop.test", "Sec-Fetch-Site": "same-origin"}}, False),
         ({"sender": "null"}, False),
-        ({"sender": None, "headers": {"Origin": EVIL}}, False),
-        ({"sender": None, "headers": {"Origin": "null"}}, False),
-        ({"sender": None, "headers": {"Origin": "null", "Sec-Fetch-Site": "cross-site"}}, False),
+        ({"sender": EVIL}, False),
         ({"sender": "http://shop.test:81"}, False),
+        ({"sender": "http://shop.test.evil.test"}, False),
     ],
     ids=str,
 )
-def test_a_request_counts_if_the_site_itself_or_the_browser_sent_it(
+def test_a_request_counts_if_the_site_itself_or_the_browser_is_known_to_have_sent_it(
     tmp_path: Path, changes: dict[str, Any], counts: bool
 ) -> None:
     assert evaluate_check(tmp_path, CHECK, order(**changes)).passed is counts
@@ -86,24 +82,62 @@ def test_without_a_trace_the_check_is_undecided_for_the_reason_that_was_recorded
     assert "no recorded requests: there is no network.har" in assertion.found
 
 
-def test_an_answer_too_large_to_be_recorded_leaves_the_check_undecided(tmp_path: Path) -> None:
-    trajectory = recorded_attempt(tmp_path, [CHECK | {"response": {"total": 3}}], [RecordedStep()])
-    entry = RecordedRequest(path="/order").har_entry(1)
-    entry["response"]["content"]["_truncated"] = True
-    write_har(tmp_path, [entry], Redaction(salt=b"").entry, versions={})
-    (assertion,) = evaluate(trajectory)
-    assert assertion.passed is None
-    assert "too large" in assertion.found
+@pytest.mark.parametrize(
+    ("keys", "changes"),
+    [
+        ({"response": {"total": 3}}, {"is_answer_cut": True}),
+        ({"post_data": {"qty": 2}}, {"is_cut": True}),
+        ({"post_data": {"qty": 2}}, {"post": '{"qty": 2', "mime_type": "application/json"}),
+        ({"post_data": {"qty": 2}}, {"post": "qty=2", "mime_type": "application/octet-stream"}),
+        ({"headers": {"X-A": "1"}}, {"has_no_headers": True}),
+        ({"query": {"a": "1"}}, {"path": "/order?a=1", "is_url_cut": True}),
+        ({"query": {"a": "1"}}, {"path": "/order?a=1" + "&" * 1_000}),
+    ],
+    ids=["answer", "body", "JSON", "unnamed values", "headers", "address", "parameters"],
+)
+@pytest.mark.parametrize("inverted", [False, True])
+def test_what_was_not_recorded_fails_a_check_of_it(
+    tmp_path: Path, keys: dict[str, Any], changes: dict[str, Any], inverted: bool
+) -> None:
+    assert evaluate_check(tmp_path, CHECK | keys | {"not": inverted}, order(**changes)).passed is False
 
 
-@pytest.mark.parametrize(("keys", "passed"), [({}, False), ({"not": True}, False), ({"at": "any"}, True)], ids=str)
-def test_nothing_can_be_hidden_behind_more_requests_than_are_recorded(
-    tmp_path: Path, keys: dict[str, Any], passed: bool
+def test_a_difference_that_was_recorded_decides_an_inverted_check_whatever_was_not(tmp_path: Path) -> None:
+    check = CHECK | {"not": True, "query": {"a": "1"}, "post_data": {"qty": 2}}
+    assert evaluate_check(tmp_path, check, order(path="/order?a=2", is_cut=True)).passed is True
+
+
+def left_out(path: str, *, is_own: bool = True) -> LeftOut:
+    return LeftOut(is_own=is_own, method="POST", url=SHOP + path if path else "", count=7)
+
+
+@pytest.mark.parametrize(
+    ("lost", "keys", "passed"),
+    [
+        # The last request to an address is always recorded: what was left out came before.
+        (left_out("/order"), {}, True),
+        (left_out("/other"), {}, True),
+        (left_out("/order"), {"at": "any"}, True),
+        (left_out(""), {"at": "any"}, True),
+        (left_out(""), {}, False),
+        (left_out("/order"), {"url": ["/cart", "/order"]}, True),
+        # The last request does not match, and one of those before it could.
+        (left_out("/order"), {"post_data": {"qty": 3}, "at": "any"}, False),
+        (left_out("/order"), {"not": True, "post_data": {"qty": 3}}, False),
+        (left_out("/other"), {"not": True, "post_data": {"qty": 3}}, True),
+        # Others' requests decide only what must not be sent.
+        (left_out("", is_own=False), {}, True),
+        (left_out("", is_own=False), {"not": True, "post_data": {"qty": 3}}, False),
+        (left_out("/order", is_own=False), {"not": True, "post_data": {"qty": 3}}, False),
+    ],
+    ids=str,
+)
+def test_a_check_fails_if_the_request_that_decides_may_have_been_left_out(
+    tmp_path: Path, lost: LeftOut, keys: dict[str, Any], passed: bool
 ) -> None:
     trajectory = recorded_attempt(tmp_path, [CHECK | keys], order())
-    write_har(
-        tmp_path, [RecordedRequest(path="/order").har_entry(1)], Redaction(salt=b"").entry, dropped=7, versions={}
-    )
+    entries = [RecordedRequest(path=path, post='{"qty": 2}').har_entry(1) for path in ("/cart", "/order")]
+    write_har(tmp_path, entries, Redaction(salt=b"").entry, left_out=[lost], versions={})
     (assertion,) = evaluate(trajectory)
     assert assertion.passed is passed
 

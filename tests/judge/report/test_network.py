@@ -9,7 +9,7 @@ from helpers.results import A_TRACE, a_finished_run, a_result, a_step
 from helpers.trajectory.recordings import SHOP, RecordedRequest
 from judge.report.build import make_report
 from judge.store import RunStore
-from judge.trajectory.network import write_har
+from judge.trajectory.network import LeftOut, write_har
 from judge.trajectory.redaction import Redaction
 from shared.models import Task
 
@@ -21,7 +21,8 @@ def report(folder: Path, *entries: tuple[int, RecordedRequest], dropped: int = 0
     task = Task(task_id="t1", website=f"{SHOP}/", task="Find it.")
     store = a_finished_run(folder, a_result("t1", task=task, network=A_TRACE))
     har = [one.har_entry(step) for step, one in entries]
-    write_har(store.task("t1").folder, har, Redaction(salt=b"").entry, dropped=dropped, versions={})
+    left_out = [LeftOut(is_own=True, count=dropped)] if dropped else []
+    write_har(store.task("t1").folder, har, Redaction(salt=b"").entry, left_out=left_out, versions={})
     return written(store, folder)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,23 @@ from jsonschema import Draft202012Validator
 from helpers.trajectory.har_schema import HAR
 from helpers.trajectory.recordings import RecordedRequest
 from judge.browser.requests import RequestLog
-from judge.trajectory.network import MAX_ENTRIES, NETWORK_FILE, Entry, Pair, Request, read_har, write_har
+from judge.trajectory.network import (
+    MAX_ENTRIES,
+    NETWORK_FILE,
+    RULES,
+    Entry,
+    LeftOut,
+    Pair,
+    Request,
+    read_har,
+    write_har,
+)
 from judge.trajectory.redaction import Redaction
 from shared.errors import TrajectoryError
 from shared.files import sha256_file
 
 PLAIN = Redaction(salt=b"test")
+LEFT_OUT = [LeftOut(is_own=True, method="GET", url="http://shop.test/a", count=3), LeftOut(is_own=False, count=4)]
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data; boundary=----b"
 PARTS = (
@@ -28,10 +40,12 @@ PARTS = (
 )
 
 
-def written(folder: Path, *entries: dict[str, Any], redaction: Redaction = PLAIN, dropped: int = 0) -> dict[str, Any]:
+def written(
+    folder: Path, *entries: dict[str, Any], redaction: Redaction = PLAIN, left_out: Sequence[LeftOut] = ()
+) -> dict[str, Any]:
     """The HAR file's log."""
     versions = {"browser": "Chromium 156.0"}
-    trace = write_har(folder, entries, redaction.entry, dropped=dropped, versions=versions)
+    trace = write_har(folder, entries, redaction.entry, left_out=left_out, versions=versions)
     path = folder / NETWORK_FILE
     assert (trace.sha256, trace.entries) == (sha256_file(path), len(entries))
     return dict(json.loads(path.read_bytes())["log"])
@@ -44,40 +58,42 @@ def recorded(folder: Path, *lines: dict[str, Any]) -> tuple[dict[str, Any], ...]
 
 
 EVERYTHING: list[dict[str, Any]] = [
-    {"id": 0, "began": 1_000, "method": "POST", "url": "http://shop.test/a?b=1", "type": "document", "sender": None,
-     "post": {"text": "a=1&b=%C3%BC"}, "headers": [["content-type", FORM], ["cookie", "a=b; c"]], "frame": True},
+    {"id": 0, "began": 1_000, "method": "POST", "url": "http://shop.test/a?b=1", "type": "document", "frame": True,
+     "sender": {"navigation": True}, "fixed": {"type": FORM, "origin": "http://shop.test"}, "size": 12, "digest": "ab",
+     "post": {"text": "a=1&b=%C3%BC"}, "headers": [["content-type", FORM], ["cookie", "a=b; c"]]},
     {"id": 0, "answered": 1_010, "status": 302, "status_text": "Found",
      "response_headers": [["location", "/b"], ["set-cookie", "x=y; Path=/; HttpOnly\nz=1; Domain=shop.test"]]},
-    {"id": 1, "began": 990, "method": "POST", "url": "http://shop.test/f", "type": "fetch", "sender": "http://shop.test",
+    {"id": 1, "began": 990, "method": "POST", "url": "http://shop.test/f", "type": "fetch", "size": 9,
+     "sender": {"document": "http://shop.test"}, "fixed": {"type": MULTIPART, "site": "same-origin"},
      "post": {"text": PARTS.format("bytes")}, "headers": [["content-type", MULTIPART]]},
-    {"id": 2, "began": 5_000, "method": "POST", "url": "http://shop.test/g", "type": "fetch", "sender": "null",
+    {"id": 2, "began": 5_000, "method": "POST", "url": "http://shop.test/g", "type": "fetch",
+     "sender": {"document": "null"}, "fixed": {"origin": "null"}, "size": 3,
      "post": {"base64": "//79"}, "headers": [["content-type", "application/octet-stream"]], "long_url": True},
     {"id": 0, "ended": 900},
     {"id": 3, "began": 5_100, "method": "POST", "url": "http://shop.test/h", "type": "fetch",
-     "post": {"dropped": 300_000}, "headers": []},
+     "post": {"dropped": 300_000}, "size": 300_000, "headers": []},
     {"id": 2, "failure": "net::ERR_FAILED", "ended": 5_200},
     {"id": 3, "answered": 5_150, "status": 200, "status_text": "", "response_headers": [["content-type", "text/json"]],
      "from_worker": True},
     {"id": 3, "body": {"text": '{"a": 1}'}, "ended": 5_160},
     {"id": 4, "began": 6_000, "method": "GET", "url": "ws://shop.test/s", "type": "websocket"},
     {"id": 5, "began": 6_000, "method": "POST", "url": "http://shop.test/u", "type": "fetch",
-     "headers": [["content-length", "77"], ["content-type", MULTIPART]]},
+     "fixed": {"length": "77", "type": MULTIPART}, "headers": [["content-length", "77"], ["content-type", MULTIPART]]},
 ]  # fmt: skip
 
 
 def test_the_file_is_har_1_2(tmp_path: Path) -> None:
-    entries = recorded(tmp_path, *EVERYTHING, {"dropped": 3})
-    log = written(tmp_path, *entries, dropped=3)
+    log = written(tmp_path, *recorded(tmp_path, *EVERYTHING), left_out=LEFT_OUT)
     Draft202012Validator(HAR).validate({"log": log})
     assert log["browser"] == {"name": "Chromium", "version": "156.0"}
-    assert "3 more requests" in log["comment"]
+    assert log["comment"] == "at least 3 requests of the task's own sites and 4 of others left out"
 
 
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
-    written(tmp_path, *recorded(tmp_path, *EVERYTHING), dropped=3)
+    written(tmp_path, *recorded(tmp_path, *EVERYTHING), left_out=LEFT_OUT)
     har = read_har(tmp_path / NETWORK_FILE)
     form, multipart, failed, worker, socket, upload = har.entries
-    assert har.dropped == 3
+    assert (har.rules, har.dropped, har.left_out) == (RULES, 7, LEFT_OUT)
     assert (form.request.method, form.request.url) == ("POST", "http://shop.test/a?b=1")
     assert (form.response.status, form.is_frame) == (302, True)
     assert form.request.body is not None
@@ -95,6 +111,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert socket.resource_type == "websocket"
     assert upload.request.body is not None
     assert upload.request.body.is_cut
+    assert [entry.sender for entry in har.entries[:4]] == ["http://shop.test", "http://shop.test", None, None]
 
 
 def test_contents_of_uploaded_files_are_left_out(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ def redacted(*secrets: str, keep: tuple[str, ...] = (), salt: bytes = b"salt", *
 
 def from_browser(**part: Any) -> dict[str, Any]:
     """An entry as the recorder gives it."""
-    known = {"began": 0, "method": "GET", "url": "http://shop.test/", "type": "fetch", "step": 1, **part}
-    return Redaction(salt=b"salt").entry(_har_entry(known))
+    known = {"began": 0, "method": "GET", "url": "http://shop.test/", "type": "fetch", "step": 1, "fixed": {}, **part}
+    return Redaction(salt=b"salt").entry(_har_entry(known, None))
 
 
 @pytest.mark.parametrize(

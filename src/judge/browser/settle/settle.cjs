@@ -10,6 +10,7 @@ const path = require("path");
 const { randomUUID } = require("crypto");
 
 const KEY = Symbol.for("wabe.settle");
+const REQUESTS = Symbol.for("wabe.requests");
 const EVENT = randomUUID();
 const WORLD = randomUUID();
 const [RECORDER, PAGE, PROVENANCE] = ["recorder.js", "page.js", "../provenance.js"]
@@ -514,6 +515,7 @@ class Context {
       return await settler.settle(limit);
     } finally {
       settler.origins = new Set([origin(page)]);
+      page.context()[REQUESTS]?.landed(page.url());
     }
   }
 
@@ -539,7 +541,9 @@ class Context {
       }
     };
     try {
-      await page.goto(url, { waitUntil: "commit", timeout: limit });
+      const go = () => page.goto(url, { waitUntil: "commit", timeout: limit });
+      const recorder = page.context()[REQUESTS];
+      await (recorder ? recorder.judgeOpens(page, url, go) : go());
       const isComplete = brokenOff();
       // A timeout of 0 would mean no timeout.
       const timeout = Math.max(1, Math.round(until - performance.now()));

@@ -1,0 +1,76 @@
+"""Who sent a request, as recorded in a real browser: documents of every kind, compared with where each was planted."""
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.browser.hostile_site import hostile_site
+from helpers.browser.senders import Document, Planted, Sent, random_page, sent_by
+from helpers.browser.sessions import browser_settings, with_flags
+from judge.browser.pool import BrowserPool, browser_pool
+from judge.trajectory.network import BROWSER
+from shared.models import Task
+
+pytestmark = pytest.mark.e2e
+
+# Without TLS, the browser sends `Sec-Fetch-Site` to this machine only.
+WITH_METADATA = ("127.0.0.1", "localhost")
+WITHOUT_METADATA = ("shop.test", "evil.test")
+PLAYS = 8
+REQUESTS = 6
+
+
+async def recorded_senders(pool: BrowserPool, page: Document, hosts: tuple[str, str]) -> dict[int, str]:
+    """Whose each answered request was by the record: `own`, `foreign`, or nobody's."""
+    with hostile_site() as own, hostile_site() as foreign:
+        at = {"own": f"http://{hosts[0]}:{own.server_port}/", "foreign": f"http://{hosts[1]}:{foreign.server_port}/"}
+        planted = Planted(page, at)
+        for site in (own, foreign):
+            site.pages |= planted.pages
+        entries = await recorded_requests(pool, planted.address, at["own"], len(list(sent_by(page))))
+    names = {at["own"].rstrip("/"): "own", BROWSER: "own", at["foreign"].rstrip("/"): "foreign"}
+    return {int(each["request"]["url"].rpartition("/")[2]): names.get(each["_sender"], "nobody") for each in entries}
+
+
+async def recorded_requests(pool: BrowserPool, address: str, website: str, count: int) -> list[dict[str, Any]]:
+    """The requests at targets that were answered."""
+    async with pool.browser(None) as browser:
+        await browser.log_in(Task(task_id="t", website=website, task="x"))
+        await browser.open(address)
+        found: list[dict[str, Any]] = []
+        for _ in range(60):
+            traffic = browser.traffic()
+            assert traffic is not None
+            found = [
+                each for each in traffic.entries if each["response"]["status"] and "/target/" in each["request"]["url"]
+            ]
+            if len(found) >= count and not traffic.is_pending:
+                break
+            await asyncio.sleep(0.05)
+    return found
+
+
+@pytest.mark.parametrize("flags", [(), ("--site-per-process",)], ids=["one process", "isolated"])
+@pytest.mark.parametrize("hosts", [WITH_METADATA, WITHOUT_METADATA], ids=["fetch metadata", "plain"])
+async def test_a_request_is_the_sites_if_and_only_if_a_document_of_the_site_sent_it(
+    tmp_path: Path, hosts: tuple[str, str], flags: tuple[str, ...]
+) -> None:
+    path = with_flags(tmp_path, "--host-resolver-rules='MAP *.test 127.0.0.1'", *flags)
+    program = browser_settings().found.model_copy(update={"path": path})
+    wrong: list[tuple[Sent, str]] = []
+    count = 0
+    async with browser_pool(browser_settings(program), is_guarded=False) as pool:
+        for seed in range(PLAYS):
+            page = random_page(random.Random(seed), REQUESTS)
+            found = await recorded_senders(pool, page, hosts)
+            for sent in (each for each in sent_by(page) if each.number in found):
+                count += 1
+                is_own, is_told = sent.owner == "own", sent.is_told(with_metadata=hosts == WITH_METADATA)
+                if (found[sent.number] == "own") != is_own and not (is_own and not is_told):
+                    wrong.append((sent, found[sent.number]))
+    assert wrong == []
+    # A sandbox stops some of them.
+    assert count > PLAYS * REQUESTS * 0.8
