@@ -107,7 +107,8 @@ class Page(Record):
     Since the last observation: `refused` are the network addresses that the guard blocked, `downloads` the names of
     files that pages began to download, `vanished` texts that appeared and disappeared, such as a notification.
     `http_status` is set only for an error status. `wall` names the bot wall or CAPTCHA that is shown instead of the
-    page.
+    page. `links` are addresses of other origins in links, frames and forms, each after the origin of its document:
+    only those that are new, and only until the participant writes anything.
     """
 
     url: str
@@ -123,6 +124,7 @@ class Page(Record):
     settled: Settled = Settled()
     http_status: int | None = None
     wall: str = ""
+    links: tuple[tuple[str, str], ...] = Field(default=(), exclude=True, repr=False)
 
 
 class Observation(Record):
@@ -172,11 +174,39 @@ class Timings(Record):
 
 
 class Navigation(Record):
-    """One request for a page, and who caused the browser to go there (`judge.episode.blame`)."""
+    """One request for a page or for a frame's document, and who led the browser there (`judge.episode.blame`).
+
+    `cause`: the judge's browser was told to open the address or to go back; otherwise a page navigated.
+    """
 
     url: str
     is_redirect: bool = False
     by: Literal["participant", "site"]
+    in_frame: bool = Field(default=False, exclude_if=lambda value: not value)
+    cause: Literal["goto", "back"] | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+class BlameFacts(Record):
+    """What decided whose fault it was that the browser's process was lost or the site was unreachable.
+
+    For a lost browser: the `address` of the document that decided (of the participant's doing, if any was), whether it
+    was in a frame and not on the task's site (`is_elsewhere`), whether the participant had named it (`is_named`),
+    whether the task's site had led there before the participant wrote anything (`is_linked`), and whether it had
+    (`has_written`). `is_incomplete`: too many documents to record. For a site: whether the participant `has_acted` in
+    every attempt, and whether the site `works_again` after another reset.
+    """
+
+    fault: Literal["browser_lost", "site_unreachable"]
+    party: Literal["participant", "site"]
+    address: str = ""
+    in_frame: bool = False
+    is_elsewhere: bool = False
+    is_named: bool = False
+    is_linked: bool = False
+    has_written: bool = False
+    is_incomplete: bool = Field(default=False, exclude_if=lambda value: not value)
+    has_acted: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+    works_again: bool | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ProbeValue(Record):

@@ -11,7 +11,18 @@ from pydantic import AfterValidator, Field, ValidationError
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
-from shared.models import Navigation, Record, Step, StopReason, Task, TaskOutcome, Timings, TokenUsage, Verdict
+from shared.models import (
+    BlameFacts,
+    Navigation,
+    Record,
+    Step,
+    StopReason,
+    Task,
+    TaskOutcome,
+    Timings,
+    TokenUsage,
+    Verdict,
+)
 
 RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read-only: they can be shown, scored and verified, but are never rewritten.
@@ -20,6 +31,7 @@ MAX_THOUGHT_CHARS = 4000
 # The flag of evidence that the agent recorded itself: the judge has not seen the browser.
 SELF_RECORDED = "self_recorded"
 SHARED_STATE = "shared_state"
+BLAME_FACTS = "blame_facts"
 # Stop reasons outside the participant's control; such attempts are not scored.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
 # Stop reasons after which the verdict decides.
@@ -30,7 +42,7 @@ _LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
-_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED)
+_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, BLAME_FACTS)
 # The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
 # (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is
 # a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
@@ -61,7 +73,8 @@ class Attempt(Record):
     end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`); older versions did not
     record it. `shared_state`: the site was not in its initial state, or another attempt was played there at the same
     time. `network_missing` is why there is no network trace. `self_recorded`: the evidence comes from the agent itself.
-    `participant_usage` is the agent's usage according to a foreign layout.
+    `participant_usage` is the agent's usage according to a foreign layout. `blame_facts` decided who is to
+    blame for a fault that a participant can cause (`judge.episode.blame`); older versions did not record them.
     """
 
     task: Task
@@ -88,6 +101,7 @@ class Attempt(Record):
     network_missing: str | None = None
     self_recorded: bool = False
     participant_usage: TokenUsage | None = None
+    blame_facts: BlameFacts | None = None
 
     @property
     def is_aborted(self) -> bool:
@@ -166,6 +180,7 @@ class Attempt(Record):
             "final_result_response": self.final_answer or "",
             "agent_final_answer": self.final_answer,
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
+            **({BLAME_FACTS: fields[BLAME_FACTS]} if self.blame_facts else {}),
             "settle": self.settle,
             **({SELF_RECORDED: True} if self.self_recorded else {}),
             **({"shared_state": True} if self.shared_state else {}),
@@ -213,6 +228,7 @@ class Attempt(Record):
                     "participant_s": times.get("participant_s", 0.0),
                     "navigations": value.get("navigations", ()),
                     "settle": value.get("settle"),
+                    BLAME_FACTS: value.get(BLAME_FACTS),
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
                     **{key: value.get(key) for key in _OF_NETWORK},
