@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from helpers.browser.hops import pages_of
 from helpers.browser.hostile_site import HOME, Handler, hostile_site, never_answers
 from helpers.browser.sessions import a_browser
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, ref, tool_call
@@ -199,7 +200,7 @@ async def test_neither_keys_of_the_browser_itself_nor_all_tabs_that_may_be_opene
                 assert (await browser.act("browser_press_key", {"key": key})).ok, key
             page = await browser.observe()
             # The keys have reached the page alone.
-            assert [hop.url for hop in browser.take_hops()] == [site.url]
+            assert pages_of(browser.take_hops()) == [(site.url, False)]
             assert [tab.url for tab in page.tabs] == [site.url]
             await browser.open_tabs([site.url] * (MAX_OPEN_TABS - 1))
             assert (await browser.act("browser_tabs", {"action": "select", "index": MAX_OPEN_TABS - 1})).ok

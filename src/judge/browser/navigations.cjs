@@ -16,6 +16,9 @@ const MAX_URL_CHARS = 2000;
 const MAX_LINES = 2000;
 const MAX_LINES_IN_ALL = 20000;
 
+// When the browser dies, its tabs, frames and requests end as well. That it is gone is known by then.
+const DEATH_MS = 250;
+
 const recorded = new WeakMap();
 
 // Without the fragment, which is no part of what is requested. Two addresses are never taken for the same.
@@ -38,6 +41,7 @@ function frameOf(request) {
 
 class Recorder {
   constructor(context) {
+    this.context = context;
     this.lines = 0;
     this.count = 0;
     this.ids = new WeakMap();
@@ -48,6 +52,8 @@ class Recorder {
     this.answered = new WeakMap();
     this.origins = new WeakMap();
     this.muted = new WeakSet();
+    // Nothing may be written into the file of the next context.
+    context.on("close", () => { this.isClosed = true; });
     context.on("request", request => request.isNavigationRequest() && this.requested(request));
     context.on("response", response => {
       const frame = response.request().isNavigationRequest() && frameOf(response.request());
@@ -56,7 +62,7 @@ class Recorder {
     context.on("requestfailed", request => request.isNavigationRequest() && this.failed(request));
     context.on("serviceworker", worker => {
       this.append({ event: "worker", frame: this.id(worker), url: address(worker.url()) });
-      worker.on("close", () => this.append({ event: "gone", frame: this.id(worker) }));
+      worker.on("close", () => this.ended({ event: "gone", frame: this.id(worker) }));
     });
   }
 
@@ -66,10 +72,15 @@ class Recorder {
   }
 
   append(part) {
-    if (this.lines > MAX_LINES_IN_ALL) return;
+    if (this.isClosed || this.lines > MAX_LINES_IN_ALL) return;
     this.lines += 1;
     const line = this.lines > MAX_LINES_IN_ALL ? { event: "overflow" } : part;
     fs.appendFileSync(LOG, JSON.stringify(line) + "\n");
+  }
+
+  // What ended with the browser was there when it died, which is what this record is about.
+  ended(part) {
+    setTimeout(() => this.context.browser().isConnected() && this.append(part), DEATH_MS);
   }
 
   attach(page) {
@@ -77,8 +88,8 @@ class Recorder {
     this.mark(page, "goto", ([url]) => ({ cause: "goto", url: address(new URL(url).href) }));
     this.mark(page, "goBack", () => ({ cause: "back" }));
     page.on("framenavigated", frame => this.navigated(page, frame));
-    page.on("framedetached", frame => this.ids.has(frame) && this.append({ event: "gone", frame: this.id(frame) }));
-    page.on("close", () => this.append({ event: "closed", tab: this.id(page) }));
+    page.on("framedetached", frame => this.ids.has(frame) && this.ended({ event: "gone", frame: this.id(frame) }));
+    page.on("close", () => this.ended({ event: "closed", tab: this.id(page) }));
     // A new tab whose document arrived before this.
     if (/^https?:/.test(page.url())) this.shown(page, page.mainFrame(), page.url());
   }
@@ -117,7 +128,7 @@ class Recorder {
       if (this.isMuted(frame, url, cause)) return;
     }
     this.append({
-      event: "request", url, frame: id, tab: frame ? this.id(frame.page()) : undefined,
+      event: "request", url, request: this.id(request), frame: id, tab: frame ? this.id(frame.page()) : undefined,
       is_redirect: previous !== null || undefined,
       in_frame: (frame && frame.parentFrame() !== null) || undefined,
       cause: cause === "page" ? undefined : cause,
@@ -169,7 +180,8 @@ class Recorder {
   failed(request) {
     const frame = frameOf(request);
     if (frame && this.muted.has(frame)) return;
-    this.append({ event: "ended", frame: this.unplaced.get(request) ?? this.id(frame), url: address(request.url()) });
+    const id = this.unplaced.get(request) ?? this.id(frame);
+    this.ended({ event: "ended", frame: id, request: this.id(request), url: address(request.url()) });
   }
 }
 

@@ -46,6 +46,7 @@ class _Document:
     is_sites: bool
     acts: int
     tab: int | None
+    request: int
     in_frame: bool = False
 
 
@@ -146,7 +147,9 @@ class Route:
             case "document":
                 self._show(hop)
             case "ended":
-                self._take_loading(hop)
+                # The next request of the frame may be under way already.
+                if (loading := self._loading.get(hop.frame)) and loading.request == hop.request:
+                    del self._loading[hop.frame]
             case "gone":
                 for documents in (self._shown, self._loading, self._workers):
                     documents.pop(hop.frame, None)
@@ -184,6 +187,7 @@ class Route:
             is_sites=not self._has_written and (previous.is_sites if previous else self._is_led_by_site(hop)),
             acts=self._acts,
             tab=hop.tab,
+            request=hop.request,
             in_frame=hop.in_frame,
         )
 
@@ -192,7 +196,9 @@ class Route:
             return "participant" if self.has_begun else "site"
         if self._is_back(hop):
             return "participant" if hop.url in self._named else "site"
-        return "participant" if any(map(self._leads, self._senders(hop))) else "site"
+        # A frame can be meant only if the browser names its origin.
+        senders = (one for one in self._senders(hop) if hop.referrer or not one.in_frame)
+        return "participant" if any(map(self._leads, senders)) else "site"
 
     def _is_back(self, hop: Hop) -> bool:
         # A page may navigate while the server goes back, but the server only goes to where the tab has been.
@@ -255,7 +261,7 @@ class Route:
     def decide(self) -> BlameFacts:
         """Whose fault it is that the browser's process is lost now, and the facts that decide it."""
         # Pages before their frames.
-        live = sorted(self._live(), key=lambda one: one.in_frame)
+        live = sorted(filter(self._counts, self._live()), key=lambda one: one.in_frame)
         guilty = next(filter(self._is_participants, live), None)
         if guilty is None and self._is_incomplete and self._has_written:
             return BlameFacts(fault="browser_lost", party="participant", has_written=True, is_incomplete=True)
@@ -271,6 +277,16 @@ class Route:
             is_linked=address in self._linked,
             has_written=self._has_written,
         )
+
+    def _counts(self, document: _Document) -> bool:
+        """Whether a document can have ended the browser.
+
+        A page of the task's site does not count while the participant is leaving it for another one: that one does.
+        """
+        if document in self._loading.values() or self.is_elsewhere(document.address):
+            return True
+        pages = (one for one in self._loading.values() if not one.in_frame)
+        return all(page.tab not in (None, document.tab) for page in pages)
 
     def _is_participants(self, document: _Document) -> bool:
         if self.is_elsewhere(document.address):

@@ -29,7 +29,7 @@ RECORDED = """
     const { default: record } = require(process.argv[1]);
     const Emitter = require("events");
     const opened = async () => {
-        const context = new Emitter();
+        const context = Object.assign(new Emitter(), { browser: () => ({ isConnected: () => true }) });
         const page = Object.assign(new Emitter(), { context: () => context, url: () => "about:blank" });
         page.goBack = () => {};
         page.goto = url => { page.meanwhile?.(); request(url); };
