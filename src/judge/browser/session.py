@@ -40,16 +40,14 @@ class Hop(Record):
     `renamed`: the page changed its own address. `worker`: a service worker runs. `goto`: the server was told to open
     the address. `overflow`: nothing more is recorded.
 
-    Addresses are those of the browser, without a fragment. `request` is the number of the request. A negative `frame` is
-    that of a new tab that the browser has not announced yet, so its `tab` is unknown. `cause` is `goto` or `back` if
-    the server itself navigated; otherwise a page did, by whatever means. `referrer` is the origin that the browser names
-    as the sender.
+    Addresses are those of the browser, without a fragment. `request` is the number of the request. A negative `frame`
+    is that of a new tab that the browser has not announced yet, so its `tab` is unknown. `cause` is `goto` or `back`
+    if the server itself navigated; otherwise a page did, by whatever means. `referrer` is the origin that the browser
+    names as the sender.
     """
 
     url: str = ""
-    event: Literal["request", "document", "ended", "gone", "closed", "renamed", "worker", "goto", "overflow"] = (
-        "request"
-    )
+    event: HopEvent = "request"
     is_redirect: bool = False
     request: int = 0
     frame: int = 0

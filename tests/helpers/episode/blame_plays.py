@@ -21,7 +21,6 @@ from shared.models import Action, Page, Tab, ToolSpec
 OWN, ELSEWHERE = "own:", "else:"
 HOME = f"{OWN}/"
 Party = Literal["participant", "site"]
-_ANY = {"type": "object", "properties": {}}
 _TABS = {"properties": {"action": {"type": "string"}, "url": {"type": "string"}, "index": {"type": "integer"}}}
 
 
@@ -296,7 +295,6 @@ class PlayedWeb(ScriptedBrowser):
 
     tools = (
         *TOOLS,
-        ToolSpec(name="browser_navigate_back", description="", parameters=_ANY),
         ToolSpec(name="browser_tabs", description="", parameters=_TABS),
     )
 

@@ -24,6 +24,7 @@ _TEXT = {"type": "string"}
 TOOLS = (
     ToolSpec(name="browser_click", description="", parameters={"properties": {}}),
     ToolSpec(name="browser_navigate", description="", parameters={"properties": {"url": _TEXT}}),
+    ToolSpec(name="browser_navigate_back", description="", parameters={"properties": {}}),
     ToolSpec(name="browser_type", description="", parameters={"properties": {"text": _TEXT}}),
     ToolSpec(name="browser_press_key", description="", parameters={"properties": {"key": _TEXT}}),
     ToolSpec(name="browser_wait_for", description="", parameters={"properties": {"time": {"type": "number"}}}),
