@@ -206,14 +206,14 @@ def broken_on_the_way(folder: Path, moves: Moves, told: Told) -> Any:
     steps = iter(moves)
 
     async def does(browser: ScriptedBrowser, *_: Any) -> None:
-        _, hops = next(steps)
+        hops = next(steps)[1]
         browser.hops += hops
         shown = [hop.url for hop in hops if hop.event == "document" and not hop.in_frame]
         browser.url = shown[-1] if shown else browser.url
         if hops is moves[-1][1]:
             raise BrowserFault("the browser was killed")
 
-    end = play_episode(folder, ScriptedBrowser(does), *[action for action, _ in moves])
+    end = play_episode(folder, ScriptedBrowser(does), *[move[0] for move in moves])
     facts = end.blame_facts
     assert facts is not None
     told(

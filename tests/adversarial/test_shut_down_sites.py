@@ -62,7 +62,7 @@ async def played(
 
     events: list[Event] = []
     resets = {site.url: f"{site.url}{reset}"} if reset else {}
-    limits = {"max_steps": 2, "max_task_retries": 2, "site_resets": resets}
+    limits: dict[str, Any] = {"max_steps": 2, "max_task_retries": 2, "site_resets": resets}
     (done,) = await assess_in_shop(
         folder, Participant(action), 1, shop=ThisShop, events=events, website=site.url, **limits
     )

@@ -1,6 +1,6 @@
 """Plays of `blame_plays` in a real browser: two websites on loopback, one of which is the task's."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -39,7 +39,7 @@ class _LivePlay:
             site, _, path = to.partition(":")
             sites[f"{site}:"].pages[f"/{folder}{path.partition('?')[0]}"] = self._answer(to, page)
 
-    def _answer(self, to: str, page: WebPage):
+    def _answer(self, to: str, page: WebPage) -> Callable[[Handler], None]:
         def answer(handler: Handler) -> None:
             if to == self._play.trap and self._is_armed:
                 kill(self._judge.browser_files, "browser")

@@ -1,6 +1,5 @@
 """Whose fault it is that a browser is lost: of the documents that were open or loading."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ TYPE: tuple[str, dict[str, Any]] = ("browser_type", {"target": "e1", "text": "de
 BACK: tuple[str, dict[str, Any]] = ("browser_navigate_back", {})
 WAIT: tuple[str, dict[str, Any]] = ("browser_wait_for", {"time": 1})
 
-Event = tuple[str, dict[str, Any]] | Sequence[Hop] | Page
+Event = tuple[str, dict[str, Any]] | list[Hop] | Page
 
 
 def going(url: str) -> tuple[str, dict[str, Any]]:
@@ -33,13 +32,12 @@ def routed(*events: Event) -> Route:
     """A route that began on the home page, with actions, what the browser told, and observations."""
     route = Route(HOME)
     for event in (typed(HOME), seen(HOME), *events):
-        match event:
-            case Page():
-                route.saw(event)
-            case (str(tool), dict(params)):
-                route.acts(tool, params)
-            case hops:
-                route.went([hop for hop in hops if isinstance(hop, Hop)])
+        if isinstance(event, Page):
+            route.saw(event)
+        elif isinstance(event, list):
+            route.went(event)
+        else:
+            route.acts(*event)
     return route
 
 
