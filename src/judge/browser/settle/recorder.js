@@ -12,7 +12,7 @@
   const BUSY = '[aria-busy="true"], progress:not([value]), [role="progressbar"]:not([aria-valuenow])';
   const NO_TEXT = /^(SCRIPT|STYLE|NOSCRIPT|TEMPLATE|HEAD|BODY|HTML|TITLE|META|LINK|OPTION)$/;
   const LINKS = "a, area, iframe, frame, embed, object, form, [formaction]";
-  const MAX_LINKS = 5000;
+  const MAX_LINKS = 10000;
   const MAX_LINK_CHARS = 2000;
   const MAX_ELEMENTS = 50000;
   const now = () => performance.now();
@@ -99,22 +99,24 @@
   const origin = () =>
     globalThis.origin === "null" && location.href === "about:srcdoc" ? location.ancestorOrigins[0] : globalThis.origin;
   const told = new Set();
-  const collect = (root, found, room) => {
-    for (const element of root.querySelectorAll("*")) {
+  let collectedAt;
+  const collect = (root, own, found, room) => {
+    for (const element of root.querySelectorAll(LINKS)) {
       if (--room.elements < 0 || told.size >= MAX_LINKS) return;
-      if (element.shadowRoot) collect(element.shadowRoot, found, room);
-      if (!element.matches(LINKS)) continue;
       try {
         for (const url of targets(element)) {
           const address = typeof url === "string" ? url.split("#", 1)[0] : "";
           if (!/^https?:/.test(address) || address.length > MAX_LINK_CHARS || told.has(address)) continue;
-          if (new URL(address).origin === origin()) continue;
           told.add(address);
-          found.push([origin(), address]);
+          if (new URL(address).origin !== own) found.push([own, address]);
         }
       } catch {
         // Not an address.
       }
+    }
+    for (const element of root.querySelectorAll("*")) {
+      if (--room.elements < 0) return;
+      if (element.shadowRoot) collect(element.shadowRoot, own, found, room);
     }
   };
 
@@ -142,7 +144,8 @@
     // Addresses of other origins to which the document leads: those that have not been told yet.
     links() {
       const found = [];
-      collect(document, found, { elements: MAX_ELEMENTS });
+      if (collectedAt !== changedAt) collect(document, origin(), found, { elements: MAX_ELEMENTS });
+      collectedAt = changedAt;
       return found;
     },
     // Called before an observation: text that appeared since the last one and is no longer there.
