@@ -71,8 +71,8 @@ MUTANTS = (
     ),
     Mutant(
         "a page reached after leaving the task's site is blamed on the site",
-        "if lead is Lead.ADDRESS or is_named or is_astray else",
-        "if lead is Lead.ADDRESS or is_named else",
+        "return self.is_elsewhere(document.address) or self._has_rested_since(document)",
+        "return self._has_rested_since(document)",
         ("test_blame.py",),
     ),
     # -- network policy ------------------------------------------------------------------------------------------------

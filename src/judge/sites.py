@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from shared.models import Record, Task
 
@@ -28,8 +28,6 @@ MAX_SITE_CHARS = 300
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # These schemes wrap the address of the page that created the URL.
 _WRAPPERS = re.compile(r"\A(?:(?:blob|filesystem|view-source):)+", re.IGNORECASE)
-_LINK = re.compile(r"https?://[^\s/?#\"'<>]+", re.IGNORECASE)
-_HOST = re.compile(r"\[[0-9a-f:.]+\](?::\d+)?|[\w.-]+(?::\d+)?", re.IGNORECASE)
 # Names and addresses of cloud metadata services besides the link-local addresses that most of them use.
 _METADATA_NAMES = frozenset({"metadata.google.internal", "metadata", "instance-data", "metadata.azure.internal"})
 _METADATA = frozenset(map(ipaddress.ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254")))
@@ -118,19 +116,6 @@ def is_off_site(website: str, url: str, *, landed: str = "") -> bool:
     `landed` is where the website redirected before the participant did anything; it is part of the task's site too.
     """
     return site_of(url) not in (None, site_of(website), site_of(landed))
-
-
-def sites_named_in(url: str) -> frozenset[str]:
-    """Every site named anywhere in an address, such as the target of `https://shop.com/leave?to=https://other.net/`."""
-    # A redirector's target is usually encoded once, or twice if it passes through another redirector.
-    hosts = _HOST.findall(unquote(unquote(url)))
-    named = (site_of(f"{scheme}://{host}") for host in hosts for scheme in _DEFAULT_PORTS)
-    return frozenset(site for site in named if site is not None)
-
-
-def sites_linked_in(text: str) -> frozenset[str]:
-    """The sites of all complete addresses in a text. A bare host does not count: it may be a word or an e-mail's."""
-    return frozenset(site for link in _LINK.findall(text) if (site := site_of(link)) is not None)
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,10 @@ class SiteFault(EnvironmentFault):
     blame = "site"
 
 
+class SiteUnreachable(SiteFault):
+    """The task's website cannot be opened or reset. A participant that acted on it earlier may have shut it down."""
+
+
 class SiteBlocked(SiteFault):
     """The task's website answers the judge's browser with a bot wall or CAPTCHA before the participant did anything."""
 

@@ -108,7 +108,9 @@ class Page(Record):
     files that pages began to download, `vanished` texts that appeared and disappeared, such as a notification.
     `http_status` is set only for an error status. `wall` names the bot wall or CAPTCHA that is shown instead of the
     page. `origin` is that of whoever wrote the main document, as the browser reports it; `null` is nobody's.
-    `is_mixed`: what has no reference in the snapshot may come from an editor.
+    `is_mixed`: what has no reference in the snapshot may come from an editor. `links` are addresses of other origins in
+    links, frames and forms, each after the origin of its document: only those that are new, and only until the
+    participant writes anything.
     """
 
     url: str
@@ -126,6 +128,7 @@ class Page(Record):
     wall: str = ""
     origin: str | None = None
     is_mixed: bool = False
+    links: tuple[tuple[str, str], ...] = Field(default=(), exclude=True, repr=False)
 
 
 class Observation(Record):
@@ -177,11 +180,39 @@ class Timings(Record):
 
 
 class Navigation(Record):
-    """One request for a page, and who caused the browser to go there (`judge.episode.blame`)."""
+    """One request for a page or for a frame's document, and who led the browser there (`judge.episode.blame`).
+
+    `cause`: the judge's browser was told to open the address or to go back; otherwise a page navigated.
+    """
 
     url: str
     is_redirect: bool = False
     by: Literal["participant", "site"]
+    in_frame: bool = Field(default=False, exclude_if=lambda value: not value)
+    cause: Literal["goto", "back"] | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+class BlameFacts(Record):
+    """What decided whose fault it was that the browser's process was lost or the site was unreachable.
+
+    For a lost browser: the `address` of the document that decided (of the participant's doing, if any was), whether it
+    was in a frame and not on the task's site (`is_elsewhere`), whether the participant had named it (`is_named`),
+    whether the task's site had led there before the participant wrote anything (`is_linked`), and whether it had
+    (`has_written`). `is_incomplete`: too many documents to record. For a site: whether the participant `has_acted` in
+    every attempt, and whether the site `works_again` after another reset.
+    """
+
+    fault: Literal["browser_lost", "site_unreachable"]
+    party: Literal["participant", "site"]
+    address: str = ""
+    in_frame: bool = False
+    is_elsewhere: bool = False
+    is_named: bool = False
+    is_linked: bool = False
+    has_written: bool = False
+    is_incomplete: bool = Field(default=False, exclude_if=lambda value: not value)
+    has_acted: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+    works_again: bool | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ProbeValue(Record):

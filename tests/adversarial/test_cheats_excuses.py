@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from helpers.browser.hops import pages_of, typed
 from helpers.browser.hostile_site import HOME, Handler, hostile_site, never_answers
 from helpers.browser.sessions import a_browser
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, ref, tool_call
 from helpers.episode.one_page_shop import OnePageShop, assess_in_shop
 from helpers.episode.scripted import ScriptedBrowser, play_episode
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
+from judge.browser.session import Hop
 from judge.browser.tools import MAX_OPEN_TABS
 from judge.events import Event, TaskStarted
 from judge.sites import NetworkPolicy
@@ -24,7 +26,7 @@ HANGING = "<title>Hang</title><h1>Hang</h1><script>setTimeout(() => { for (;;); 
 # Hangs as well, without the core that a loop takes.
 AT_ONCE = """<title>Hang</title><script>const asked = new XMLHttpRequest(); asked.open('GET', '/never', false);
 asked.send()</script>"""
-ON_A_KEY = "<title>Hang</title><h1>Hang</h1><script>onkeydown = () => { for (;;); }</script>"
+ON_A_CLICK = "<title>Hang</title><h1>Hang</h1><button onclick='for (;;);'>Go</button>"
 DETOURS = ("a page that hangs", "a page that hangs at once", "a tab", "the way back")
 HONEST = ("a link of the site", "the website's own address")
 
@@ -47,7 +49,10 @@ def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
 
     def follows_the_link(turn: ParticipantTurn) -> str:
         is_first = turn.n == 0
-        return tool_call("browser_click", ref=ref(turn, 'link "Partner"')) if is_first else press_key
+        return tool_call("browser_click", ref=ref(turn, 'link "Partner"')) if is_first else clicks(turn)
+
+    def clicks(turn: ParticipantTurn) -> str:
+        return tool_call("browser_click", ref=ref(turn, 'button "Go"'))
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         goes = {
@@ -62,15 +67,14 @@ def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
         }
         plays = {name: Play(doing(*goes[name]), site.url) for name in DETOURS}
         plays["a link of the site"] = Play(follows_the_link, site.url)
-        plays["the website's own address"] = Play(lambda _: press_key, f"{site.url}moved")
+        plays["the website's own address"] = Play(clicks, f"{site.url}moved")
         limits = {"call_timeout_s": 5, "navigation_timeout_s": 4, "max_parallel": 2}
         return await play_tasks(judge, plays, **limits)
 
-    press_key = tool_call("browser_press_key", key="a")
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
         hostile_site({"/hanging": HANGING, "/hang": AT_ONCE, "/never": never_answers}) as elsewhere,
-        hostile_site({"/partner": ON_A_KEY}) as partners,
+        hostile_site({"/partner": ON_A_CLICK}) as partners,
         hostile_site({"/moved": to_partner}) as site,
     ):
         # The guard lets this machine's other sites pass, as it would public ones.
@@ -90,7 +94,7 @@ def test_leading_the_browser_to_a_page_elsewhere_that_breaks_it_is_scored_zero(
     played = led_elsewhere[detour]
     record_property("outcome", played.summary())
     assert played.verdict == ("failure", "participant_error"), played.entry
-    assert played.entry["error"].startswith("participant: led the browser off the task's website")
+    assert played.entry["error"].startswith("participant: led the browser to http")
     assert "off_site" in played.entry["flags"]
     assert played.result()["steps"][-1]["action"] is not None
 
@@ -116,9 +120,15 @@ class BreaksAlways(OnePageShop):
         super().__init__()
         properties = {"url": {"type": "string"}}
         self.tools += (ToolSpec(name="browser_navigate", description="", parameters={"properties": properties}),)
+        self.hops: list[Hop] = []
 
     async def act(self, tool: str, params: dict[str, Any]) -> Any:
+        self.hops = typed(params["url"]) if "url" in params else []
         raise BrowserFault("the browser was killed")
+
+    def take_hops(self) -> tuple[Hop, ...]:
+        taken, self.hops = tuple(self.hops), []
+        return taken
 
 
 class OneActionAnAttempt:
@@ -134,12 +144,16 @@ STAY = Action(tool="browser_click", params={"target": "e1"})
 
 
 @pytest.mark.parametrize(
-    ("attempts", "verdict"),
-    [((LEAVE, LEAVE), ("failure", "participant_error")), ((STAY, LEAVE), ("aborted", "environment_fault"))],
-    ids=["in both attempts", "in one of two attempts"],
+    ("attempts", "verdict", "played"),
+    [
+        ((LEAVE,), ("failure", "participant_error"), 1),
+        ((STAY, LEAVE), ("failure", "participant_error"), 2),
+        ((STAY, STAY), ("aborted", "environment_fault"), 2),
+    ],
+    ids=["elsewhere", "elsewhere in the second attempt", "on the task's site"],
 )
-async def test_a_browser_that_breaks_elsewhere_counts_if_it_did_in_every_attempt(
-    tmp_path: Path, attempts: tuple[Action, ...], verdict: tuple[str, str], record_property: Told
+async def test_a_browser_that_breaks_elsewhere_ends_the_task_at_once(
+    tmp_path: Path, attempts: tuple[Action, ...], verdict: tuple[str, str], played: int, record_property: Told
 ) -> None:
     agent = OneActionAnAttempt(*attempts)
     events: list[Event] = []
@@ -148,7 +162,7 @@ async def test_a_browser_that_breaks_elsewhere_counts_if_it_did_in_every_attempt
     )
     record_property("outcome", f"{done.outcome} ({done.entry['stop_reason']}): {done.entry['error']}")
     assert (done.outcome, done.entry["stop_reason"]) == verdict
-    assert sum(isinstance(event, TaskStarted) for event in events) == 2
+    assert sum(isinstance(event, TaskStarted) for event in events) == played
 
 
 @pytest.mark.usefixtures("text_browser")
@@ -199,7 +213,7 @@ async def test_neither_keys_of_the_browser_itself_nor_all_tabs_that_may_be_opene
                 assert (await browser.act("browser_press_key", {"key": key})).ok, key
             page = await browser.observe()
             # The keys have reached the page alone.
-            assert [hop.url for hop in browser.take_hops()] == [site.url]
+            assert pages_of(browser.take_hops()) == [(site.url, False)]
             assert [tab.url for tab in page.tabs] == [site.url]
             await browser.open_tabs([site.url] * (MAX_OPEN_TABS - 1))
             assert (await browser.act("browser_tabs", {"action": "select", "index": MAX_OPEN_TABS - 1})).ok

@@ -1,4 +1,4 @@
-"""Redirects and tabs that hide who led the browser to where it broke: every hop counts, also if no page arrived."""
+"""A browser that is lost on the way to another site: redirects, tabs, scripts and links that hide who led it there."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from helpers.browser.hops import typed, went
 from helpers.browser.hostile_site import HOME as HOME_PAGE
 from helpers.browser.hostile_site import Handler, hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, kill, ref, tool_call
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
+from judge.browser.session import Hop
 from judge.sites import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action
@@ -110,7 +112,8 @@ def test_a_way_to_a_site_that_kills_the_browser(played: dict[str, PlayedTask], w
     if KILLED[way] == "participant":
         assert task.verdict == ("failure", "participant_error"), task.entry
         assert task.entry["flags"] == ["off_site"]
-        assert task.entry["error"].startswith("participant: led the browser off the task's website")
+        assert task.entry["error"].startswith("participant: led the browser to http")
+        assert task.result()["blame_facts"]["address"].endswith(reached)
     else:
         assert task.verdict == ("aborted", "environment_fault"), task.entry
 
@@ -134,31 +137,67 @@ def typing(text: str) -> Action:
     return Action(tool="browser_type", params={"text": text})
 
 
-KEY = Action(tool="browser_press_key", params={"key": "Enter"})
+CLICK = Action(tool="browser_click", params={})
+BACK = Action(tool="browser_navigate_back", params={})
 WAIT = Action(tool="browser_wait_for", params={"time": 1})
-Moves = list[tuple[Action, list[str]]]
+Moves = list[tuple[Action, list[Hop]]]
 # Actions, and where each takes the browser: the last one breaks it.
 TRICKS: dict[str, Moves] = {
-    "over several redirects of the site": [(going(f"{HOME}a"), [f"{HOME}a", f"{HOME}b", ELSEWHERE])],
-    "over another site and back": [(going(f"{HOME}a"), [f"{HOME}a", ELSEWHERE, f"{HOME}back"])],
-    "by a page that leads on while the participant waits": [(going(f"{HOME}a"), [f"{HOME}a"]), (WAIT, [ELSEWHERE])],
-    "by the link of a page whose address names the target": [
-        (going(f"{HOME}leave?to=https%3A%2F%2Fwww.other.example%2Ftrap"), [f"{HOME}leave"]),
-        (KEY, [ELSEWHERE]),
+    "over several redirects of the site": [(going(f"{HOME}a"), typed(f"{HOME}a", f"{HOME}b", ELSEWHERE))],
+    "over another site and back": [(going(f"{HOME}a"), typed(f"{HOME}a", ELSEWHERE, f"{HOME}back"))],
+    "by a page that leads on while the participant waits": [
+        (going(f"{HOME}a"), typed(f"{HOME}a")),
+        (WAIT, went(ELSEWHERE)),
     ],
-    "by a form into which it typed the target": [(typing(f"see {ELSEWHERE}"), [f"{HOME}go?id=1", ELSEWHERE])],
-    "by a link of the site it went to": [(going(ELSEWHERE), [ELSEWHERE]), (KEY, ["https://third.example/"])],
+    "by the link of a page whose address names the target": [
+        (going(f"{HOME}leave?to=https%3A%2F%2Fwww.other.example%2Ftrap"), typed(f"{HOME}leave")),
+        (CLICK, went(ELSEWHERE)),
+    ],
+    "by a form into which it typed the target": [(typing(f"see {ELSEWHERE}"), went(f"{HOME}go?id=1", ELSEWHERE))],
+    "by a link of the site it went to": [(going(ELSEWHERE), typed(ELSEWHERE)), (CLICK, went("https://third.example/"))],
+    "by a page elsewhere that leads to an address of the site": [
+        (going(ELSEWHERE), typed(ELSEWHERE)),
+        (WAIT, went(f"{HOME}trap")),
+    ],
+    "by a page elsewhere that navigates when the browser goes back": [
+        (going(ELSEWHERE), typed(ELSEWHERE)),
+        (BACK, [Hop(url=f"{HOME}trap", cause="back")]),
+    ],
+    "by a service worker that outlives its page": [
+        (going(ELSEWHERE), [*typed(ELSEWHERE), Hop(event="worker", frame=9, url=f"{ELSEWHERE}.js")]),
+        (going(HOME), typed(HOME)),
+        (CLICK, went(f"{HOME}a")),
+    ],
+    "by a page that was renamed after the participant named its address": [
+        (going(f"{HOME}show?text=x"), [*typed(f"{HOME}show?text=x"), Hop(event="renamed", url=f"{HOME}cart")]),
+        (WAIT, []),
+    ],
+    "by one frame of a thousand": [
+        (typing("<iframe src=…>"), went(f"{HOME}comments")),
+        (CLICK, [*went(f"{HOME}a"), *went(ELSEWHERE, frame=1, in_frame=True)]),
+    ],
+    "behind a flood of documents": [(typing("x"), went(f"{HOME}a")), (CLICK, [Hop(event="overflow")])],
 }
 HONEST: dict[str, Moves] = {
-    "a form into which it typed an e-mail address": [(typing("me@other.example"), [f"{HOME}go", ELSEWHERE])],
-    "a link": [(KEY, [ELSEWHERE])],
-    "a link that redirects": [(KEY, [f"{HOME}out", "https://tracker.example/", ELSEWHERE])],
-    "a link on a page whose address it typed": [(going(f"{HOME}a"), [f"{HOME}a"]), (KEY, [ELSEWHERE])],
-    "a wait on a page that the site led to": [(KEY, [f"{HOME}a"]), (WAIT, [ELSEWHERE])],
-    "a link after a visit elsewhere": [
-        (going(ELSEWHERE), [ELSEWHERE]),
-        (going(HOME), [HOME]),
-        (Action(tool="browser_click", params={}), ["https://partner.example/"]),
+    "a link": [(CLICK, went(ELSEWHERE))],
+    "a link that redirects": [(CLICK, went(f"{HOME}out", "https://tracker.example/", ELSEWHERE))],
+    "a wait on a page that the site led to": [(CLICK, went(f"{HOME}a")), (WAIT, went(ELSEWHERE))],
+    "a frame of the site": [(CLICK, [*went(f"{HOME}a"), *went(ELSEWHERE, frame=1, in_frame=True)])],
+    "a page of the site after a visit elsewhere": [
+        (going(ELSEWHERE), typed(ELSEWHERE)),
+        (BACK, went(HOME, cause="back")),
+        (CLICK, went(f"{HOME}a")),
+    ],
+    "a page of the site to which a search led": [
+        (typing("desk"), went(f"{HOME}search?q=desk")),
+        (CLICK, went(f"{HOME}a")),
+    ],
+    "a link of a page whose address it typed": [(going(f"{HOME}a"), typed(f"{HOME}a")), (CLICK, went(f"{HOME}b"))],
+    "a link that it followed before it searched": [
+        (CLICK, went(ELSEWHERE)),
+        (BACK, went(HOME, cause="back")),
+        (typing("desk"), went(f"{HOME}search?q=desk")),
+        (CLICK, went(ELSEWHERE)),
     ],
 }
 
@@ -167,23 +206,26 @@ def broken_on_the_way(folder: Path, moves: Moves, told: Told) -> Any:
     steps = iter(moves)
 
     async def does(browser: ScriptedBrowser, *_: Any) -> None:
-        action, urls = next(steps)
-        browser.goes(*urls)
-        if action is moves[-1][0]:
+        hops = next(steps)[1]
+        browser.hops += hops
+        shown = [hop.url for hop in hops if hop.event == "document" and not hop.in_frame]
+        browser.url = shown[-1] if shown else browser.url
+        if hops is moves[-1][1]:
             raise BrowserFault("the browser was killed")
 
-    end = play_episode(folder, ScriptedBrowser(does), *[action for action, _ in moves])
-    assert end.stop_reason == "environment_fault"
-    last = end.steps[-1].navigations[-1]
-    told("outcome", f"{last.url} is the choice of the {last.by}, flags: {', '.join(end.steps[-1].flags) or 'none'}")
+    end = play_episode(folder, ScriptedBrowser(does), *[move[0] for move in moves])
+    facts = end.blame_facts
+    assert facts is not None
+    told(
+        "outcome", f"{end.outcome} ({end.stop_reason}): {end.error}; {facts.address} is the fault of the {facts.party}"
+    )
     return end
 
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_a_trap_that_the_participant_reached(tmp_path: Path, trick: str, record_property: Told) -> None:
     end = broken_on_the_way(tmp_path, TRICKS[trick], record_property)
-    assert end.is_astray
-    assert end.steps[-1].flags == ("off_site",)
+    assert (end.stop_reason, end.blame) == ("participant_error", "participant")
 
 
 @pytest.mark.parametrize("way", HONEST)
@@ -191,8 +233,7 @@ def test_a_broken_page_that_the_site_led_to_is_not_blamed_on_the_participant(
     tmp_path: Path, way: str, record_property: Told
 ) -> None:
     end = broken_on_the_way(tmp_path, HONEST[way], record_property)
-    assert not end.is_astray
-    assert end.steps[-1].flags == ("off_site",)
+    assert (end.stop_reason, end.blame) == ("environment_fault", "browser")
 
 
 def test_a_page_that_leads_on_while_the_participant_thinks_is_not_excused_by_its_next_action(
@@ -201,19 +242,18 @@ def test_a_page_that_leads_on_while_the_participant_thinks_is_not_excused_by_its
     browser = ScriptedBrowser()
 
     async def does(*_: Any) -> None:
-        browser.goes(f"{HOME}opaque")
+        browser.goes_to(f"{HOME}opaque")
 
     browser.does = does
 
     async def thinks() -> Action:
-        browser.goes(ELSEWHERE)
+        browser.goes(f"{HOME}trap")
         browser.does = breaks
-        return KEY
+        return CLICK
 
     async def breaks(*_: Any) -> None:
         raise BrowserFault("the browser was killed")
 
     end = play_episode(tmp_path, browser, going(f"{HOME}opaque"), thinks)
-    last = end.steps[-1].navigations[-1]
-    record_property("outcome", f"{last.url} is the choice of the {last.by}")
-    assert end.is_astray
+    record_property("outcome", f"{end.outcome} ({end.stop_reason}): {end.error}")
+    assert end.blame == "participant"

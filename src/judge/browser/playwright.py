@@ -41,8 +41,9 @@ from judge.browser.settle import (
     read_report,
     settle_code,
 )
+from judge.browser.tools import writes
 from shared.access import StorageState
-from shared.errors import BrowserFault, InternalFault, SiteFault, is_shortage
+from shared.errors import BrowserFault, InternalFault, SiteFault, SiteUnreachable, is_shortage
 from shared.files import read_end
 from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
 
@@ -291,6 +292,8 @@ class PlaywrightBrowser:
         self._settled_at = time.monotonic()
         # Whether the page has settled since the last action.
         self._is_settled = False
+        # What the participant writes may be shown as a link, so links count only before.
+        self._collects_links = True
 
     async def log_in(self, task: Task) -> None:
         """See `judge.browser.session.Browser`."""
@@ -346,7 +349,7 @@ class PlaywrightBrowser:
         if failure is not None and is_shortage(failure):
             raise InternalFault(f"this machine ran out of a resource: {failure.strerror}")
         why = f"{cause[0]} ({failure.strerror or 'no answer'})" if failure is not None else cause[0]
-        raise SiteFault(f"{url[:200]} cannot be reached: {why}", remedy="check the address and the network")
+        raise SiteUnreachable(f"{url[:200]} cannot be reached: {why}", remedy="check the address and the network")
 
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
@@ -360,7 +363,9 @@ class PlaywrightBrowser:
 
     async def _settle(self) -> None:
         # Half, so that settling ends before its own call times out, which would count as a page that hangs.
-        answer = await self._run(settle_code(self._server.settings.config.call_timeout_s / 2))
+        answer = await self._run(
+            settle_code(self._server.settings.config.call_timeout_s / 2, links=self._collects_links)
+        )
         if not answer.ok and responses.modal_state(answer.text) is None:
             _log.warning("a page is observed without waiting for it: %s", self._clean(answer.text)[:300])
         report = read_report(answer.text)
@@ -376,7 +381,8 @@ class PlaywrightBrowser:
             page_s=sum(wait.settled.page_s for wait in waits),
             waited_for=tuple(dict.fromkeys(reason for wait in waits for reason in wait.settled.waited_for)),
         )
-        return {"settled": settled, "vanished": tuple(text for wait in waits for text in wait.vanished)}
+        links = tuple(link for wait in waits for link in wait.links)
+        return {"settled": settled, "vanished": tuple(text for wait in waits for text in wait.vanished), "links": links}
 
     def _take_downloads(self) -> tuple[str, ...]:
         taken, self._downloads = self._downloads, ()
@@ -513,6 +519,7 @@ class PlaywrightBrowser:
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""
+        self._collects_links &= not writes(tool, params)
         if time.monotonic() - self._settled_at >= AWAKE_S:
             await self._run(WAKE_CODE)
         named = points.points_of(params)

@@ -5,7 +5,7 @@ Implemented by `judge.browser.playwright`. Fakes implement it in tests of the ep
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
@@ -30,11 +30,32 @@ class ToolResult(Record):
     hit: Hits | None = None
 
 
-class Hop(Record):
-    """One request for a page in a main frame, whether or not the page ever arrived."""
+HopEvent = Literal["request", "document", "ended", "gone", "closed", "renamed", "worker", "goto", "overflow"]
 
-    url: str
+
+class Hop(Record):
+    """What happened to the documents in the browser, as told by the browser (`navigations.cjs`).
+
+    `request`: one was requested, `is_redirect` by the answer to the frame's previous request, whether or not it ever
+    arrived. `document`: it is shown. `ended`: it will not be. `gone`: the frame was removed; `closed`: the tab was.
+    `renamed`: the page changed its own address. `worker`: a service worker runs. `goto`: the server was told to open
+    the address. `overflow`: nothing more is recorded.
+
+    Addresses are those of the browser, without a fragment. `request` is the number of the request. A negative `frame`
+    is that of a new tab that the browser has not announced yet, so its `tab` is unknown. `cause` is `goto` or `back`
+    if the server itself navigated; otherwise a page did, by whatever means. `referrer` is the origin that the browser
+    names as the sender.
+    """
+
+    url: str = ""
+    event: HopEvent = "request"
     is_redirect: bool = False
+    request: int = 0
+    frame: int = 0
+    tab: int | None = None
+    in_frame: bool = False
+    cause: Literal["goto", "back", "page"] = "page"
+    referrer: str = ""
 
 
 class Traffic(Record):
@@ -94,7 +115,7 @@ class Browser(Protocol):
         ...
 
     def take_hops(self) -> tuple[Hop, ...]:
-        """All navigations since the last call, including every redirect. Works after the browser has died."""
+        """What happened to documents since the last call, in order. Works after the browser has died."""
         ...
 
     def begin_step(self, number: int) -> None:

@@ -173,6 +173,39 @@ _TYPE = "browser_type"
 _TYPE_AT_FOCUS = "Type text into the focused field, at the caret"
 _TYPE_ANYWHERE = f"{TOOL_POLICY[_TYPE].description}; without target at the caret of the focused field"
 
+# With these a participant neither writes, drags nor names an address. Any other tool counts as writing.
+_READING_TOOLS = frozenset(
+    {
+        "browser_click", "browser_find", "browser_handle_dialog", "browser_hover", "browser_mouse_click_xy",
+        "browser_mouse_move_xy", "browser_mouse_wheel", "browser_navigate_back", SCROLL, "browser_snapshot",
+        "browser_tabs", "browser_wait_for",
+    }
+)  # fmt: skip
+_PRESSING_TOOLS = frozenset({"browser_click", "browser_handle_dialog", "browser_mouse_click_xy"})
+
+
+def acts_on_page(tool: str) -> bool:
+    """Whether a tool can operate what a page offers, such as a link. Looking, waiting and changing pages cannot."""
+    return tool in _PRESSING_TOOLS or (tool not in _READING_TOOLS and tool != "browser_navigate")
+
+
+def writes(tool: str, params: Mapping[str, Any]) -> bool:
+    """Whether an action can put something of the participant's own into the browser: text, a key, an address, a choice.
+
+    The middle button pastes.
+    """
+    return (
+        tool not in _READING_TOOLS
+        or not params.keys().isdisjoint({"url", "promptText"})
+        or params.get("button") == "middle"
+    )
+
+
+def reaches_into_frame(params: Mapping[str, Any]) -> bool:
+    """Whether an action names an element of a frame: its reference begins with the frame's."""
+    parts = (params, *params.get("fields", ()))
+    return any(str(part.get(key, "")).startswith("f") for part in parts for key in _TARGETS)
+
 
 def offered_tools(server_tools: Sequence[ToolSpec], actions: Actions = "refs") -> tuple[ToolSpec, ...]:
     """The server's tools as participants see them, with our own: `browser_scroll`, `finish`, `browser_close`.

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, Literal
 
 from judge.browser.session import Browser
 from judge.config import RunConfig
@@ -39,8 +40,8 @@ from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.concurrency import for_each
-from shared.errors import Blame, SiteFault, TrajectoryError
-from shared.models import Step, Task, Verdict
+from shared.errors import Blame, SiteUnreachable, TrajectoryError
+from shared.models import BlameFacts, Step, Task, Verdict
 
 _log = logging.getLogger(__name__)
 
@@ -137,28 +138,43 @@ class Assessment:
         if stored is not None and not stored[0].is_aborted:
             return await self._judge(stored[0], store)
         last = first + self.config.max_task_retries
-        is_astray, in_real_time = True, False
+        in_real_time = False
+        # For each attempt so far in which the site could be opened: whether the participant acted on it.
+        acted: list[bool] = []
         for number in range(first, last + 1):
             end = await self._attempt(task, store, number, in_real_time=in_real_time)
             in_real_time |= end.needs_real_time
-            # Page time failed, which is the judge's fault, so this does not use up a retry. Not if the participant led
-            # the browser off site: otherwise it could get another attempt whenever it wanted.
-            # And only on a site that can be reset, because the failed attempt may have changed it.
-            if end.needs_real_time and not end.is_astray and self._sites.can_reset(task):
+            # Page time failed, which is the judge's fault, so this does not use up a retry. Only on a site that can be
+            # reset, because the failed attempt may have changed it.
+            if end.needs_real_time and self._sites.can_reset(task):
                 self._retried(store, number, f"{end.error}: now in real time")
                 end = await self._attempt(task, store, number, in_real_time=True)
-            # Only faults off the site in every attempt are taken as the participant's doing.
-            is_astray = is_astray and end.is_astray
+            acted += [end.has_acted] if end.steps else []
+            if end.is_unreachable and acted:
+                end = await self._blamed(end, has_acted=all(acted))
+            # A fault of the participant's is final: it is no aborted attempt.
             if not end.is_aborted or number == last:
                 break
             self._retried(store, number, end.error or end.stop_reason)
-        if end.is_aborted and is_astray:
-            end = _blame_participant(end)
         # Except the task, which is not foreign text and must not be cut.
         result = bounded(end).model_copy(update={"task": task})
         # Written before judging, so that a crash from here on does not cost an attempt.
         store.write_result(result.to_json())
         return self._done(result) if end.is_aborted else await self._judge(result, store)
+
+    async def _blamed(self, end: EpisodeEnd, *, has_acted: bool) -> EpisodeEnd:
+        """The end of an attempt on a site that became unreachable after the participant had been on it.
+
+        If it had acted in every attempt, it may have shut the site down, unless not even a reset makes it work again.
+        """
+        works_again = has_acted and await self._sites.works_again(end.task)
+        party: Literal["participant", "site"] = "participant" if works_again else "site"
+        facts = BlameFacts(fault="site_unreachable", party=party, has_acted=has_acted, works_again=works_again)
+        changes: dict[str, Any] = {"blame_facts": facts}
+        if works_again:
+            error = f"acted on the site in every attempt, and only a reset makes it work again: {end.error}"
+            changes |= {"stop_reason": "participant_error", "error": error, "blame": "participant"}
+        return end.model_copy(update=changes)
 
     def _retried(self, store: TaskStore, attempt: int, cause: str) -> None:
         self.emit(TaskRetried(task_id=store.name, epoch=store.epoch, attempt=attempt, cause=cause))
@@ -169,9 +185,10 @@ class Assessment:
             async with self._sites.turn(task, is_first=number == store.epoch == 1) as turn:
                 end = await self._play(task, store, number, in_real_time=in_real_time)
             return end.model_copy(update={"shared_state": turn.shares_state})
-        except SiteFault as fault:
+        except SiteUnreachable as fault:
             self._begin(store, number)
-            return self._unplayed(task, store, fault.message, blame=fault.blame, number=number)
+            end = self._unplayed(task, store, fault.message, blame=fault.blame, number=number)
+            return end.model_copy(update={"is_unreachable": True})
 
     def _policy(self, task: Task) -> NetworkPolicy:
         sites = (task.website, *self.config.allowed_sites, *task.allowed_sites)
@@ -246,16 +263,6 @@ class Assessment:
         done = {"task_id": result.task.task_id, "epoch": result.epoch, "outcome": result.outcome, "reason": reason}
         self.emit(TaskDone(**done, steps=result.steps_taken))
         return result
-
-
-def _blame_participant(end: EpisodeEnd) -> EpisodeEnd:
-    """The end of an attempt in which, as in every retry, the browser broke after the participant had left the site.
-
-    It counts as the participant's error: otherwise a participant could remove any task that it is losing from the
-    rates.
-    """
-    error = f"led the browser off the task's website, where it broke each time: {end.error}"
-    return end.model_copy(update={"stop_reason": "participant_error", "error": error, "blame": "participant"})
 
 
 def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:

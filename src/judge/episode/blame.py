@@ -1,68 +1,97 @@
-"""Attributes navigations: did the participant or the task's website cause them?
+"""Decides whose fault it is that the browser's process was lost.
 
-A fault of browser or site aborts an attempt and excludes its task from the rates. So a participant that can send the
-browser to a page of its choice could get rid of any task that it is about to lose. Therefore each navigation is
-attributed (`judge.browser.requests`), whether or not a page arrived.
+A fault of browser or site aborts an attempt and excludes its task from the rates. So a participant that can lose the
+browser by a page of its choice could get rid of any task that it is about to lose. What can have ended the browser are
+the documents that were open or loading: in every tab, in frames too. Each of them is judged by facts that the browser
+tells (`navigations.cjs`), never by what was typed:
+
+| the document is        | whose fault                                                                               |
+|------------------------|-------------------------------------------------------------------------------------------|
+| on the task's site     | the site's, unless the participant named its address: itself, or by what an address that  |
+|                        | it named led to                                                                           |
+| elsewhere              | the participant's, unless the task's site led to that very address (see `Route.saw`)      |
+|                        | before the participant first wrote anything                                               |
+
+One document that is the participant's fault is enough: it can have been that one.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from judge.browser.session import Hop
-from judge.sites import Site, is_off_site, site_of, sites_linked_in, sites_named_in
-from shared.models import Navigation, Page
+from judge.browser.tools import acts_on_page, reaches_into_frame, writes
+from judge.sites import Site, is_off_site, origin_of, site_of
+from shared.models import BlameFacts, Navigation, Page
 
 Party = Literal["participant", "site"]
-_PAGE_TOOLS = frozenset(
-    {
-        "browser_click", "browser_drag", "browser_fill_form", "browser_handle_dialog", "browser_mouse_click_xy",
-        "browser_mouse_drag_xy", "browser_press_key", "browser_select_option", "browser_type",
-    }
-)  # fmt: skip
-_BACK = "browser_navigate_back"
-# A key press may go back as well: Alt+ArrowLeft.
-_BACK_TOOLS = frozenset({_BACK, "browser_press_key"})
 _MAX_NAVIGATIONS = 20
+# Of addresses in records.
+_MAX_RECORDED_CHARS = 300
+# As in `navigations.cjs`.
+_MAX_ADDRESS_CHARS = 2000
 
 
-class Lead(Enum):
-    """What last could make the browser navigate. Observing, waiting, scrolling and changing tabs cannot."""
+@dataclass(frozen=True)
+class _Document:
+    """A document that is shown or requested.
 
-    WEBSITE = "the website's own address, before any action"
-    ADDRESS = "an address that the participant typed"
-    PAGE = "an action on what the page shows, such as a link"
-
-
-def chosen_by(lead: Lead, *, is_named: bool = False, is_astray: bool = False) -> Party:
-    """Who caused a navigation.
-
-    | last lead                                        | on the task's site                              | astray      |
-    |--------------------------------------------------|-------------------------------------------------|-------------|
-    | the website's own address                        | site                                            | -           |
-    | an address the participant typed, its redirects  | participant                                     | participant |
-    | an action on the page                            | site; participant if it typed that site's       | participant |
-    |                                                  | address, into a field or inside another address |             |
-
-    Astray: the participant chose to go to another site, or back to one, and since then not all of its tabs have been
-    observed on the task's site.
+    `by`: who led the browser to it. `is_sites`: the task's site led there, before the participant wrote anything.
+    `acts`: how often the participant had acted before. `tab`: `None` for a new tab that is not known yet.
     """
-    return "participant" if lead is Lead.ADDRESS or is_named or is_astray else "site"
+
+    address: str
+    by: Party
+    is_sites: bool
+    acts: int
+    tab: int | None
+    request: int
+    in_frame: bool = False
+
+
+def address_of(url: str) -> str:
+    """An address as it is compared: as the browser wrote it, without a fragment."""
+    whole = url.partition("#")[0]
+    if len(whole) <= _MAX_ADDRESS_CHARS:
+        return whole
+    return f"{whole[:_MAX_ADDRESS_CHARS]}#{hashlib.sha256(whole.encode('utf-8', 'replace')).hexdigest()}"
 
 
 class Route:
-    """Tracks the browser's navigations through one attempt."""
+    """Tracks the browser's documents through one attempt."""
 
     def __init__(self, website: str, allowed_sites: Iterable[str] = ()) -> None:
         self._website = website
         self._allowed = Site(frozenset(), tuple(allowed_sites))
         self._landed = ""
-        self._lead = Lead.WEBSITE
-        self._named: frozenset[str] = frozenset()
-        self._has_typed = self._has_strayed = False
+        # How often the participant has acted on a page, and whether it has written anything.
+        self._acts = 0
+        self._has_written = False
+        # Whether the participant's first action has been taken; until then the judge alone opens pages.
+        self.has_begun = False
+        self._named: set[str] = set()
+        self._linked: set[str] = set()
+        # By frame. A document stays until the next one of its frame has arrived.
+        self._shown: dict[int, _Document] = {}
+        self._loading: dict[int, _Document] = {}
+        # Service workers outlive the page that started them.
+        self._workers: dict[int, _Document] = {}
+        self._visited: set[tuple[int | None, str]] = set()
+        self._is_incomplete = False
         self._is_elsewhere = False
-        # Whether the participant led the browser to another site and not all tabs have returned.
-        self.is_astray = False
+        self._front = website
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether the participant has done anything in the browser, other than waiting or looking."""
+        return self._acts > 0 or self._has_written
+
+    @property
+    def is_astray(self) -> bool:
+        """Whether a tab shows, or is loading, a page elsewhere to which the participant led the browser."""
+        pages = (one for one in self._live() if not one.in_frame)
+        return any(one.by == "participant" and self.is_elsewhere(one.address) for one in pages)
 
     @property
     def is_off_site(self) -> bool:
@@ -73,69 +102,214 @@ class Route:
         """Whether an address is on a site that does not belong to the task."""
         return is_off_site(self._website, url, landed=self._landed) and not self._allowed.holds(url)
 
+    def has_named(self, url: str) -> bool:
+        """Whether the participant itself named this address, or one that led to it."""
+        address = address_of(url)
+        return address in self._named or any(one.address == address and one.by == "participant" for one in self._live())
+
     def landed(self, page: Page) -> None:
         """Record the page that the website's own address led to before any action; it counts as the task's site too."""
         self._landed = page.url
 
     def saw(self, page: Page) -> None:
-        """Record an observed page with its tabs."""
+        """Record an observed page. Before the participant wrote anything, the links of the task's site are the site's.
+
+        So is an address to which a page of the task's site leads by itself meanwhile, and what that one leads to before
+        the participant acts again: redirects, frames, scripts.
+        """
+        self._front = page.url
         self._is_elsewhere = self.is_elsewhere(page.url)
-        addresses = (page.url, *(tab.url for tab in page.tabs))
-        # A tab without a site, such as `about:blank`, may still be on its way to one.
-        if all(site_of(url) is not None and not self.is_elsewhere(url) for url in addresses):
-            self.is_astray = False
+        if not self._has_written:
+            self._linked.update(address_of(url) for origin, url in page.links if self._is_of_task(origin))
+
+    def _is_of_task(self, url: str) -> bool:
+        return site_of(url) is not None and not self.is_elsewhere(url)
 
     def acts(self, tool: str, params: Mapping[str, Any]) -> None:
         """Record an action. Call this before executing it, because the next page may break the browser immediately."""
-        if url := params.get("url"):
-            self._lead = Lead.ADDRESS
-            self._has_typed = True
-            self._named |= sites_named_in(url)
-            self._strays(url)
-        elif tool == _BACK and self._has_typed:
-            # Back may lead to any earlier page, including those reached through a typed address.
-            self._lead = Lead.ADDRESS
-        elif tool in _PAGE_TOOLS:
-            self._lead = Lead.PAGE
-            self._named = self._named.union(*map(sites_linked_in, _typed_texts(params)))
-        # Going back may show the other site from the browser's cache, without a request that could be attributed.
-        self.is_astray |= self._has_strayed and tool in _BACK_TOOLS
+        self.has_begun = True
+        self._acts += acts_on_page(tool)
+        if not writes(tool, params):
+            return
+        self._has_written = True
+        if "url" not in params and (self.is_elsewhere(self._front) or reaches_into_frame(params)):
+            # What it writes there becomes a part of a page elsewhere: the task's site is no longer answerable for it.
+            self._linked -= {one.address for one in self._live() if self.is_elsewhere(one.address)}
 
     def went(self, hops: Iterable[Hop]) -> tuple[Navigation, ...]:
-        """Attribute the navigations since the last action."""
-        navigations = []
-        for hop in hops:
-            self._is_elsewhere = self.is_elsewhere(hop.url)
-            is_named = self._is_elsewhere and site_of(hop.url) in self._named
-            by = chosen_by(self._lead, is_named=is_named, is_astray=self.is_astray)
-            if by == "participant":
-                self._strays(hop.url)
-            navigations.append(Navigation(url=hop.url, is_redirect=hop.is_redirect, by=by))
-        return tuple(navigations)
+        """Follow what happened in the browser since the last action. Returns the navigations, with who caused them."""
+        return tuple(navigation for hop in hops if (navigation := self._follow(hop)) is not None)
 
-    def _strays(self, url: str) -> None:
-        if self.is_elsewhere(url):
-            self.is_astray = self._has_strayed = True
+    def _follow(self, hop: Hop) -> Navigation | None:
+        match hop.event:
+            case "request":
+                return self._request(hop)
+            case "document":
+                self._show(hop)
+            case "ended":
+                # The next request of the frame may be under way already.
+                if (loading := self._loading.get(hop.frame)) and loading.request == hop.request:
+                    del self._loading[hop.frame]
+            case "gone":
+                for documents in (self._shown, self._loading, self._workers):
+                    documents.pop(hop.frame, None)
+            case "closed":
+                self._leave(hop.tab)
+            case "renamed":
+                self._visited.add((hop.tab, hop.url))
+            case "worker" if self.is_elsewhere(hop.url):
+                self._workers[hop.frame] = replace(self._document(hop, None), in_frame=True)
+            case "goto" if self.has_begun:
+                self._named.add(hop.url)
+            case "overflow":
+                self._is_incomplete = True
+        return None
+
+    def _request(self, hop: Hop) -> Navigation:
+        previous = self._loading.get(hop.frame) if hop.is_redirect else None
+        document = self._document(hop, previous)
+        self._loading[hop.frame] = document
+        self._visited.add((hop.tab, hop.url))
+        if document.is_sites:
+            self._linked.add(document.address)
+        if document.by == "participant" and not hop.in_frame:
+            self._named.add(document.address)
+        if not hop.in_frame:
+            self._is_elsewhere = self.is_elsewhere(hop.url)
+        url = hop.url[:_MAX_RECORDED_CHARS]
+        cause = None if hop.cause == "page" else hop.cause
+        return Navigation(url=url, is_redirect=hop.is_redirect, by=document.by, in_frame=hop.in_frame, cause=cause)
+
+    def _document(self, hop: Hop, previous: _Document | None) -> _Document:
+        return _Document(
+            address=hop.url,
+            by=previous.by if previous else self._led_by(hop),
+            is_sites=not self._has_written and (previous.is_sites if previous else self._is_led_by_site(hop)),
+            acts=self._acts,
+            tab=hop.tab,
+            request=hop.request,
+            in_frame=hop.in_frame,
+        )
+
+    def _led_by(self, hop: Hop) -> Party:
+        if hop.cause == "goto":
+            return "participant" if self.has_begun else "site"
+        if self._is_back(hop):
+            return "participant" if hop.url in self._named else "site"
+        # A frame can be meant only if the browser names its origin.
+        senders = (one for one in self._senders(hop) if hop.referrer or not one.in_frame)
+        return "participant" if any(map(self._leads, senders)) else "site"
+
+    def _is_back(self, hop: Hop) -> bool:
+        # A page may navigate while the server goes back, but the server only goes to where the tab has been.
+        return hop.cause == "back" and (hop.tab, hop.url) in self._visited
+
+    def _leads(self, document: _Document) -> bool:
+        """Whether the participant is to blame for where this document leads.
+
+        A page of the task's site may offer links of its own, also if the participant named its address.
+        """
+        if document.by == "site":
+            return False
+        return self.is_elsewhere(document.address) or self._has_rested_since(document)
+
+    def _has_rested_since(self, document: _Document) -> bool:
+        return document.acts == self._acts
+
+    def _is_led_by_site(self, hop: Hop) -> bool:
+        """Before the participant wrote anything: whether the task's site led there, not a click on a page elsewhere."""
+        if hop.cause == "goto":
+            return not self.has_begun
+        if self._is_back(hop):
+            return hop.url in self._linked or not self.is_elsewhere(hop.url)
+        return all(
+            not self.is_elsewhere(sender.address) or (sender.is_sites and self._has_rested_since(sender))
+            for sender in self._senders(hop)
+        )
+
+    def _senders(self, hop: Hop) -> list[_Document]:
+        """The documents that can have sent the request: those of the origin that the browser names, else all."""
+        shown = [*self._shown.values(), *self._workers.values()]
+        named = [one for one in shown if hop.referrer and origin_of(one.address) == origin_of(hop.referrer)]
+        return named or shown
+
+    def _show(self, hop: Hop) -> None:
+        # Of some nothing else is known, such as an error page.
+        document = self._take_loading(hop) or self._document(hop, None)
+        if not hop.in_frame:
+            self._leave(hop.tab, but=hop.frame)
+        self._shown[hop.frame] = replace(document, tab=hop.tab, in_frame=hop.in_frame)
+        self._visited.add((hop.tab, hop.url))
+
+    def _take_loading(self, hop: Hop) -> _Document | None:
+        """The document of this address that the frame was loading, which it now no longer is."""
+        # The first document of a new tab was requested before the tab was known.
+        frames = (hop.frame, *(frame for frame in self._loading if frame < 0))
+        for frame in frames:
+            if (loading := self._loading.get(frame)) and loading.address == hop.url:
+                return self._loading.pop(frame)
+        return None
+
+    def _leave(self, tab: int | None, *, but: int | None = None) -> None:
+        """Forget the documents of a tab; the new document's own next request may be under way already."""
+        self._shown = {frame: one for frame, one in self._shown.items() if one.tab != tab}
+        self._loading = {frame: one for frame, one in self._loading.items() if one.tab != tab or frame == but}
+
+    def _live(self) -> list[_Document]:
+        return [*self._shown.values(), *self._loading.values(), *self._workers.values()]
+
+    def decide(self) -> BlameFacts:
+        """Whose fault it is that the browser's process is lost now, and the facts that decide it."""
+        # Pages before their frames.
+        live = sorted(filter(self._counts, self._live()), key=lambda one: one.in_frame)
+        guilty = next(filter(self._is_participants, live), None)
+        if guilty is None and self._is_incomplete and self._has_written:
+            return BlameFacts(fault="browser_lost", party="participant", has_written=True, is_incomplete=True)
+        found = guilty or next(iter(live), None)
+        address = found.address if found else self._front
+        return BlameFacts(
+            fault="browser_lost",
+            party="participant" if guilty else "site",
+            address=address[:_MAX_RECORDED_CHARS],
+            in_frame=found.in_frame if found else False,
+            is_elsewhere=self.is_elsewhere(address),
+            is_named=self.has_named(address),
+            is_linked=address in self._linked,
+            has_written=self._has_written,
+        )
+
+    def _counts(self, document: _Document) -> bool:
+        """Whether a document can have ended the browser.
+
+        A page of the task's site does not count while the participant is leaving it for another one: that one does.
+        """
+        if document in self._loading.values() or self.is_elsewhere(document.address):
+            return True
+        pages = (one for one in self._loading.values() if not one.in_frame)
+        return all(page.tab not in (None, document.tab) for page in pages)
+
+    def _is_participants(self, document: _Document) -> bool:
+        if self.is_elsewhere(document.address):
+            return document.address not in self._linked
+        return document.by == "participant" or document.address in self._named
 
     def left_site(self, navigations: Sequence[Navigation]) -> bool:
-        """Whether navigations left the task's site, even if no page arrived.
+        """Whether pages left the task's site, even if none arrived.
 
         For navigations caused by the participant every hop counts, for those caused by the site only the last one: a
         site may redirect visitors through another one, for example to log in.
         """
-        if self._lead is Lead.WEBSITE or not navigations:
+        pages = [each for each in navigations if not each.in_frame]
+        if not self.has_begun or not pages:
             return False
-        counted = [each.url for each in navigations if each.by == "participant"] + [navigations[-1].url]
+        counted = [each.url for each in pages if each.by == "participant"] + [pages[-1].url]
         return any(map(self.is_elsewhere, counted))
 
 
-def _typed_texts(params: Mapping[str, Any]) -> list[str]:
-    fields = [field.get("value") for field in params.get("fields", ())]
-    return [text for text in (params.get("text"), params.get("promptText"), *fields) if isinstance(text, str)]
-
-
 def shortened(navigations: Sequence[Navigation]) -> tuple[Navigation, ...]:
-    """The first and last navigations; a limit, because a page can navigate any number of times."""
+    """The first and last navigations, pages before frames; a limit, because a page can navigate any number of times."""
+    if len(navigations) > _MAX_NAVIGATIONS:
+        navigations = [each for each in navigations if not each.in_frame]
     if len(navigations) <= _MAX_NAVIGATIONS:
         return tuple(navigations)
     half = _MAX_NAVIGATIONS // 2

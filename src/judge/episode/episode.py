@@ -27,13 +27,15 @@ from judge.trajectory.redaction import Redaction
 from shared.errors import (
     BrowserFault,
     EnvironmentFault,
+    InternalFault,
     ParticipantError,
     SiteBlocked,
-    SiteFault,
+    SiteUnreachable,
     TrajectoryError,
     WabeError,
 )
 from shared.models import (
+    BlameFacts,
     Navigation,
     Observation,
     Outcome,
@@ -106,11 +108,12 @@ class Clock:
 class EpisodeEnd(Attempt):
     """An ended attempt without a verdict, plus unrecorded facts that decide whether it is played again.
 
-    `is_astray`: the participant had led the browser off the task's website and not returned. `needs_real_time`: page
+    `has_acted`: the participant has. `is_unreachable`: the site could not be opened or reset. `needs_real_time`: page
     time does not work for the site.
     """
 
-    is_astray: bool = False
+    has_acted: bool = False
+    is_unreachable: bool = False
     needs_real_time: bool = False
 
 
@@ -179,6 +182,9 @@ class Episode:
         # Isolation boundary: an internal error fails only this attempt.
         except Exception as caught:  # noqa: BLE001
             error = WabeError(f"judge fault: {type(caught).__name__}: {str(caught)[:500]}")
+        facts = self._blame_facts(error)
+        if error and facts and facts.party == "participant":
+            error = ParticipantError(f"led the browser to {facts.address or 'a page'}, where it broke: {error.message}")
         ended = error or self._ended
         if isinstance(ended, ParticipantError):
             error, stop = ended, "task_timeout" if isinstance(ended, OutOfTime) else "participant_error"
@@ -201,13 +207,20 @@ class Episode:
             versions=self._versions,
             participant_s=self._clock.used_s,
             navigations=self._navigations,
-            is_astray=self._route.is_astray,
+            blame_facts=facts,
+            has_acted=self._route.has_acted,
+            is_unreachable=isinstance(error, SiteUnreachable),
             settle=self._settle,
             needs_real_time=isinstance(error, ClockStalled),
             network=self._network,
             network_missing=self._network_missing,
             rules_version=CURRENT_RULES,
         )
+
+    def _blame_facts(self, error: WabeError | None) -> BlameFacts | None:
+        """What decides who is to blame for a fault that the participant can have caused."""
+        is_possible = isinstance(error, EnvironmentFault) and not isinstance(error, InternalFault | SiteUnreachable)
+        return self._route.decide() if is_possible and self._route.has_begun else None
 
     def _error_text(self, error: WabeError) -> str:
         is_lost = isinstance(error, BrowserFault) and isinstance(self._network_fault, BrowserFault)
@@ -476,12 +489,12 @@ class Episode:
 
 
 def _require_first_page(page: Page, website: str) -> None:
-    """Raises `SiteFault` for a page that shows no site. Later, a participant's action may have led there."""
+    """Raises a `SiteFault` for a page that shows no site. Later, a participant's action may have led there."""
     if page.wall:
         raise SiteBlocked(f"{website[:200]} shows {page.wall} instead of its first page")
     # Other errors may be the page that a task is about: that something is not there, or not allowed.
     if page.http_status is not None and page.http_status >= 500:
-        raise SiteFault(f"{website[:200]} answers with HTTP status {page.http_status} instead of its first page")
+        raise SiteUnreachable(f"{website[:200]} answers with HTTP status {page.http_status} instead of its first page")
 
 
 @contextmanager

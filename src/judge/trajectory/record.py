@@ -11,7 +11,18 @@ from pydantic import AfterValidator, Field, ValidationError
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
-from shared.models import Navigation, Record, Step, StopReason, Task, TaskOutcome, Timings, TokenUsage, Verdict
+from shared.models import (
+    BlameFacts,
+    Navigation,
+    Record,
+    Step,
+    StopReason,
+    Task,
+    TaskOutcome,
+    Timings,
+    TokenUsage,
+    Verdict,
+)
 
 RESULT_SCHEMA = "wabe-2"
 # Results of these versions are read-only: they can be shown, scored and verified, but are never rewritten.
@@ -23,6 +34,7 @@ SHARED_STATE = "shared_state"
 # The rules that decide checks on a recording. Those of the first version guess who wrote and sent what is recorded;
 # recordings of the second say it.
 FIRST_RULES, CURRENT_RULES = "1", "2"
+BLAME_FACTS = "blame_facts"
 # Stop reasons outside the participant's control; such attempts are not scored.
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled")
 # Stop reasons after which the verdict decides.
@@ -33,8 +45,8 @@ _LATER_OF_TASK = ("checks", "allowed_sites", "start_urls", "keep_fields")
 _OF_ATTEMPT = ("max_steps", "stop_reason", "error", "blame", "versions")
 _OF_NETWORK = ("network", "network_missing")
 _OF_VERDICT = ("reason", "judge", "key_points", "image_judge_record", "token_usage", "cost_usd")
-_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version")
 _LATER_OF_VERDICT = ("reason_code",)
+_EVIDENCE_IF_THERE = ("final_look", "start_urls", SELF_RECORDED, "rules_version", BLAME_FACTS)
 # The keys that the digest covers: the evidence for a verdict, but not the verdict itself, keys derived from these
 # (`action_history`, `thoughts`) or times. `probes` is always null, because the values of probes are in the steps; so is
 # a missing `network`. Keys added in later versions are covered only if present, so that older attempts keep their
@@ -66,7 +78,8 @@ class Attempt(Record):
     record it. `shared_state`: the site was not in its initial state, or another attempt was played there at the same
     time. `network_missing` is why there is no network trace. `self_recorded`: the evidence comes from the agent itself.
     `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the rules by which checks
-    are decided on this recording.
+    are decided on this recording. `blame_facts` decided who is to blame for a fault that a participant can cause
+    (`judge.episode.blame`); older versions did not record them.
     """
 
     task: Task
@@ -94,6 +107,7 @@ class Attempt(Record):
     self_recorded: bool = False
     rules_version: str = FIRST_RULES
     participant_usage: TokenUsage | None = None
+    blame_facts: BlameFacts | None = None
 
     @property
     def is_aborted(self) -> bool:
@@ -172,6 +186,7 @@ class Attempt(Record):
             "final_result_response": self.final_answer or "",
             "agent_final_answer": self.final_answer,
             **{key: fields[key] for key in ("steps", "final_look", "navigations", *_OF_ATTEMPT)},
+            **({BLAME_FACTS: fields[BLAME_FACTS]} if self.blame_facts else {}),
             "settle": self.settle,
             **({SELF_RECORDED: True} if self.self_recorded else {}),
             **({"shared_state": True} if self.shared_state else {}),
@@ -225,6 +240,7 @@ class Attempt(Record):
                     "participant_s": times.get("participant_s", 0.0),
                     "navigations": value.get("navigations", ()),
                     "settle": value.get("settle"),
+                    BLAME_FACTS: value.get(BLAME_FACTS),
                     "self_recorded": value.get(SELF_RECORDED, False),
                     "shared_state": value.get("shared_state", False),
                     "rules_version": value.get("rules_version", FIRST_RULES),

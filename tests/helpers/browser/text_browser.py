@@ -5,8 +5,9 @@ For tests of what happens around the browser. Starting a real one costs more tha
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urljoin
@@ -14,6 +15,7 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
+from helpers.browser.hops import typed, went
 from helpers.browser.one_tab import OneTab
 from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.chromium import BrowserSettings
@@ -22,7 +24,7 @@ from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.server import service
 from judge.sites import NetworkPolicy
-from shared.errors import SiteFault
+from shared.errors import SiteUnreachable
 from shared.models import Page, ProbeValue, Tab
 
 JPEG = b"\xff\xd8\xff\xe0"
@@ -79,8 +81,8 @@ class TextBrowser(OneTab):
 
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """The task's website."""
-        if trouble := await self._go(url):
-            raise SiteFault(f"{url} cannot be reached: {trouble}")
+        if trouble := await self._go(url, typed):
+            raise SiteUnreachable(f"{url} cannot be reached: {trouble}")
 
     async def observe(self) -> Page:
         self._looks += 1
@@ -99,11 +101,11 @@ class TextBrowser(OneTab):
         trouble = ""
         target = str(params.get("target", ""))
         if tool == "browser_navigate":
-            trouble = await self._go(str(params["url"]))
+            trouble = await self._go(str(params["url"]), typed)
         elif tool == "browser_click" and (href := self._page.found[int(target[1:]) - 1][2]):
             trouble = await self._go(urljoin(self._url, href))
         elif tool == "browser_navigate_back" and len(self._visited) > 1:
-            trouble = await self._go(self._visited[-2])
+            trouble = await self._go(self._visited[-2], partial(went, cause="back"))
             del self._visited[-2:]
         elif tool == "browser_type":
             self._typed[target] = str(params["text"])
@@ -124,14 +126,13 @@ class TextBrowser(OneTab):
     def _value(self, ref: str) -> str:
         return f": {self._typed[ref]!r}" if ref in self._typed else ""
 
-    async def _go(self, url: str) -> str:
+    async def _go(self, url: str, told: Callable[..., list[Hop]] = went) -> str:
         """Load a page; what went wrong, if anything did."""
         try:
             response = await self._http.get(url)
         except httpx.HTTPError as error:
             return f"net::ERR_FAILED {error}"
-        passed = [*response.history, response]
-        self._hops += [Hop(url=str(hop.url), is_redirect=number > 0) for number, hop in enumerate(passed)]
+        self._hops += told(*(str(hop.url) for hop in (*response.history, response)))
         self._url, self._page, self._typed = str(response.url), _Elements(response.text), {}
         self._visited.append(self._url)
         return ""

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from helpers.browser.hops import typed, went
 from helpers.browser.one_tab import OneTab
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import SettleMode
@@ -23,6 +24,7 @@ _TEXT = {"type": "string"}
 TOOLS = (
     ToolSpec(name="browser_click", description="", parameters={"properties": {}}),
     ToolSpec(name="browser_navigate", description="", parameters={"properties": {"url": _TEXT}}),
+    ToolSpec(name="browser_navigate_back", description="", parameters={"properties": {}}),
     ToolSpec(name="browser_type", description="", parameters={"properties": {"text": _TEXT}}),
     ToolSpec(name="browser_press_key", description="", parameters={"properties": {"key": _TEXT}}),
     ToolSpec(name="browser_wait_for", description="", parameters={"properties": {"time": {"type": "number"}}}),
@@ -72,17 +74,22 @@ class ScriptedBrowser(OneTab):
 
     def __init__(self, does: Callable[["ScriptedBrowser", str, dict[str, Any]], Awaitable[None]] | None = None) -> None:
         self.does = does
-        self._hops: list[Hop] = []
+        self.hops: list[Hop] = []
         self.url = HOME
         self.values: dict[str, int] = {}
 
     def goes(self, *urls: str) -> None:
-        """Request a page and the redirects from it."""
-        self._hops += [Hop(url=url, is_redirect=place > 0) for place, url in enumerate(urls)]
+        """Request a page and the redirects from it, and show the last one."""
+        self.hops += went(*urls)
+        self.url = urls[-1]
+
+    def goes_to(self, *urls: str) -> None:
+        """Open an address that the participant named, and the redirects from it."""
+        self.hops += typed(*urls)
         self.url = urls[-1]
 
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
-        self.goes(url)
+        self.goes_to(url)
 
     async def observe(self) -> Page:
         tab = Tab(index=0, title="", url=self.url, current=True)
@@ -103,7 +110,7 @@ class ScriptedBrowser(OneTab):
         return Traffic()
 
     def take_hops(self) -> tuple[Hop, ...]:
-        taken, self._hops = tuple(self._hops), []
+        taken, self.hops = tuple(self.hops), []
         return taken
 
 

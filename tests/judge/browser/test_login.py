@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from helpers.browser.hops import pages_of
 from helpers.browser.hostile_site import Handler, Page, Site, hostile_site
 from helpers.browser.sessions import browser_settings
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import browser_pool
-from judge.browser.session import Hop
 from judge.browser.settle import SettleMode
 from judge.scenario.models import ONE_TASK
 from judge.sites import NetworkPolicy
@@ -61,7 +61,7 @@ async def the_first_page_has_the_cookies_and_the_local_storage(
     page = await browser.observe()
     assert "session=cookie-1 token-1" in page.snapshot
     assert [path for path in site.seen if path != "/favicon.ico"] == ["/who"]
-    assert browser.take_hops() == (Hop(url=f"{site.url}who"),)
+    assert pages_of(browser.take_hops()) == [(f"{site.url}who", False)]
     assert (len(page.tabs), page.refused) == (1, ())
 
 

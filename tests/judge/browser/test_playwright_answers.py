@@ -18,7 +18,7 @@ from judge.browser.guard import Guard
 from judge.browser.playwright import McpServer, PlaywrightBrowser
 from judge.browser.settle import ORIGINS_CODE
 from judge.config import RunConfig
-from shared.errors import BrowserFault, EnvironmentFault, InternalFault, SiteFault
+from shared.errors import BrowserFault, EnvironmentFault, InternalFault, SiteFault, SiteUnreachable
 
 SITE = "http://a.example/"
 
@@ -120,9 +120,19 @@ class NoConnection(Guard):
 @pytest.mark.parametrize(
     ("text", "failure", "fault", "words"),
     [
-        ("goto: net::ERR_CERT_INVALID at x", None, SiteFault, "cannot be reached: net::ERR_CERT_INVALID$"),
-        ("waitForLoadState: Timeout 4888.45ms exceeded.", None, SiteFault, "cannot be reached: Timeout 4888.45ms"),
-        ("goto: net::ERR_EMPTY_RESPONSE", OSError(1, "no such name"), SiteFault, r"EMPTY_RESPONSE \(no such name\)$"),
+        ("goto: net::ERR_CERT_INVALID at x", None, SiteUnreachable, "cannot be reached: net::ERR_CERT_INVALID$"),
+        (
+            "waitForLoadState: Timeout 4888.45ms exceeded.",
+            None,
+            SiteUnreachable,
+            "cannot be reached: Timeout 4888.45ms",
+        ),
+        (
+            "goto: net::ERR_EMPTY_RESPONSE",
+            OSError(1, "no such name"),
+            SiteUnreachable,
+            r"EMPTY_RESPONSE \(no such name\)$",
+        ),
         ("goto: net::ERR_EMPTY_RESPONSE", OSError(errno.EMFILE, "too many files"), InternalFault, "too many files$"),
     ],
     ids=["refused by the browser", "not loaded in time", "not connected to", "no descriptor left"],

@@ -10,13 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from helpers.browser.hops import pages_of
 from helpers.browser.hostile_site import Handler, Page, Site, hostile_site
 from helpers.browser.sessions import browser_settings, left_behind, processes_of_browser
 from judge.browser import pool as pool_module
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.processes import is_browser
-from judge.browser.session import Hop
 from judge.browser.settle import settle_code
 from judge.sites import NetworkPolicy
 from shared.errors import ParticipantError, SiteFault
@@ -150,7 +150,7 @@ async def test_nothing_of_a_task_reaches_the_next_one(subtests: pytest.Subtests,
                 await browser.open(other.url, "page-time")
                 page = await browser.observe()
                 assert (page.title, page.refused, page.downloads, page.dialog) == ("Home", (), (), None)
-                assert browser.take_hops() == (Hop(url=other.url),)
+                assert pages_of(browser.take_hops()) == [(other.url, False)]
                 with subtests.test("what the network policy allowed"):
                     await browser.open(former.url)
                     assert (await browser.observe()).refused != ()
@@ -169,7 +169,8 @@ async def test_nothing_of_a_task_reaches_the_next_one(subtests: pytest.Subtests,
                 async with pool.browser(policy(site)) as one, pool.browser(policy(other)) as two:
                     assert one.folder != two.folder
                     await asyncio.gather(one.open(site.url), two.open(other.url))
-                    assert (one.take_hops(), two.take_hops()) == ((Hop(url=site.url),), (Hop(url=other.url),))
+                    went = [pages_of(each.take_hops()) for each in (one, two)]
+                    assert went == [[(site.url, False)], [(other.url, False)]]
 
 
 async def folder_after(pool: BrowserPool, site: Site, error: Exception | None = None) -> Path:

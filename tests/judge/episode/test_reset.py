@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from helpers.browser.hops import typed
 from helpers.episode.one_page_shop import FINISH, OnePageShop, assess_in_shop
-from judge.browser.session import ToolResult
+from judge.browser.session import Hop, ToolResult
 from judge.browser.settle import ClockStalled, SettleMode
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, Turn, reset_site
@@ -50,12 +51,18 @@ class Trap(ClockShop):
     def __init__(self) -> None:
         super().__init__()
         self.tools = (NAVIGATE, FINISH)
+        self.hops: list[Hop] = []
 
     async def observe(self) -> Page:
         return await OnePageShop.observe(self)
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        self.hops = typed(params["url"])
         raise ClockStalled
+
+    def take_hops(self) -> tuple[Hop, ...]:
+        taken, self.hops = tuple(self.hops), []
+        return taken
 
 
 class Leader:

@@ -47,12 +47,15 @@ class ClockStalled(SiteFault):
 class Report(Record):
     """How long settling took, text that vanished meanwhile, and the names of files that pages began to download.
 
+    `links` are addresses of other origins in the page, each after the origin of the document that has it.
+
     Empty if settling did not finish, for example under an open dialog.
     """
 
     settled: Settled = Settled()
     vanished: tuple[str, ...] = ()
     downloads: tuple[str, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
 
 
 class _RawReport(Record):
@@ -61,6 +64,7 @@ class _RawReport(Record):
     waited_for: tuple[str, ...]
     vanished: tuple[str, ...]
     downloads: tuple[str, ...]
+    links: tuple[tuple[str, str], ...] = ()
     hung: bool
 
 
@@ -91,9 +95,9 @@ def open_code(url: str, limit_s: float) -> str:
     return f"async page => {_CONTEXT}.open(page, {json.dumps(url)}, {round(limit_s * 1000)})"
 
 
-def settle_code(limit_s: float) -> str:
-    """The code that settles the current page within `limit_s` of real time."""
-    return f"async page => {_CONTEXT}.settle(page, {round(min(limit_s, MAX_SETTLE_S) * 1000)})"
+def settle_code(limit_s: float, *, links: bool = False) -> str:
+    """The code that settles the current page within `limit_s` of real time, and reads its links as well."""
+    return f"async page => {_CONTEXT}.settle(page, {round(min(limit_s, MAX_SETTLE_S) * 1000)}, {json.dumps(links)})"
 
 
 # The code that counts the origins that a page has had since it settled.
@@ -118,4 +122,5 @@ def read_report(text: str) -> Report:
         settled=Settled(real_s=raw.real_ms / 1000, page_s=raw.page_ms / 1000, waited_for=raw.waited_for),
         vanished=tuple(clip(text, _MAX_VANISHED_CHARS) for text in raw.vanished[:_MAX_VANISHED]),
         downloads=tuple(name[:_MAX_NAME_CHARS] for name in raw.downloads[:_MAX_DOWNLOADS]),
+        links=raw.links,
     )

@@ -11,6 +11,10 @@
   const LOADING = /^(loading|please wait)\b.{0,40}$/i;
   const BUSY = '[aria-busy="true"], progress:not([value]), [role="progressbar"]:not([aria-valuenow])';
   const NO_TEXT = /^(SCRIPT|STYLE|NOSCRIPT|TEMPLATE|HEAD|BODY|HTML|TITLE|META|LINK|OPTION)$/;
+  const LINKS = "a, area, iframe, frame, embed, object, form, [formaction]";
+  const MAX_LINKS = 10000;
+  const MAX_LINK_CHARS = 2000;
+  const MAX_ELEMENTS = 50000;
   const now = () => performance.now();
   let changedAt = now();
   let scrolls = 0;
@@ -82,6 +86,40 @@
     return animation.playState === "running" && timing && timing.endTime <= MAX_ANIMATION_MS;
   });
 
+  // Where an element can lead, as the browser resolves it. A form's own property may be shadowed by one of its fields.
+  const actionOf = Object.getOwnPropertyDescriptor(HTMLFormElement.prototype, "action").get;
+  const targets = element => {
+    const { href, src, data, formAction } = element;
+    if (element instanceof HTMLFormElement) return [actionOf.call(element)];
+    if (typeof href === "string") return [href];
+    // In SVG.
+    return href ? [new URL(href.baseVal, element.baseURI).href] : [src, data, formAction];
+  };
+  // A `srcdoc` document is its parent's, also in a sandbox.
+  const origin = () =>
+    globalThis.origin === "null" && location.href === "about:srcdoc" ? location.ancestorOrigins[0] : globalThis.origin;
+  const told = new Set();
+  let collectedAt;
+  const collect = (root, own, found, room) => {
+    for (const element of root.querySelectorAll(LINKS)) {
+      if (--room.elements < 0 || told.size >= MAX_LINKS) return;
+      try {
+        for (const url of targets(element)) {
+          const address = typeof url === "string" ? url.split("#", 1)[0] : "";
+          if (!/^https?:/.test(address) || address.length > MAX_LINK_CHARS || told.has(address)) continue;
+          told.add(address);
+          if (new URL(address).origin !== own) found.push([own, address]);
+        }
+      } catch {
+        // Not an address.
+      }
+    }
+    for (const element of root.querySelectorAll("*")) {
+      if (--room.elements < 0) return;
+      if (element.shadowRoot) collect(element.shadowRoot, own, found, room);
+    }
+  };
+
   // Only the script in the page's own world (`page.js`) knows. If it is not running, there is no answer.
   const ask = name => !dispatchEvent(new CustomEvent(name, { cancelable: true }));
 
@@ -103,6 +141,13 @@
       };
     },
     frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
+    // Addresses of other origins to which the document leads: those that have not been told yet.
+    links() {
+      const found = [];
+      if (collectedAt !== changedAt) collect(document, origin(), found, { elements: MAX_ELEMENTS });
+      collectedAt = changedAt;
+      return found;
+    },
     // Called before an observation: text that appeared since the last one and is no longer there.
     vanished() {
       look();

@@ -65,6 +65,7 @@ const MAX_ADDRESSES = 1000;
 const MAX_LOAD = 5000;
 const MAX_DOWNLOADS = 20;
 const MAX_PROVENANCE = 3000;
+const MAX_LINKS = 5000;
 // Types of requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
@@ -195,6 +196,7 @@ class Settler {
     this.inTurn = new Map();
     this.longLived = new Set();
     this.downloads = [];
+    this.links = [];
     this.origins = new Set();
     this.isGone = false;
   }
@@ -409,9 +411,9 @@ class Settler {
     }
   }
 
-  async settle(limit) {
+  async settle(limit, withLinks) {
     const began = performance.now();
-    const round = { began, until: began + limit, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
+    const round = { withLinks, began, until: began + limit, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
     this.inTurn.clear();
     this.all().forEach(target => {
       target.isSettling = true;
@@ -430,6 +432,7 @@ class Settler {
       vanished,
       // Under a dialog this report does not reach the judge.
       downloads: this.isStuck() ? [] : this.downloads.splice(0),
+      links: this.isStuck() ? [] : this.links.splice(0),
       hung: this.all().some(target => target.hasHung),
     };
   }
@@ -441,8 +444,10 @@ class Settler {
     await (this.isPageTime ? this.quietInPageTime(round) : this.quietInRealTime(round));
     const frames = Promise.all(this.all().map(target => target.evaluate("wabe.frames()")));
     await Promise.race([frames, this.framesPass(frames)]);
-    const vanished = await Promise.all(this.all().map(target => target.evaluate("wabe.vanished()")));
-    return vanished.flat(2);
+    const last = `({ texts: wabe.vanished(), links: ${round.withLinks} ? wabe.links() : [] })`;
+    const found = (await Promise.all(this.all().map(target => target.evaluate(last)))).flat();
+    this.links.push(...found.flatMap(each => each.links).slice(0, MAX_LINKS - this.links.length));
+    return found.flatMap(each => each.texts);
   }
 
   // Resolves if the page cannot answer: a dialog is open, a script does not end, or the page is gone.
@@ -509,10 +514,10 @@ class Context {
     return this.settlers.get(page);
   }
 
-  async settle(page, limit) {
+  async settle(page, limit, withLinks) {
     const settler = await this.attach(page);
     try {
-      return await settler.settle(limit);
+      return await settler.settle(limit, withLinks);
     } finally {
       settler.origins = new Set([origin(page)]);
       page.context()[REQUESTS]?.landed(page.url());

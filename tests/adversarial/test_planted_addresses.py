@@ -1,0 +1,146 @@
+"""An address that kills the browser, planted by the participant in the task's own site in every way of writing it."""
+
+import base64
+from collections.abc import Callable
+from html import escape
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+import pytest
+
+from helpers.browser.hostile_site import HOME, Handler
+from helpers.episode.blame_plays import ELSEWHERE, OWN
+from helpers.episode.blame_plays_live import fault_of, two_sites
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, kill, ref, tool_call
+from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
+
+Told = Callable[[str, object], None]
+_WIDE = {ord(str(digit)): 0xFF10 + digit for digit in range(10)}
+
+# What the participant types into the site's field, for a port; the site makes a link of it.
+LINKED: dict[str, Callable[[int], str]] = {
+    "the address": lambda port: f"http://127.0.0.1:{port}/trap",
+    "two slashes": lambda port: f"//127.0.0.1:{port}/trap",
+    "backslashes": lambda port: f"\\\\127.0.0.1:{port}\\trap",
+    "a tab in the scheme": lambda port: f"ht\ttp://127.0.0.1:{port}/trap",
+    "a tab in the host": lambda port: f"http://127.0\t.0.1:{port}/trap",
+    "a decimal host": lambda port: f"http://2130706433:{port}/trap",
+    "a hexadecimal host": lambda port: f"http://0x7f000001:{port}/trap",
+    "a short host": lambda port: f"http://127.1:{port}/trap",
+    "an octal host": lambda port: f"http://0177.0.0.1:{port}/trap",
+    "escaped dots": lambda port: f"http://127%2e0%2e0%2e1:{port}/trap",
+    "three slashes and capitals": lambda port: f"HTTP:///127.0.0.1:{port}/trap",
+    "wide digits": lambda port: f"http://{'127.0.0.1'.translate(_WIDE)}:{port}/trap",
+    "ideographic dots": lambda port: f"http://127。0。0。1:{port}/trap",
+    "a user name of the task's site": lambda port: f"http://shop.example@127.0.0.1:{port}/trap",
+}
+# What the site makes of the address, with what is typed.
+MADE: dict[str, Callable[[str], str]] = {
+    "scheme": lambda address: address.removeprefix("http://"),
+    "base64": lambda address: base64.b64encode(address.encode()).decode(),
+    "encoded": lambda address: quote(quote(quote(address, safe=""), safe=""), safe=""),
+    **dict.fromkeys(("frame", "frames", "script", "refresh", "tab", "form"), lambda address: address),
+}
+OTHERS = ("the port by keys", "the site's way back", "its own address, redirected by the site")
+
+
+def _shows(handler: Handler) -> None:
+    """A page with what was typed."""
+    query = {key: values[0] for key, values in parse_qs(urlsplit(handler.path).query).items()}
+    text = query.get("text", "")
+    how = query.get("how", "link")
+    if how == "base64":
+        handler.redirect(base64.b64decode(text).decode())
+        return
+    if how == "encoded":
+        handler.redirect(unquote(unquote(unquote(text))))
+        return
+    address = escape(text, quote=True)
+    body = {
+        "scheme": f"<a href='http://{address}'>Mine</a>",
+        "frame": f"<iframe src='{address}'></iframe>",
+        "frames": f"<iframe srcdoc=\"<iframe src='{address}'></iframe>\"></iframe>",
+        "script": f"<script>location = '{address}'</script>",
+        "refresh": f"<meta http-equiv=refresh content='0; url={address}'>",
+        "tab": f"<a href='{address}' target=_blank rel='noopener noreferrer'>Mine</a>",
+        "form": f"<form method=post action='{address}'><button>Mine</button></form>",
+    }.get(how, f"<a href='{address}'>Mine</a>")
+    handler.send(f"<title>Mine</title>{body}".encode())
+
+
+def _asks(handler: Handler) -> None:
+    how = parse_qs(urlsplit(handler.path).query)["how"][0]
+    field = f"<input aria-label=Field name=text><input type=hidden name=how value={how}>"
+    handler.send(f"<title>Mine</title><form action=/show>{field}</form>".encode())
+
+
+def plants(text: str, keys: str = "") -> Script:
+    """Types a text, its last characters key by key, and follows what the site makes of it."""
+
+    def script(turn: ParticipantTurn) -> str:
+        if turn.n == 0:
+            field = ref(turn, 'textbox "Field"')
+            return tool_call("browser_type", ref=field, text=text, **({} if keys else {"submit": True}))
+        if turn.n <= len(keys):
+            return tool_call("browser_press_key", key=keys[turn.n - 1])
+        if keys and turn.n == len(keys) + 1:
+            return tool_call("browser_press_key", key="Enter")
+        for element in ('link "Mine"', 'button "Mine"'):
+            if element in turn.observation.page.snapshot:
+                return tool_call("browser_click", ref=ref(turn, element))
+        return finish()
+
+    return script
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+    """An attempt for each way of planting the address."""
+
+    async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
+        def trap(_: Handler) -> None:
+            kill(judge.browser_files, "browser")
+
+        def late(handler: Handler) -> None:
+            # At the second visit.
+            if elsewhere.seen.count("/late") > 1:
+                trap(handler)
+            handler.send(HOME.encode(), Cache_Control="no-store")
+
+        elsewhere.pages |= {"/trap": trap, "/late": late}
+        own.pages |= {"/show": _shows, "/ask": _asks, "/moved": lambda handler: handler.redirect("/die"), "/die": trap}
+        own.pages["/"] = f"{HOME}<button onclick='history.back()'>Way back</button>"
+        port = elsewhere.server_port
+        ask, address = f"{own.url}ask?how=", LINKED["the address"](port)
+        goes_back = (
+            lambda _: tool_call("browser_navigate", url=f"{elsewhere.url}late"),
+            lambda _: tool_call("browser_navigate", url=own.url),
+            lambda turn: tool_call("browser_click", ref=ref(turn, 'button "Way back"')),
+            lambda _: finish(),
+        )
+        plays = {name: Play(plants(write(port)), f"{ask}link") for name, write in LINKED.items()}
+        plays |= {how: Play(plants(write(address)), f"{ask}{how}") for how, write in MADE.items()}
+        plays["the port by keys"] = Play(
+            plants(f"http://127.0.0.1:{str(port)[:-2]}", keys=str(port)[-2:]), f"{ask}link"
+        )
+        plays["the site's way back"] = Play(lambda turn: goes_back[turn.n](turn), own.url)
+        plays[OTHERS[2]] = Play(lambda _: tool_call("browser_navigate", url=f"{own.url}moved"), own.url)
+        # One after the other, because the trap kills all browsers.
+        return await play_tasks(judge, plays, max_steps=8, max_task_retries=1)
+
+    with two_sites() as sites:
+        own, elsewhere = sites[OWN], sites[ELSEWHERE]
+        # The port by keys comes without a path.
+        elsewhere.pages["/"] = lambda handler: elsewhere.pages["/trap"](handler)  # type: ignore[operator]
+        return with_judge(tmp_path_factory.mktemp("run"), play)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("way", [*LINKED, *MADE, *OTHERS])
+def test_an_address_that_the_participant_planted_is_its_own_fault_and_final(
+    planted: dict[str, PlayedTask], way: str, record_property: Told
+) -> None:
+    task = planted[way]
+    record_property("outcome", task.summary())
+    assert fault_of(task) == "participant", task.entry
+    facts = task.result()["blame_facts"]
+    assert (facts["party"], facts["has_written"]) == ("participant", True)

@@ -1,0 +1,41 @@
+"""Random ways to an address that kills the browser: whose fault that is, compared with an oracle."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.episode.blame_plays import blame_play, played
+from helpers.episode.blame_plays_live import fault_of, play_live, two_sites
+from helpers.episode.live_judge import LiveJudge
+from helpers.episode.several_tasks import with_judge
+
+REAL_PLAYS = 6
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_scripted_browser_dies_by_the_fault_of_whoever_led_it_there(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    play = blame_play(random.Random(seed))
+    assert played(play, tmp_path_factory.mktemp("play")) == play.fault_of, play
+
+
+@pytest.mark.e2e
+def test_a_real_browser_dies_by_the_fault_of_whoever_led_it_there(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    chance = random.Random(25)
+    plays = [blame_play(chance) for _ in range(REAL_PLAYS)]
+
+    async def play(judge: LiveJudge) -> list[str]:
+        return [fault_of(task) for task in await play_live(judge, plays, sites)]
+
+    with two_sites() as sites:
+        found = with_judge(tmp_path, play)
+    record_property("outcome", "; ".join(f"{each.name}: {what}" for each, what in zip(plays, found, strict=True)))
+    assert found == [each.fault_of for each in plays]
