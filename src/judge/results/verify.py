@@ -2,7 +2,8 @@
 
 Everything that can be derived is recomputed from the per-task files: digests of screenshots, snapshots and
 trajectories, checksums of tasks, configuration, judging code and prompts, every entry of the submission, its counts and
-rates. Missing digests in a run of an older version, and differing code, are notes and not mismatches.
+rates, and every verdict that needs no judge model. Missing digests in a run of an older version, and what was not
+recomputed, are notes and not mismatches.
 """
 
 import json
@@ -10,11 +11,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.judges.checked import OFFLINE
+from judge.config import RunConfig
+from judge.judges.checked import METHOD, OFFLINE
 from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
+from judge.results.recomputed import Recomputation, deciding_config
 from judge.results.run_record import (
     judge_id_of,
     made_with,
@@ -38,7 +41,7 @@ from judge.trajectory.record import RESULT_SCHEMA, Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import read_json
-from shared.models import Record, Verdict
+from shared.models import JudgeInfo, Record, StopReason, Verdict
 from shared.text import counted, excerpt
 
 _MAX_SHOWN = 80
@@ -65,11 +68,16 @@ def verify_run(store: RunStore) -> Findings:
     schema, tasks = run.get("schema_version"), tasks_of(store, run)
     is_older = schema in OLDER_RUN_SCHEMAS
     mismatches = [] if is_older else list(_differs("run.json: schema_version", schema, RUN_SCHEMA))
+    try:
+        recomputation = Recomputation(deciding_config(run))
+    except ConfigError as error:
+        recomputation = Recomputation(RunConfig())
+        mismatches.append(f"{error.message}: verdicts are recomputed without it")
     notes = [f"older version ({schema}): digests not recorded, not checked"] if is_older else []
     summaries = []
     # One at a time, because checking the largest task takes a few hundred megabytes.
     for task in tasks:
-        summary, problems = _task(task, judge_id_of(run, task.name, task.epoch), is_older=is_older)
+        summary, problems = _task(task, judge_id_of(run, task.name, task.epoch), recomputation, is_older=is_older)
         mismatches += [f"{task.folder.relative_to(store.folder)}{problem}" for problem in problems]
         summaries += [summary] if summary else []
     known = {task.folder for task in tasks}
@@ -82,20 +90,25 @@ def verify_run(store: RunStore) -> Findings:
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         result, detail = {}, {}
     mismatches += _checksums(run, summaries, detail)
-    code = list(_code(run, summaries))
-    (notes if is_older else mismatches).extend(code)
+    judges = {summary.judge for summary in summaries if summary.judge}
+    by_checks = {judge for judge in judges if judge.method == METHOD}
+    # Verdicts of checks are recomputed by the installed code, whatever code gave them.
+    notes += _code(run, by_checks)
+    (notes if is_older else mismatches).extend(_code(run, judges - by_checks))
     if detail:
         mismatches += _credit(run, as_mapping(submission.get("participants")), str(result.get("winner")))
         mismatches += _detail(detail, summaries, is_older=is_older)
     else:
         mismatches.append("results.json: missing or not a submission: the run is not finished")
     return Findings(
-        tasks=len({task.name for task in tasks}), mismatches=tuple(mismatches), notes=(*notes, *_versions(run))
+        tasks=len({task.name for task in tasks}),
+        mismatches=tuple(mismatches),
+        notes=(*notes, *recomputation.notes(), *_versions(run)),
     )
 
 
 def _folder(store: FolderStore) -> Findings:
-    tasks, problems = tuple(store.tasks()), []
+    tasks, problems, recomputation = tuple(store.tasks()), [], Recomputation(RunConfig())
     for task in tasks:
         try:
             trajectory = load_trajectory(task.folder)
@@ -104,8 +117,9 @@ def _folder(store: FolderStore) -> Findings:
             continue
         judged = {trajectory.sha256} if trajectory.is_digested else {trajectory.sha256, None}
         problems += [f"{task.name}/{problem}" for problem in _verdicts(task.folder, judged)]
+        problems += [f"{task.name}/{problem}" for problem in _recomputed(recomputation, task, trajectory.stop_reason)]
     note = "not recorded by WABE: its trajectories are read, and verdicts compared with them"
-    return Findings(tasks=len(tasks), mismatches=tuple(problems), notes=(note,))
+    return Findings(tasks=len(tasks), mismatches=tuple(problems), notes=(note, *recomputation.notes()))
 
 
 def _differs(what: str, stored: object, made: object) -> Iterator[str]:
@@ -121,7 +135,9 @@ def _shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else excerpt(text, _MAX_SHOWN)
 
 
-def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummary | None, list[str]]:
+def _task(
+    task: TaskStore, judge_id: str, recomputation: Recomputation, *, is_older: bool
+) -> tuple[TaskSummary | None, list[str]]:
     """Compare a task's files: returns its summary, and the mismatches, as text to follow the task's path."""
     try:
         recorded = read_result(task.folder, source="result.json")
@@ -131,6 +147,7 @@ def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummar
         if recorded["schema_version"] == RESULT_SCHEMA:
             sha256 = recorded.get("trajectory_sha256")
             problems += [*_derived(recorded, attempt), *_verdicts(task.folder, {sha256}), *_attempts(task.folder)]
+        problems += _recomputed(recomputation, task, attempt.stop_reason, judge_id)
     except TrajectoryError as error:
         return None, [f"/{error.message[:200]}"]
     problems = [f"/{problem}" for problem in problems]
@@ -191,6 +208,14 @@ def _verdicts(folder: Path, expected: Collection[str | None]) -> Iterator[str]:
             yield f"verdicts/{path.name}: judged another trajectory than the one beside it"
 
 
+def _recomputed(
+    recomputation: Recomputation, task: TaskStore, stop_reason: StopReason | None, judge_id: str | None = None
+) -> Iterator[str]:
+    """Verdicts that are not what the recording gives."""
+    for found in recomputation.differences(task, stop_reason, judge_id):
+        yield from _differs(f"{found.file}: {found.key}", found.stored, found.made)
+
+
 def _attempts(folder: Path) -> Iterator[str]:
     """Compare the files of earlier attempts with their steps. An interrupted attempt may have one more file."""
     for attempt in sorted((folder / "attempts").glob("*/")):
@@ -222,9 +247,9 @@ def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail:
             yield from _differs(f"results.json: provenance.{key}", provenance.get(key), wanted)
 
 
-def _code(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[str]:
+def _code(run: Mapping[str, Any], judges: Collection[JudgeInfo]) -> Iterator[str]:
     """Compare the judging code and prompts named in the verdicts with the installed ones."""
-    judges, code = {summary.judge for summary in summaries if summary.judge}, code_checksum()
+    code = code_checksum()
     for found in sorted({judge.code_checksum for judge in judges}):
         yield from _differs("judging code", found, code)
     # For checks, the prompt checksum is that of the code.
