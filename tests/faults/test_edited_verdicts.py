@@ -75,7 +75,7 @@ EDITS: dict[str, tuple[Edit, str]] = {
     "outcome, unscored": (lambda v: v.update(outcome="unscored"), 'outcome: "unscored" is stored'),
     "reason": (lambda v: v.update(reason="the check passed"), 'reason: "the check passed" is stored'),
     "reason with controls": (lambda v: v.update(reason="\x1b[2J\u202e"), "reason: "),
-    "evidence": (pass_every_check, "evidence"),
+    "evidence": (pass_every_check, "evidence.checks[0].passed: true is stored, expected false"),
     "evidence removed": (lambda v: v.update(evidence={}), "evidence: {} is stored"),
     "key points": (lambda v: v.update(key_points=[]), "key_points: [] is stored"),
     "screenshots' scores": (lambda v: v["image_judge_record"][0].update(Score=5), "image_judge_record"),
@@ -204,6 +204,14 @@ def test_verify_counts_the_verdicts_that_it_cannot_recompute(tmp_path: Path, rec
     assert found.mismatches == ()
     assert "not recomputed: 2 verdicts by a judge model" in found.notes
     assert "not recomputed: 1 verdict by WebArena-Verified" in found.notes
+
+
+def test_a_forged_verdict_of_a_model_does_not_decide_a_task_with_checks(run: RunStore, record_property: Record) -> None:
+    write_verdict_on(run.task("lost"), "webjudge-1", a_verdict())
+    edit(run.folder / "run.json", lambda v: v.update(judge_ids={"lost": "webjudge-1"}))
+    found = verify_run(run)
+    record_property("outcome", said(found))
+    assert any('names "webjudge-1" as its judge, but its checks decide' in line for line in found.mismatches)
 
 
 def of_other_code(verdict: dict[str, Any], **changes: str) -> None:

@@ -17,7 +17,7 @@ from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
-from judge.results.recomputed import Recomputation, deciding_config
+from judge.results.recomputed import Recomputation, deciding_config, is_of_checks
 from judge.results.run_record import (
     judge_id_of,
     made_with,
@@ -41,7 +41,7 @@ from judge.trajectory.record import RESULT_SCHEMA, Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import read_json
-from shared.models import JudgeInfo, Record, StopReason, Verdict
+from shared.models import JudgeInfo, Record, StopReason, Task, Verdict
 from shared.text import counted, excerpt
 
 _MAX_SHOWN = 80
@@ -77,7 +77,9 @@ def verify_run(store: RunStore) -> Findings:
     summaries = []
     # One at a time, because checking the largest task takes a few hundred megabytes.
     for task in tasks:
-        summary, problems = _task(task, judge_id_of(run, task.name, task.epoch), recomputation, is_older=is_older)
+        judge_id = judge_id_of(run, task.name, task.epoch)
+        summary, problems = _task(task, judge_id, recomputation, is_older=is_older)
+        problems += _decider(run, summary.task, judge_id) if summary else ()
         mismatches += [f"{task.folder.relative_to(store.folder)}{problem}" for problem in problems]
         summaries += [summary] if summary else []
     known = {task.folder for task in tasks}
@@ -126,6 +128,9 @@ def _differs(what: str, stored: object, made: object) -> Iterator[str]:
     if isinstance(stored, Mapping) and isinstance(made, Mapping) and stored.keys() == made.keys():
         for key in stored:
             yield from _differs(f"{what}.{key}", stored[key], made[key])
+    elif isinstance(stored, list) and isinstance(made, list) and len(stored) == len(made):
+        for number, pair in enumerate(zip(stored, made, strict=True)):
+            yield from _differs(f"{what}[{number}]", *pair)
     elif stored != made:
         yield f"{what}: {_shown(stored)} is stored, expected {_shown(made)}"
 
@@ -263,6 +268,13 @@ def _code(run: Mapping[str, Any], judges: Collection[JudgeInfo]) -> Iterator[str
         else:
             for found in of_models:
                 yield from _differs("prompt set", found, prompts)
+
+
+def _decider(run: Mapping[str, Any], task: Task, judge_id: str) -> Iterator[str]:
+    """A judge model named as the judge of a task that its checks decide: its verdicts cannot be recomputed."""
+    truth = as_mapping(run.get("config")).get("truth", "checks")
+    if task.checks and truth == "checks" and not is_of_checks(judge_id):
+        yield f": run.json names {excerpt(judge_id)} as its judge, but its checks decide"
 
 
 def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) -> Iterator[str]:
