@@ -51,53 +51,55 @@ class Difference(NamedTuple):
 
 
 class Recomputation:
-    """Compares the stored verdicts of a run's tasks with recomputed ones, and counts those that cannot be."""
+    """Compares the stored verdicts of a run's tasks with recomputed ones."""
 
     def __init__(self, config: RunConfig) -> None:
         own = ChecksJudge(config)
         self._off_site = config.off_site
         # A task's folder may also have been judged on its own, without the run's configuration.
         self._own, self._any = (own,), (own, ChecksJudge(RunConfig()))
-        self._not_recomputed: Counter[str] = Counter()
 
     def differences(
-        self, task: TaskStore, stop_reason: StopReason | None, judge_id: str | None
+        self, task: TaskStore, stop_reason: StopReason | None, judge_id: str | None, left_out: Counter[str]
     ) -> Iterator[Difference]:
-        """What differs in the task's stored verdicts. `judge_id` is the judge whose verdict counts."""
+        """What differs in the task's stored verdicts. `judge_id` is the judge whose verdict counts.
+
+        `left_out` counts the verdicts that cannot be recomputed, by cause.
+        """
         stored = dict(_verdicts(task))
         of_models = {name for name, verdict in stored.items() if _method_of(name, verdict) != METHOD}
         if len(of_models) == len(stored) and stop_reason not in WHY_ZERO and self._off_site != "fail":
-            self._count_models(stored)
+            left_out.update(map(_by_model, stored, stored.values()))
             return
         try:
             trajectory = load_trajectory(task.folder)
             if trajectory.is_aborted:
                 return
-            by_model = {}
             for name, verdict in stored.items():
                 is_own = name == judge_id
                 is_settled = why_settled(trajectory, self._off_site if is_own else "flag") is not None
                 if name in of_models and not is_settled:
-                    by_model[name] = verdict
+                    left_out[_by_model(name, verdict)] += 1
                     continue
-                for key, values in self._differing(verdict, trajectory, is_own=is_own, is_settled=is_settled).items():
+                found = self._differing(verdict, trajectory, is_own=is_own, is_settled=is_settled)
+                if _is_of_other_rules(verdict, found):
+                    version = str(found[RULES][0])[:20]
+                    left_out[f"by version {version} of the rules of checks, which is not installed"] += 1
+                    continue
+                for key, values in found.items():
                     yield Difference(f"verdicts/{name}.json", key, *values)
-            self._count_models(by_model)
         except (TrajectoryError, OSError):
-            self._not_recomputed["on a recording that is damaged"] += len(stored)
+            left_out["on a recording that is damaged"] += len(stored)
 
     def corrected(self, name: str, verdict: Verdict, trajectory: Trajectory) -> Verdict:
         """The verdict of the judge `name`, which counts; if the recording gives another one, that one."""
         is_settled = why_settled(trajectory, self._off_site) is not None
         if _method_of(name, verdict) != METHOD and not is_settled:
             return verdict
-        if not self._differing(verdict, trajectory, is_own=True, is_settled=is_settled):
+        found = self._differing(verdict, trajectory, is_own=True, is_settled=is_settled)
+        if not found or _is_of_other_rules(verdict, found):
             return verdict
         return recomputed(*self._own, trajectory, self._off_site) or verdict
-
-    def notes(self) -> list[str]:
-        """What was not recomputed, a line for each cause."""
-        return [f"not recomputed: {counted(n, 'verdict')} {why}" for why, n in sorted(self._not_recomputed.items())]
 
     def _differing(
         self, verdict: Verdict, trajectory: Trajectory, *, is_own: bool, is_settled: bool
@@ -115,17 +117,22 @@ class Recomputation:
         code = verdict.judge.code_checksum if verdict.judge else None
         if code == code_checksum() or (code is None and not is_settled):
             return found[0]
-        if RULES in found[0]:
-            version = str(found[0][RULES][0])[:20]
-            self._not_recomputed[f"by version {version} of the rules of checks, which is not installed"] += 1
-            return {}
         # Other code with the same rules may word differently what it found.
-        return {key: values for key, values in found[0].items() if key == "outcome"}
+        return {key: values for key, values in found[0].items() if key in ("outcome", RULES)}
 
-    def _count_models(self, verdicts: Mapping[str, Verdict]) -> None:
-        for name, verdict in verdicts.items():
-            by = "WebArena-Verified" if _method_of(name, verdict) == WEBARENA else "a judge model"
-            self._not_recomputed[f"by {by}"] += 1
+
+def notes_of(left_out: Counter[str]) -> list[str]:
+    """What was not recomputed, a line for each cause."""
+    return [f"not recomputed: {counted(number, 'verdict')} {why}" for why, number in sorted(left_out.items())]
+
+
+def _is_of_other_rules(verdict: Verdict, found: Mapping[str, Any]) -> bool:
+    """Whether other code gave the verdict, by rules that the installed code does not have for this recording."""
+    return RULES in found and verdict.judge is not None and verdict.judge.code_checksum != code_checksum()
+
+
+def _by_model(name: str, verdict: Verdict) -> str:
+    return f"by {'WebArena-Verified' if _method_of(name, verdict) == WEBARENA else 'a judge model'}"
 
 
 def _method_of(name: str, verdict: Verdict) -> str:

@@ -7,9 +7,15 @@ recomputed, are notes and not mismatches.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from judge.config import RunConfig
 from judge.judges.checked import METHOD, OFFLINE
@@ -17,7 +23,7 @@ from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
-from judge.results.recomputed import Recomputation, deciding_config, is_of_checks
+from judge.results.recomputed import Difference, Recomputation, deciding_config, is_of_checks, notes_of
 from judge.results.run_record import (
     judge_id_of,
     made_with,
@@ -41,10 +47,15 @@ from judge.trajectory.record import RESULT_SCHEMA, Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import read_json
-from shared.models import JudgeInfo, Record, StopReason, Task, Verdict
+from shared.models import JudgeInfo, Record, Task, Verdict
 from shared.text import counted, excerpt
 
 _MAX_SHOWN = 80
+# From here on, starting processes takes less time than they save.
+_MANY_TASKS = 100
+_MAX_PROCESSES = 4
+
+R = TypeVar("R")
 
 
 class Findings(Record):
@@ -75,11 +86,14 @@ def verify_run(store: RunStore) -> Findings:
         mismatches.append(f"{error.message}: verdicts are recomputed without it")
     notes = [f"older version ({schema}): digests not recorded, not checked"] if is_older else []
     summaries = []
-    # One at a time, because checking the largest task takes a few hundred megabytes.
-    for task in tasks:
-        judge_id = judge_id_of(run, task.name, task.epoch)
-        summary, problems = _task(task, judge_id, recomputation, is_older=is_older)
+    left_out = Counter[str]()
+    judge_ids = [judge_id_of(run, task.name, task.epoch) for task in tasks]
+    checked = partial(_task, recomputation=recomputation, is_older=is_older)
+    for task, judge_id, (summary, problems, not_made) in zip(
+        tasks, judge_ids, _mapped(checked, tasks, judge_ids), strict=True
+    ):
         problems += _decider(run, summary.task, judge_id) if summary else ()
+        left_out += not_made
         mismatches += [f"{task.folder.relative_to(store.folder)}{problem}" for problem in problems]
         summaries += [summary] if summary else []
     known = {task.folder for task in tasks}
@@ -105,12 +119,30 @@ def verify_run(store: RunStore) -> Findings:
     return Findings(
         tasks=len({task.name for task in tasks}),
         mismatches=tuple(mismatches),
-        notes=(*notes, *recomputation.notes(), *_versions(run)),
+        notes=(*notes, *notes_of(left_out), *_versions(run)),
     )
 
 
+def _mapped(check: Callable[..., R], *arguments: Sequence[Any]) -> Iterator[R]:
+    """The result of `check` for each task, in several processes for a large run."""
+    if len(arguments[0]) < _MANY_TASKS:
+        yield from map(check, *arguments)
+        return
+    # Few, because checking the largest task takes a few hundred megabytes.
+    workers = min(os.cpu_count() or 1, _MAX_PROCESSES)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=_leave_interrupts) as pool:
+        yield from pool.map(check, *arguments, chunksize=4)
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C goes to every process, but only the command itself reports it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _folder(store: FolderStore) -> Findings:
-    tasks, problems, recomputation = tuple(store.tasks()), [], Recomputation(RunConfig())
+    tasks, problems = tuple(store.tasks()), []
+    recomputation, left_out = Recomputation(RunConfig()), Counter[str]()
     for task in tasks:
         try:
             trajectory = load_trajectory(task.folder)
@@ -119,9 +151,10 @@ def _folder(store: FolderStore) -> Findings:
             continue
         judged = {trajectory.sha256} if trajectory.is_digested else {trajectory.sha256, None}
         problems += [f"{task.name}/{problem}" for problem in _verdicts(task.folder, judged)]
-        problems += [f"{task.name}/{problem}" for problem in _recomputed(recomputation, task, trajectory.stop_reason)]
+        found = recomputation.differences(task, trajectory.stop_reason, None, left_out)
+        problems += [f"{task.name}/{problem}" for problem in _recomputed(found)]
     note = "not recorded by WABE: its trajectories are read, and verdicts compared with them"
-    return Findings(tasks=len(tasks), mismatches=tuple(problems), notes=(note, *recomputation.notes()))
+    return Findings(tasks=len(tasks), mismatches=tuple(problems), notes=(note, *notes_of(left_out)))
 
 
 def _differs(what: str, stored: object, made: object) -> Iterator[str]:
@@ -141,9 +174,13 @@ def _shown(value: object) -> str:
 
 
 def _task(
-    task: TaskStore, judge_id: str, recomputation: Recomputation, *, is_older: bool
-) -> tuple[TaskSummary | None, list[str]]:
-    """Compare a task's files: returns its summary, and the mismatches, as text to follow the task's path."""
+    task: TaskStore, judge_id: str, *, recomputation: Recomputation, is_older: bool
+) -> tuple[TaskSummary | None, list[str], Counter[str]]:
+    """Compare a task's files.
+
+    Returns its summary, the mismatches as text to follow the task's path, and the verdicts that were not recomputed.
+    """
+    left_out = Counter[str]()
     try:
         recorded = read_result(task.folder, source="result.json")
         attempt = Attempt.from_json(recorded, source="result.json")
@@ -152,9 +189,9 @@ def _task(
         if recorded["schema_version"] == RESULT_SCHEMA:
             sha256 = recorded.get("trajectory_sha256")
             problems += [*_derived(recorded, attempt), *_verdicts(task.folder, {sha256}), *_attempts(task.folder)]
-        problems += _recomputed(recomputation, task, attempt.stop_reason, judge_id)
+        problems += _recomputed(recomputation.differences(task, attempt.stop_reason, judge_id, left_out))
     except TrajectoryError as error:
-        return None, [f"/{error.message[:200]}"]
+        return None, [f"/{error.message[:200]}"], left_out
     problems = [f"/{problem}" for problem in problems]
     if not is_older:
         problems += _differs("/result.json: schema_version", recorded["schema_version"], RESULT_SCHEMA)
@@ -173,7 +210,7 @@ def _task(
             name = "verdict" if key == "outcome" else key
             stored, made = (verdict.model_dump(mode="json", include={key})[key] for verdict in (kept, found))
             problems += _differs(f": {name} of result.json", stored, made)
-    return TaskSummary.of(attempt, judge_id), problems
+    return TaskSummary.of(attempt, judge_id), problems, left_out
 
 
 def _files(folder: Path, recorded: dict[str, Any]) -> Iterator[str]:
@@ -213,11 +250,9 @@ def _verdicts(folder: Path, expected: Collection[str | None]) -> Iterator[str]:
             yield f"verdicts/{path.name}: judged another trajectory than the one beside it"
 
 
-def _recomputed(
-    recomputation: Recomputation, task: TaskStore, stop_reason: StopReason | None, judge_id: str | None = None
-) -> Iterator[str]:
+def _recomputed(differences: Iterable[Difference]) -> Iterator[str]:
     """Verdicts that are not what the recording gives."""
-    for found in recomputation.differences(task, stop_reason, judge_id):
+    for found in differences:
         yield from _differs(f"{found.file}: {found.key}", found.stored, found.made)
 
 
