@@ -46,11 +46,11 @@ class CleanRecords(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite the record in place; never drops one."""
         # The secrets are replaced first: they are also found where a text is cut or contains controls.
-        message, error, trace = (self._redacted(text) for text in _texts_of(record))
+        message, error, trace = (self._redacted(text).strip() for text in _texts_of(record))
         is_own = record.name.partition(".")[0] in _OWN
         if not trace and error:
             message = f"{message}: {error}"
-        line = _plain(message.strip(), _MAX_LINE_CHARS if is_own else _MAX_FOREIGN_CHARS)
+        line = _plain(message, _MAX_LINE_CHARS if is_own else _MAX_FOREIGN_CHARS)
         record.msg, record.args = "\n".join([line, *_marked(trace)]), ()
         # The text already includes the traceback; these fields still contain the secrets.
         record.exc_info = record.exc_text = record.stack_info = None
@@ -75,8 +75,8 @@ def _texts_of(record: logging.LogRecord) -> tuple[str, str, str]:
     if is_own or (error is not None and _is_through_our_code(error.__traceback__)):
         trace = "".join(traceback.format_exception(error)) if error is not None else record.exc_text or ""
         trace += f"\n{record.stack_info}" if record.stack_info else ""
-    short = "".join(traceback.format_exception_only(error)).strip() if error is not None else ""
-    return message, short, trace.strip()
+    short = "".join(traceback.format_exception_only(error)) if error is not None else ""
+    return message, short, trace
 
 
 def _is_through_our_code(trace: TracebackType | None) -> bool:
