@@ -87,7 +87,9 @@ def _parts(submission: Mapping[str, Any], name: str, ids: dict[str, str]) -> Ite
             if not isinstance(task_id := as_mapping(entry).get("task_id"), str):
                 raise ConfigError(f"{where}: tasks #{place} has no task_id", remedy=remedy)
             if problem := problem_of(task_id, ids):
-                raise ConfigError(f"{where}: tasks #{place}: task_id {excerpt(task_id)} {problem}", remedy=remedy)
+                raise ConfigError(
+                    f"{where}: tasks #{place}: task_id {excerpt(task_id)} {problem}", remedy="rename the task"
+                )
             if type(epoch := entry.get("epoch", 1)) is not int or not 1 <= epoch <= MAX_EPOCHS:
                 said = excerpt(str(epoch), 20)
                 raise ConfigError(f"{where}: tasks #{place}: its epoch {said} is not 1 to {MAX_EPOCHS}", remedy=remedy)
