@@ -14,7 +14,8 @@ async def score(
     """Judge every trajectory in or under `folder`, by its checks or with the judge model of `config`.
 
     Without `config` only checks count: a task without checks is unscored. Verdicts are written to `verdicts/` beside
-    each trajectory; an existing one is kept unless `again` is set. The model's key is read from the environment.
+    each trajectory; an existing one of a judge model is kept unless `again` is set. The model's key is read from the
+    environment.
     Raises `ConfigError` for an unknown judge model, a missing key, or a folder without trajectories.
     """
     config = config or RunConfig(judge_model="offline")

@@ -99,7 +99,9 @@ def score(
     judges: Annotated[
         str | None, typer.Option(help="Compare judges: METHOD, MODEL or METHOD@MODEL, with commas.", metavar="A,B,C")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Also judge what this judge has already judged.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also judge what this judge model has already judged.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
     tasks: TasksFile = None,
     output_dir: OutputDir = None,

@@ -20,7 +20,7 @@ from judge.results.categories import Finding, failure_categories
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
-from judge.results.run_record import epochs_of
+from judge.results.run_record import epochs_of, task_names
 from judge.results.submission import decided_by
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
@@ -213,12 +213,14 @@ class RunView:
 
 
 def read_run(store: RunStore) -> RunView:
-    """The data of the run itself. Missing files leave gaps and are not errors."""
+    """The data of the run itself. Missing files leave gaps and are not errors.
+
+    Raises `ConfigError` for a task id that is not usable as a folder name.
+    """
     record = store.read_run() or {}
-    listed = record.get("task_ids")
     found = list(store.tasks())
-    names = [*(listed if isinstance(listed, list) else []), *(task.folder.name for task in found)]
-    task_ids = [name for name in names if isinstance(name, str) and TASK_ID.fullmatch(name)]
+    task_ids = task_names(store, record)
+    task_ids += [task.folder.name for task in found if TASK_ID.fullmatch(task.folder.name)]
     participants = record.get("participants")
     role = next(iter(participants), "") if isinstance(participants, dict) else ""
     epochs = max([epochs_of(record), *(task.epoch for task in found)])

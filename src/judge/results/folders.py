@@ -70,14 +70,16 @@ class FolderStore(RunStore):
 
     @cached_property
     def _found(self) -> dict[str, Path]:
-        """The trajectories by id, which is their folder's name, made unique."""
+        """The trajectories by id, which is their folder's name, made unique, also without regard to case."""
         found: dict[str, Path] = {}
+        taken: set[str] = set()
         for folder in find_trajectories(self.folder):
             name = wanted = usable_id(folder.resolve().name)
             count = 1
-            while name in found:
+            while name.casefold() in taken:
                 count += 1
                 name = f"{wanted[:120]}-{count}"
+            taken.add(name.casefold())
             found[name] = folder
         return found
 

@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from judge.config import MAX_EPOCHS
 from judge.results.submission import Submission, counts_of, detail_of, entry_key, total_cost
 from shared.errors import ConfigError
 from shared.fields import as_mapping
+from shared.ids import problem_of
+from shared.text import excerpt
 
 # Rates are rounded to one decimal; older files have unrounded ones.
 _RATE_TOLERANCE = 0.06
@@ -21,11 +24,12 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
     if not submissions:
         raise ConfigError("nothing to merge", remedy="give the shards' submission files")
     parts: list[dict[str, Any]] = []
+    ids: dict[str, str] = {}
     for number, submission in enumerate(submissions, 1):
         name = names[number - 1] if names else f"submission {number}"
         # If the same file is given twice, its cost counts once.
         known = [{**part, "name": ""} for part in parts]
-        parts += [part for part in _parts(submission, name) if {**part, "name": ""} not in known]
+        parts += [part for part in _parts(submission, name, ids) if {**part, "name": ""} not in known]
     first = parts[0]
     # A shard in which all tasks have checks names the checks as its judge, another one the judge model.
     judging = next((part for part in parts if part["judge"] and not _is_of_checks(part)), None)
@@ -65,8 +69,8 @@ def merged_provenance(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any
     return {**shared, "shards": list(provenances)}
 
 
-def _parts(submission: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """The parts of each result in a submission file that merging needs."""
+def _parts(submission: Mapping[str, Any], name: str, ids: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """The parts of each result in a submission file that merging needs; `ids` are those of all files so far."""
     remedy = "merge files of this benchmark"
     results = submission.get("results")
     if not isinstance(results, list) or not results:
@@ -80,10 +84,15 @@ def _parts(submission: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]
                 f"{where}: key 'detail.tasks' is missing", remedy="the counts are computed from the tasks"
             )
         for place, entry in enumerate(tasks, 1):
-            if not isinstance(as_mapping(entry).get("task_id"), str):
+            if not isinstance(task_id := as_mapping(entry).get("task_id"), str):
                 raise ConfigError(f"{where}: tasks #{place} has no task_id", remedy=remedy)
-            if type(entry.get("epoch", 1)) is not int:
-                raise ConfigError(f"{where}: tasks #{place}: its epoch is not a number", remedy=remedy)
+            if problem := problem_of(task_id, ids):
+                raise ConfigError(
+                    f"{where}: tasks #{place}: task_id {excerpt(task_id)} {problem}", remedy="rename the task"
+                )
+            if type(epoch := entry.get("epoch", 1)) is not int or not 1 <= epoch <= MAX_EPOCHS:
+                said = excerpt(str(epoch), 20)
+                raise ConfigError(f"{where}: tasks #{place}: its epoch {said} is not 1 to {MAX_EPOCHS}", remedy=remedy)
         derived = counts_of(tasks)["success_rate"]
         # In some older files a task's `success` only means that the participant ended the attempt.
         if isinstance(rate, int | float) and abs(rate - derived) > _RATE_TOLERANCE:

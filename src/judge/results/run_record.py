@@ -23,9 +23,10 @@ from judge.trajectory.files import read_attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping
 from shared.files import write_errors
+from shared.ids import USABLE
 from shared.llm.limits import Spending
-from shared.models import Task, TaskOutcome, TokenUsage, key_of
-from shared.text import one_line
+from shared.models import TASK_ID, Task, TaskOutcome, TokenUsage, key_of
+from shared.text import excerpt, one_line
 
 _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai", "openai", "pydantic")
 # Settings that belong to one start. `site_restarts` are ports of the runner; `[[sites]]` are compared by command.
@@ -317,10 +318,23 @@ def task_set_checksum(tasks: Sequence[Task]) -> str:
 
 
 def tasks_of(store: RunStore, record: Mapping[str, Any]) -> list[TaskStore]:
-    """The folders of the tasks that a `run.json` lists, epoch by epoch, whether they exist or not."""
-    listed = record.get("task_ids")
-    names = dict.fromkeys(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
+    """The folders of the tasks that a `run.json` lists, epoch by epoch, whether they exist or not.
+
+    Raises `ConfigError` for an id that is not usable as a folder name.
+    """
+    names = task_names(store, record)
     return [store.task(name, epoch) for epoch in range(1, epochs_of(record) + 1) for name in names]
+
+
+def task_names(store: RunStore, record: Mapping[str, Any]) -> list[str]:
+    """The ids that a `run.json` lists, each once. Raises `ConfigError` for one that is not usable as a folder name."""
+    listed = record.get("task_ids")
+    names = list(dict.fromkeys(name for name in listed if isinstance(name, str))) if isinstance(listed, list) else []
+    for name in names:
+        if not TASK_ID.fullmatch(name):
+            where = store.folder / "run.json"
+            raise ConfigError(f"{where}: task_id {excerpt(name)} is not usable as a folder name", remedy=USABLE)
+    return names
 
 
 def epochs_of(record: Mapping[str, Any]) -> int:

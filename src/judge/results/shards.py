@@ -27,8 +27,9 @@ from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_attempt, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json
+from shared.ids import problem_of
 from shared.models import TokenUsage
-from shared.text import counted
+from shared.text import counted, excerpt
 
 # The parts of a request that differ between the shards of a run.
 _OWN = ("tasks", "shard")
@@ -121,6 +122,7 @@ def _whole_request(run: RunStore, shards: Sequence[_Shard]) -> dict[str, Any]:
     whole = first["shard"]
     tasks: dict[str, str] = {}
     owners: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for shard in shards:
         request, name = shard.request, shard.name
         differing = [key for key, value in shared.items() if request.get(key) != value]
@@ -132,6 +134,9 @@ def _whole_request(run: RunStore, shards: Sequence[_Shard]) -> dict[str, Any]:
                 remedy="play all shards with one scenario and the same options",
             )
         for task_id, digest in request["tasks"].items():
+            if problem := problem_of(task_id, ids):
+                where = shard.store.folder / "run.json"
+                raise ConfigError(f"{where}: task_id {excerpt(task_id)} {problem}", remedy="rename the task")
             if task_id in tasks:
                 raise ConfigError(f"task {task_id} is in two shards: {owners[task_id]} and {name}", remedy="remove one")
             tasks[task_id], owners[task_id] = digest, name

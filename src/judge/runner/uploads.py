@@ -15,6 +15,7 @@ from typing import Any
 from judge.events import Event, RunStarted, Sink, TaskDone
 from judge.store import RUN_ID, RunStore, TaskStore
 from shared.errors import ConfigError, WabeError
+from shared.text import excerpt
 
 _log = logging.getLogger(__name__)
 _RECORDS = ("run.json", "results.json")
@@ -38,10 +39,15 @@ class ObjectStore:
         fresh = folder.with_name(f"{folder.name}.fetched")
         shutil.rmtree(fresh, ignore_errors=True)
         found = self._files_of(run_id)
+        taken: dict[str, str] = {}
         for name, path in found.items():
             target = fresh / name
-            if ".." in target.parts:
-                raise ConfigError(f"WABE_STORE: {name[:200]!a} leads out of its folder", remedy="remove it")
+            # An absolute name would replace the folder.
+            if ".." in target.parts or not target.is_relative_to(fresh) or "\0" in name:
+                raise ConfigError(f"WABE_STORE: {excerpt(name, 200)} leads out of its folder", remedy="remove it")
+            if (before := taken.setdefault(name.casefold(), name)) != name:
+                what = f"{excerpt(name, 200)} differs from {excerpt(before, 200)} only in case"
+                raise ConfigError(f"WABE_STORE: {what}", remedy="remove one of the two")
             target.parent.mkdir(parents=True, exist_ok=True)
             with self._asked():
                 self._files.get_file(path, str(target))

@@ -17,7 +17,8 @@ from shared.access import Credentials, DeclaredState, StateContent
 from shared.checks import MAX_CHECKS, MAX_EXPRESSIONS, Check, expressions_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
-from shared.models import Level, Record, Task
+from shared.ids import USABLE, is_reserved
+from shared.models import TASK_ID, Level, Record, Task
 from shared.text import excerpt
 
 # A submission has about a kilobyte for each task, in one JSON object (`MAX_ENTRIES_BYTES`).
@@ -69,8 +70,10 @@ def _is_env(value: object) -> object:
 
 
 def _is_task_id(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,128}", value):
-        raise Invalid(f"{shown(value)} is not usable", "use 1 to 128 of A-Z a-z 0-9 _ -")
+    if not TASK_ID.fullmatch(value):
+        raise Invalid(f"{shown(value)} is not usable", USABLE)
+    if is_reserved(value):
+        raise Invalid(f"{shown(value)} is a name that Windows reserves", "choose another one")
     return value
 
 
@@ -225,10 +228,12 @@ class TaskTable(Table):
 
     @model_validator(mode="after")
     def _has_an_id_of_its_own(self, info: ValidationInfo) -> Self:
-        if info.context is not None and self.task_id in info.context:
+        if info.context is None:
+            return self
+        # On some file systems, ids that differ only in case are one folder.
+        if self.task_id.casefold() in info.context:
             raise Invalid(f"'{self.task_id}' is already the id of an earlier task", "make ids unique", key="task_id")
-        if info.context is not None:
-            info.context.add(self.task_id)
+        info.context.add(self.task_id.casefold())
         return self
 
 

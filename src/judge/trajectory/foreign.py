@@ -16,6 +16,7 @@ from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import MAX_FILE_BYTES, read_errors, read_json, sha256_file, sha256_json
+from shared.ids import is_reserved
 from shared.models import Action, JudgeInfo, Outcome, Step, Task, TokenUsage
 from shared.text import one_line
 
@@ -51,7 +52,8 @@ def inside(folder: Path, relative: str, *, source: Path | None = None, max_bytes
 
 def usable_id(name: str) -> str:
     """A valid task id made from a foreign one."""
-    return _NOT_IN_AN_ID.sub("_", name)[:128] or "_"
+    made = _NOT_IN_AN_ID.sub("_", name)[:128] or "_"
+    return f"_{made}" if is_reserved(made) else made
 
 
 def validated(model: type[M], folder: Path, value: Any, *, name: str = "result.json") -> M:

@@ -24,12 +24,14 @@ from shared.a2a.connections import (
     connection_limit,
     raise_descriptor_limit,
 )
+from shared.a2a.envelopes import refusal_of, refusal_of_head
 from shared.errors import ConfigError
 
 SHUTDOWN_GRACE_S = 10.0
 # Longer than clients usually keep an idle connection (httpx: 5 s), so that they close it and not the server.
 _KEEP_ALIVE_S = 30
 _BACKLOG = 128
+_LARGE_BODY_BYTES = 100_000
 _TICKS_PER_S = 10  # uvicorn's
 # Headers that proxies and gateways add: Forwarded, X-Forwarded-For, Via, X-Real-IP, CF-Connecting-IP, True-Client-IP,
 # X-Envoy-External-Address and the like.
@@ -112,18 +114,30 @@ def _is_loopback(host: str) -> bool:
 
 
 def read_body_first(app: ASGIApp) -> ASGIApp:
-    """Read a request's body before any handler sees it, so that one over the application's limit is answered 413.
+    """Read a request's body before any handler sees it, and refuse it if it is too large or cannot be used.
 
-    A handler that hits the limit while reading would answer in its own way, sometimes with a 5xx.
+    A handler that hits the application's limit while reading would answer in its own way, sometimes with a 5xx.
     """
 
     async def reading(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
+        if scope["type"] != "http":
             await app(scope, receive, send)
+            return
+        refusal = refusal_of_head(scope["path"], scope["query_string"], scope["headers"])
+        if refusal is not None or scope["method"] != "POST":
+            await (refusal or app)(scope, receive, send)
             return
         try:
             body = await Request(scope, receive).body()
         except ClientDisconnect:
+            return
+        if len(body) < _LARGE_BODY_BYTES:
+            refusal = refusal_of(scope["path"], body)
+        else:
+            # In a thread, because reading millions of values takes seconds.
+            refusal = await asyncio.to_thread(refusal_of, scope["path"], body)
+        if refusal is not None:
+            await refusal(scope, receive, send)
             return
         pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

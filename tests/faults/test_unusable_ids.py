@@ -1,0 +1,244 @@
+"""Ids from files that cannot be folders, or are one folder with another id: one line that names the file and the id."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.results import a_finished_run, a_result, a_submission
+from judge.commands.app import app
+from judge.results.folders import FolderStore
+from judge.results.run_record import sha256_of
+from judge.runner.boundary import run_command
+from judge.runner.uploads import ObjectStore
+from judge.scenario.models import Shard
+from judge.store import RunStore
+from shared.errors import ConfigError
+from shared.files import write_json
+
+Record = Callable[[str, object], None]
+Leave = Callable[..., tuple[int, str]]
+
+UNUSABLE: dict[str, str] = {
+    "above its folder": "../../x",
+    "above, backslashes": "..\\..\\x",
+    "absolute": "/etc/passwd",
+    "a drive": "C:x",
+    "dots": "..",
+    "a dot": "t1.2",
+    "empty": "",
+    "a look-alike": "t\u0430sk",
+    "a full-width letter": "\uff541",
+    "a combining accent": "e\u0301",
+    "a dotless i": "\u0131d",
+    "a ligature": "\ufb01",
+    "too long": "x" * 129,
+    "1 MB": "x" * 1_000_000,
+    "a line break": "t1\n",
+    "a NUL": "t\x001",
+    "an escape sequence": "\x1b[2J",
+    "a bidi control": "\u202et1",
+    "half a surrogate pair": "\ud800",
+    "a space": "t 1",
+    "a trailing dot": "t1.",
+}
+RESERVED = ("con", "NUL", "Com1", "lpt9", "aux", "PRN")
+
+
+@pytest.fixture
+def leave(capsys: pytest.CaptureFixture[str]) -> Leave:
+    """Runs a command to its end: its exit code, and what it says."""
+
+    def left(*arguments: object) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            run_command(app, list(map(str, arguments)), name="wabe")
+        written = capsys.readouterr()
+        return int(str(ended.value.code)), written.out + written.err
+
+    return left
+
+
+def submission(path: Path, *ids: str, **changes: Any) -> Path:
+    """A submission file with a task of each id."""
+    value = a_submission(*(a_result(f"t{number}") for number, _ in enumerate(ids)))
+    for entry, task_id in zip(value["results"][0]["detail"]["tasks"], ids, strict=True):
+        entry.update({"task_id": task_id} | changes)
+    path.write_text(json.dumps(value))
+    return path
+
+
+def is_one_line(said: str, *parts: str) -> bool:
+    line = said.removesuffix("\n")
+    return said.startswith("error: ") and line.isprintable() and len(line) < 700 and all(part in said for part in parts)
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+def test_merge_refuses_an_id_that_cannot_be_a_folder(
+    tmp_path: Path, leave: Leave, what: str, record_property: Record
+) -> None:
+    files = submission(tmp_path / "a.json", "t1"), submission(tmp_path / "b.json", UNUSABLE[what])
+    code, said = leave("merge", *files)
+    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')[:200]}")
+    assert code == 2
+    assert is_one_line(said, "b.json: tasks #1: task_id", "not usable as a folder name")
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_merge_refuses_a_name_that_windows_reserves(
+    tmp_path: Path, leave: Leave, name: str, record_property: Record
+) -> None:
+    code, said = leave("merge", submission(tmp_path / "a.json", name))
+    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')}")
+    assert code == 2
+    assert is_one_line(said, f'a.json: tasks #1: task_id "{name}" is a name that Windows reserves')
+
+
+@pytest.mark.parametrize(
+    "ids", [("shop", "Shop"), ("T1", "t1"), ("aB-c_1", "Ab-C_1"), ("x" * 127 + "a", "x" * 127 + "A")]
+)
+@pytest.mark.parametrize("files", [1, 2])
+def test_merge_refuses_ids_that_differ_only_in_case(
+    tmp_path: Path, leave: Leave, ids: tuple[str, str], files: int, record_property: Record
+) -> None:
+    groups = [ids] if files == 1 else [(name,) for name in ids]
+    paths = [submission(tmp_path / f"{number}.json", *group) for number, group in enumerate(groups)]
+    code, said = leave("merge", *paths)
+    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')[:200]}")
+    assert code == 2
+    assert is_one_line(said, f"{paths[-1].name}: tasks #", "only in case")
+
+
+@pytest.mark.parametrize("epoch", [0, -1, 101, 10**9, True, 1.5, "1", None])
+def test_merge_refuses_an_epoch_that_no_run_has(
+    tmp_path: Path, leave: Leave, epoch: Any, record_property: Record
+) -> None:
+    code, said = leave("merge", submission(tmp_path / "a.json", "t1", epoch=epoch))
+    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')}")
+    assert code == 2
+    assert is_one_line(said, "a.json: tasks #1: its epoch")
+
+
+def test_the_same_task_in_two_epochs_is_no_clash(tmp_path: Path, leave: Leave) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(a_submission(a_result("t1"), a_result("t1", epoch=2))))
+    assert leave("merge", path)[0] == 0
+
+
+def shards_of(tmp_path: Path, *ids: str) -> RunStore:
+    """A run with a shard of each id."""
+    tasks = dict.fromkeys(ids, "")
+    for number in range(len(ids)):
+        shard = Shard(index=number, of=len(ids), tasks_sha256=sha256_of(tasks))
+        name = f"r1/shards/{number:03d}-of-{len(ids):03d}"
+        store = a_finished_run(tmp_path, a_result("t1"), run_id=name, shard=shard)
+        record = store.read_run() or {}
+        record["request"]["tasks"] = {ids[number]: ""}
+        write_json(store.folder / "run.json", record | {"request_sha256": sha256_of(record["request"])})
+    return RunStore(tmp_path, "r1")
+
+
+@pytest.mark.parametrize("what", ["above its folder", "absolute", "a look-alike", "too long", "an escape sequence"])
+def test_merging_shards_refuses_an_id_that_cannot_be_a_folder(
+    tmp_path: Path, leave: Leave, what: str, record_property: Record
+) -> None:
+    run = shards_of(tmp_path, "t1", UNUSABLE[what])
+    code, said = leave("merge", run.run_id, "--output-dir", tmp_path)
+    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')[:200]}")
+    assert code == 2
+    assert is_one_line(said, "001-of-002/run.json: task_id", "not usable as a folder name")
+    assert not (tmp_path / "x").exists()
+
+
+def test_merging_shards_refuses_ids_that_differ_only_in_case(
+    tmp_path: Path, leave: Leave, record_property: Record
+) -> None:
+    run = shards_of(tmp_path, "shop", "Shop")
+    code, said = leave("merge", run.run_id, "--output-dir", tmp_path)
+    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')}")
+    assert code == 2
+    assert is_one_line(said, "001-of-002/run.json", '"Shop"', "only in case")
+
+
+@pytest.mark.parametrize("command", ["verify", "report", "score"])
+@pytest.mark.parametrize("what", ["above its folder", "absolute", "a look-alike", "a line break", "1 MB"])
+def test_an_unusable_id_in_a_run_is_named(
+    tmp_path: Path, leave: Leave, command: str, what: str, record_property: Record
+) -> None:
+    run = a_finished_run(tmp_path, a_result("t1"))
+    record = run.read_run() or {}
+    write_json(run.folder / "run.json", record | {"task_ids": ["t1", UNUSABLE[what]]})
+    options = ("--model", "offline") if command == "score" else ()
+    code, said = leave(command, run.run_id, "--output-dir", tmp_path, *options)
+    told = [line for line in said.splitlines() if "task_id" in line]
+    record_property("outcome", f"exit {code}: {told[0].replace(str(tmp_path), '')[:200]}")
+    assert code in (1, 2)
+    assert "run.json: task_id " in told[0]
+    assert all(line.isprintable() and len(line) < 700 for line in told)
+
+
+SCENARIO = """
+[green_agent]
+[[participants]]
+role = "p"
+endpoint = "http://127.0.0.1:9"
+[config]
+judge_model = "offline"
+"""
+TASK = '[[tasks]]\ntask_id = {}\nwebsite = "https://shop.example/"\ntask = "Buy {}."\n'
+
+
+@pytest.mark.parametrize("ids", [("shop", "Shop"), ("nul",), ("COM3",), ("t\u0430sk",), ("../x",)])
+def test_a_scenario_with_unusable_ids_is_refused(
+    tmp_path: Path, leave: Leave, ids: tuple[str, ...], record_property: Record
+) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(SCENARIO + "".join(TASK.format(json.dumps(name), number) for number, name in enumerate(ids)))
+    code, said = leave("tasks", "validate", path)
+    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')[:200]}")
+    assert code == 2
+    assert "s.toml" in said
+    assert "task_id" in said
+
+
+def test_trajectories_of_a_folder_have_ids_that_are_different_folders_everywhere(tmp_path: Path) -> None:
+    for name in ("a/shop", "b/Shop", "c/SHOP", "d/nul", "e/t\u00e4sk", "f/t\u0430sk"):
+        folder = tmp_path / name
+        (folder / "trajectory").mkdir(parents=True)
+        (folder / "result.json").write_text(json.dumps({"task": "x", "task_id": "x", "action_history": []}))
+    ids = [task.name for task in FolderStore(tmp_path, tmp_path / "out").tasks()]
+    assert len({name.casefold() for name in ids}) == 6
+    assert "nul" not in ids
+
+
+@pytest.mark.parametrize("name", ["/etc/x", "../../x", "results/../../../x", "results/t1/../../../../x"])
+def test_a_file_of_an_object_store_is_never_written_outside_its_run(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, record_property: Record
+) -> None:
+    (tmp_path / "f").write_text("x")
+    store = ObjectStore(f"file://{tmp_path}/objects")
+    monkeypatch.setattr(ObjectStore, "_files_of", lambda *_: {name: str(tmp_path / "f")})
+    with pytest.raises(ConfigError, match="leads out of its folder") as refused:
+        store.fetch("r1", tmp_path / "runs" / "r1")
+    record_property("outcome", str(refused.value))
+
+
+def test_files_of_an_object_store_that_differ_only_in_case_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_text("x")
+    store = ObjectStore(f"file://{tmp_path}/objects")
+    names = ("results/t1/result.json", "results/T1/result.json")
+    monkeypatch.setattr(ObjectStore, "_files_of", lambda *_: {name: str(tmp_path / "f") for name in names})
+    with pytest.raises(ConfigError, match="only in case"):
+        store.fetch("r1", tmp_path / "runs" / "r1")
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc", "r1/..", "r1/shards", "r\u0430", "", ".", "..", "x" * 200])
+def test_no_name_removes_anything_but_a_run(tmp_path: Path, leave: Leave, name: str, record_property: Record) -> None:
+    run = a_finished_run(tmp_path, a_result("t1"), run_id="r1")
+    code, said = leave("runs", "rm", name, "--yes", "--output-dir", tmp_path)
+    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')[:200]}")
+    assert code == 2
+    assert run.folder.is_dir()
