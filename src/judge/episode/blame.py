@@ -113,6 +113,10 @@ class Route:
             navigations.append(Navigation(url=hop.url, is_redirect=hop.is_redirect, by=by))
         return tuple(navigations)
 
+    def has_named(self, url: str) -> bool:
+        """Whether the participant itself named the site of this address."""
+        return site_of(url) in self._named
+
     def _strays(self, url: str) -> None:
         if self.is_elsewhere(url):
             self.is_astray = self._has_strayed = True
