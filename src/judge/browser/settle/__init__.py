@@ -57,9 +57,9 @@ class Document(Record):
 class Report(Record):
     """How long settling took, text that vanished meanwhile, and the names of files that pages began to download.
 
-    `stopped`: a script was stopped after too much CPU time; `silent`: the page did not answer; `restless`:
-    it went on to other pages all the time; `crashed`: a tab did; `closed_tabs`: how many tabs were closed because there were too many. Empty if settling did not finish, for example
-    under an open dialog.
+    `stopped`: a script was stopped after too much CPU time; `silent`: the page did not answer; `restless`: it went
+    on to other pages all the time; `crashed`: a tab did; `closed_tabs`: how many tabs were closed because there
+    were too many. Empty if settling did not finish, for example under an open dialog.
     """
 
     settled: Settled = Settled()

@@ -470,6 +470,7 @@ class Settler {
     this.navigations = 0;
     this.all().forEach(target => { target.isSettling = true; });
     const found = await Promise.race([this.quiet(round), this.stuck(round)]);
+    const document = found?.map(each => each.document).find(Boolean) ?? null;
     const wasStopped = this.all().some(target => target.wasStopped);
     this.all().forEach(target => {
       target.isSettling = false;
@@ -484,9 +485,9 @@ class Settler {
       // Under a dialog this report does not reach the judge.
       downloads: this.isStuck() ? [] : this.downloads.splice(0),
       stopped: wasStopped,
-      restless: this.navigations >= MAX_NAVIGATIONS && performance.now() >= round.until,
+      restless: this.navigations >= MAX_NAVIGATIONS && (!document || performance.now() >= round.until),
       silent: !found && this.isSilent(),
-      document: found?.map(each => each.document).find(Boolean) ?? null,
+      document,
       ...this.isStuck() ? { crashed: false, closed_tabs: 0 } : this.context.takeEvents(),
     };
   }
