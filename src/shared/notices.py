@@ -7,7 +7,7 @@ from shared.models import Notice
 from shared.text import counted
 
 # An empty tab has taken the place of a page that did not let itself be observed.
-GIVEN_UP = frozenset({"tab_busy", "tab_took_too_long"})
+GIVEN_UP = frozenset({"tab_busy", "tab_flooded", "tab_took_too_long"})
 _KINDS = {"svg": "SVG image", "xml": "XML document", "empty": "a document without content"}
 
 
@@ -31,6 +31,8 @@ def notice_text(notice: Notice) -> str:
             return f"Too many tabs were open: {counted(notice.count or 0, 'new tab')} closed"
         case "tab_crashed":
             return "This tab crashed; it is empty now"
+        case "tab_flooded":
+            return "This page sent messages, requests or navigations without end; the tab was replaced by an empty one"
         case "tab_busy":
             return "This page's script is busy and does not let the page be shown; the tab was replaced by an empty one"
         case "tab_took_too_long":

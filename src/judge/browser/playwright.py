@@ -1,6 +1,6 @@
 """Drives a real browser through Playwright's MCP server; one server serves one task after another.
 
-The only file that imports `mcp`. The server and its Node come with the Python package `playwright`.
+The server itself is in `judge.browser.mcp_server`.
 """
 
 import asyncio
@@ -8,31 +8,25 @@ import base64
 import binascii
 import json
 import logging
-import os
 import re
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from mcp import MCPError
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
-from pydantic import ValidationError
 
-from judge.browser import lost_refs, points, probes, processes, responses
+from judge.browser import lost_refs, points, probes, responses, settle
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
-from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
+from judge.browser.mcp_server import WAIT, McpServer, NoAnswer, PageTrouble, TabCrashed
 from judge.browser.requests import NavigationLog, RequestLog
 from judge.browser.responses import Answer
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import (
     AWAKE_S,
     GLANCE_CODE,
-    MAX_CPU_S,
     ORIGINS_CODE,
     REPLACE_CODE,
     UNBLOCK_CODE,
@@ -46,23 +40,15 @@ from judge.browser.settle import (
     settle_code,
 )
 from shared.access import StorageState
-from shared.errors import BrowserFault, InternalFault, SiteFault, is_shortage
-from shared.files import read_end
+from shared.errors import InternalFault, SiteFault, is_shortage
 from shared.models import DocumentKind, Notice, Page, ProbeValue, Settled, Tab, Task, ToolSpec
 
-_START_TIMEOUT_S = 60.0
-_GRACE_S = 1.0
-_UNWIND_S = 10.0
 # A page may navigate, or open a dialog, between its snapshot and its screenshot.
 _OBSERVE_TRIES = 5
 # A page may open one file chooser after another.
 _RUN_TRIES = 4
-_MAX_LOG_BYTES = 65_536
-_LOG = "server.log"
 _BLANK = "about:blank"
-_WAIT = "browser_wait_for"
 _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
-_RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
 # The server's own wording.
 _TIMEOUT = re.compile(r"Timeout [\d.]+ms exceeded")
 _UNREACHABLE = re.compile(rf"net::ERR_\w+|{_TIMEOUT.pattern}")
@@ -91,19 +77,6 @@ _PATIENCE = 0.75
 # For an empty tab to take the place of a page.
 _REPLACE_S = 30.0
 _log = logging.getLogger(__name__)
-_T = TypeVar("_T")
-
-
-class PageTrouble(Exception):
-    """What a page did to its tab. The browser itself is well, as far as known."""
-
-
-class NoAnswer(PageTrouble):
-    """A call was not answered in time."""
-
-
-class TabCrashed(PageTrouble):
-    """The process of a page crashed. The server replaces it by an empty one at the next call."""
 
 
 class _TimedOut(Exception):
@@ -111,181 +84,6 @@ class _TimedOut(Exception):
 
     def __init__(self, page: Page | None) -> None:
         self.page = page
-
-
-class McpServer:
-    """The MCP server's process and the connection to it. The first fault is final: every later call raises it again.
-
-    What a page does to its tab is no fault, but raised as `PageTrouble`.
-
-    The client runs in its own asyncio task, which isolates the errors and cancellations of its task groups when a
-    server dies.
-    """
-
-    def __init__(self, settings: BrowserSettings, folder: Path, proxy: str | None = None) -> None:
-        self.settings = settings
-        self.folder = folder
-        self.version = "unknown"
-        self._proxy = proxy
-        self._stop = asyncio.Event()
-        self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._task: asyncio.Task[None] | None = None
-        self._error: Exception | None = None
-        self._fault: BrowserFault | None = None
-        self._watch = processes.Watch(())
-        self._server_watch = processes.Watch(())
-        self._groups: frozenset[int] = frozenset()
-        self._unanswered = 0
-        self._is_gone = False
-        self._own_files: frozenset[Path] = frozenset()
-
-    async def start(self) -> list[ToolSpec]:
-        """Start the browser and its server, and list its tools. Raises `BrowserFault`."""
-        self._task = asyncio.create_task(self._run())
-        awaited: set[asyncio.Future[Any]] = {self._task, self._ready}
-        await asyncio.wait(awaited, timeout=_START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
-        if not self._ready.done():
-            raise self.fail(f"the browser's server did not start: {self._log_end()}")
-        client = self._ready.result()
-        if info := client.server_info:
-            self.version = f"{info.name} {info.version}"
-        try:
-            listed = await self._answered("tools/list", client.list_tools(), self.settings.config.call_timeout_s)
-        except NoAnswer as error:
-            raise self.fail(str(error)) from None
-        self.watch()
-        self._own_files = frozenset(self.folder.iterdir())
-        return [ToolSpec(name=t.name, description=t.description or "", parameters=t.input_schema) for t in listed.tools]
-
-    async def _run(self) -> None:
-        command, *args = self.settings.command(self.folder, self._proxy)
-        parameters = StdioServerParameters(
-            command=command,
-            args=args,
-            cwd=self.folder,
-            env=self.settings.environ(self.folder),
-            encoding_error_handler="replace",
-        )
-        try:
-            (self.folder / CONFIG_FILE).write_text(self.settings.config_file(self._proxy))
-            # Appended to, because `renew` truncates the log while the server writes to it.
-            with (self.folder / _LOG).open("a") as log:
-                # `legacy` is the initialize handshake; the default mode would first probe for a newer protocol.
-                async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
-                    self._ready.set_result(client)
-                    await self._stop.wait()
-        # Isolation boundary: a client's task groups raise groups of any errors. Calls in flight get their own errors.
-        except Exception as error:  # noqa: BLE001
-            self._error = error
-
-    async def call(self, tool: str, params: dict[str, Any]) -> Answer:
-        """Call a tool. Raises `BrowserFault` if browser or server are gone, and `PageTrouble`."""
-        if self._fault:
-            raise self._fault
-        # A requested wait does not count against the timeout.
-        wait_s = float(params.get("time", 0)) if tool == _WAIT else 0.0
-        call = self._ready.result().call_tool(tool, params)
-        result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
-        if not self._watch.alive():
-            raise self.fail(_RELAUNCHED)
-        text = next((block.text for block in result.content if block.type == "text"), "")
-        image = next((block.data for block in result.content if block.type == "image"), None)
-        if result.is_error and responses.says_crashed(text):
-            raise TabCrashed
-        return Answer(ok=not result.is_error, text=text, image=image)
-
-    async def _answered(self, what: str, call: Coroutine[Any, Any, _T], limit_s: float) -> _T:
-        self._unanswered += 1
-        try:
-            async with asyncio.timeout(limit_s):
-                result = await call
-        except TimeoutError:
-            if not self._watch.alive():
-                raise self.fail(_RELAUNCHED) from None
-            raise NoAnswer(f"{what} gave no answer within {limit_s:g} s") from None
-        except (MCPError, ValidationError, OSError, RuntimeError) as error:
-            # The connection closes a moment before the process has ended.
-            self._is_gone = True
-            raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
-        # Not in a `finally`: after a timeout or a cancellation the answer may still come, which `renew` has to know.
-        self._unanswered -= 1
-        return result
-
-    async def renew(self) -> None:
-        """Remove every trace of the last task: an empty page in a new browser context, and no files.
-
-        Raises `BrowserFault`, also if the server has not answered every call, because a late answer could still come.
-        """
-        if self._unanswered:
-            raise self.fail("the browser's server still owes an answer")
-        # The first call ends the old context; the second opens the new one, as any call would.
-        for tool, params in (("browser_close", {}), ("browser_tabs", {"action": "list"})):
-            try:
-                answer = await self.call(tool, params)
-            except PageTrouble as error:
-                raise self.fail(f"the browser's context cannot be replaced: {error}") from None
-            if not answer.ok:
-                raise self.fail(f"the browser's context cannot be replaced: {answer.text[:300]}")
-            # The old context can no longer write files, and the new one has not written any yet.
-            for path in frozenset(self.folder.iterdir()) - self._own_files:
-                if path.is_file():
-                    path.unlink()
-            os.truncate(self.folder / _LOG, 0)
-
-    def watch(self) -> None:
-        """From now on, raise a fault if the current browser has died or was replaced."""
-        found = processes.family(processes.list_processes(), self.folder)
-        self._groups = frozenset(one.group for one in found)
-        self._watch.close()
-        self._watch = processes.Watch([one.pid for one in found if processes.is_browser(one, self.folder)])
-        self._server_watch.close()
-        self._server_watch = processes.Watch([one.pid for one in found if processes.is_server(one, self.folder)])
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether a relaunch of the browser would be noticed."""
-        return self._watch.size > 0
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether server and browser still run and answer, as far as known without a call."""
-        return self._fault is None and self.runs
-
-    @property
-    def runs(self) -> bool:
-        """Whether the server and its original browser still run, answering or not."""
-        is_served = self._task is not None and not self._task.done() and self._server_watch.alive()
-        return is_served and not self._is_gone and self._watch.alive()
-
-    def fail(self, message: str) -> BrowserFault:
-        """The fault to raise: always the first one."""
-        if self._fault is None:
-            self._fault = BrowserFault(message, remedy="the task is retried; `wabe doctor` lists what is missing")
-        return self._fault
-
-    def _log_end(self) -> str:
-        text = f"{self._error or ''} {read_end(self.folder / _LOG, _MAX_LOG_BYTES)[-2000:]}".strip()
-        return responses.clean_text(text or "its log is empty", hide=[str(self.folder)])[:500]
-
-    async def end(self) -> None:
-        """End the server, the browser and everything they started."""
-        self._watch.close()
-        self._server_watch.close()
-        if self._task is None:
-            return
-        self._stop.set()
-        if self._fault is None and not self._unanswered:
-            # A server that exits by itself writes its compile cache. A faulty one is not given time for that.
-            await asyncio.wait({self._task}, timeout=_GRACE_S)
-        is_clean = await processes.end_family(self.folder, self._groups)
-        if not self._task.done():
-            # The client ends when it notices that the server is gone.
-            await asyncio.wait({self._task}, timeout=_UNWIND_S)
-            self._task.cancel()
-            await asyncio.wait({self._task}, timeout=_UNWIND_S)
-            is_clean = await processes.end_family(self.folder, self._groups)
-        if not is_clean:
-            _log.error("processes of a browser survive: %s", self.folder)
 
 
 class PlaywrightBrowser:
@@ -311,8 +109,8 @@ class PlaywrightBrowser:
         self._title = ""
         self._seen = ""
         self._reports: list[Report] = []
-        # What happened since the last observation, the gravest first.
-        self._notices: list[Notice] = []
+        # Whether loading was stopped since the last observation.
+        self._was_loading = False
         # Why the page in front must be replaced before anything else.
         self._condemned: Notice | None = None
         self._downloads: tuple[str, ...] = ()
@@ -389,7 +187,7 @@ class PlaywrightBrowser:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         self._seen = page.snapshot
         # Before `_settled`, which takes the reports.
-        notice = page.notice or next(iter(self._take_notices()), None)
+        notice = page.notice or (self._loss() if page.url == _BLANK else None) or self._notice()
         since = {"notice": notice, "refused": self._refused(), "downloads": self._take_downloads()}
         return page.model_copy(update={**since, **self._settled()})
 
@@ -405,25 +203,35 @@ class PlaywrightBrowser:
 
     async def replace_tab(self, why: Notice) -> Page:
         """See `judge.browser.session.Browser`."""
-        try:
-            async with asyncio.timeout(_REPLACE_S):
-                if not await self._replace():
-                    # The tab in front takes no code, for example because a dialog is open in it. The new one does, and
-                    # is there even if the call is not answered.
-                    with suppress(TimeoutError, PageTrouble):
-                        async with asyncio.timeout(_REPLACE_S / 6):
-                            await self._server.call("browser_tabs", {"action": "new"})
-                    await self._replace()
-                page = responses.parse_page((await self._server.call("browser_snapshot", {})).text)
-        except (TimeoutError, PageTrouble, responses.UnreadableResponse):
-            raise self._server.fail("a page hangs, and its tab cannot be replaced") from None
+        page = await self._fresh(_REPLACE_S)
+        if page is None:
+            # The page keeps the browser's server from answering, for example by a flood of messages.
+            await asyncio.to_thread(self._server.kill_pages)
+            page = await self._fresh(2 * _REPLACE_S)
+        if page is None:
+            raise self._server.fail("a page hangs, and its tab cannot be replaced")
         self._url, self._title, self._tab_count = page.url, page.title, len(page.tabs)
         self._condemned, self._is_settled = None, False
         return page.model_copy(update={"notice": why})
 
-    async def _replace(self) -> bool:
+    async def _fresh(self, limit_s: float) -> Page | None:
+        """An empty tab that has replaced the one in front; `None` if that takes too long."""
         try:
-            async with asyncio.timeout(_REPLACE_S / 3):
+            async with asyncio.timeout(limit_s):
+                if not await self._replace(limit_s / 3):
+                    # The tab in front takes no code, for example because a dialog is open in it. The new one does, and
+                    # is there even if the call is not answered.
+                    with suppress(TimeoutError, PageTrouble):
+                        async with asyncio.timeout(limit_s / 6):
+                            await self._server.call("browser_tabs", {"action": "new"})
+                    await self._replace(limit_s / 3)
+                return responses.parse_page((await self._server.call("browser_snapshot", {})).text)
+        except (TimeoutError, PageTrouble, responses.UnreadableResponse):
+            return None
+
+    async def _replace(self, limit_s: float) -> bool:
+        try:
+            async with asyncio.timeout(limit_s):
                 answer = await self._run(REPLACE_CODE)
                 if answer.ok:
                     answer = await self._server.call("browser_tabs", {"action": "select", "index": int(answer.text)})
@@ -444,14 +252,16 @@ class PlaywrightBrowser:
         if report.silent:
             self._condemned = Notice(code="tab_busy")
 
-    def _take_notices(self) -> list[Notice]:
-        """What is to be said about the time since the last observation, the gravest first."""
-        notices, self._notices = self._notices, []
+    def _notice(self) -> Notice | None:
+        """The gravest of what happened since the last observation."""
+        was_loading, self._was_loading = self._was_loading, False
         if any(report.stopped for report in self._reports):
-            notices.append(Notice(code="script_stopped", seconds=MAX_CPU_S))
+            return Notice(code="script_stopped", seconds=settle.MAX_CPU_S)
         if closed := sum(report.closed_tabs for report in self._reports):
-            notices.append(Notice(code="tabs_closed", count=closed))
-        return notices
+            return Notice(code="tabs_closed", count=closed)
+        if was_loading:
+            return Notice(code="loading_stopped", seconds=self._server.settings.config.navigation_timeout_s)
+        return None
 
     def _settled(self) -> dict[str, Any]:
         """The duration and findings of all settling since the last observation, as fields of a page."""
@@ -576,10 +386,7 @@ class PlaywrightBrowser:
 
     async def _unblock(self) -> None:
         """Stop a navigation, which continues after its call has timed out. Meanwhile the server answers no snapshot."""
-        if (await self._run(UNBLOCK_CODE)).text == "true":
-            self._notices.append(
-                Notice(code="loading_stopped", seconds=self._server.settings.config.navigation_timeout_s)
-            )
+        self._was_loading |= (await self._run(UNBLOCK_CODE)).text == "true"
 
     async def _run(self, code: str) -> Answer:
         """Run the judge's own code in the server's process; the answer's text is its result as JSON.
@@ -607,8 +414,9 @@ class PlaywrightBrowser:
             raise self._server.fail(f"the browser's server gave an unreadable answer: {error}") from None
         if page.url == _BLANK and self._url != _BLANK:
             self._require_known()
-            if self._has_crashed():
-                page = page.model_copy(update={"notice": Notice(code="tab_crashed")})
+            if self._loss() is None:
+                # The tab may have been lost since the last report.
+                await self._settle()
         # A tab without address and title never loaded, because its link was a download.
         loaded = [tab for tab in page.tabs if tab.url or tab.title]
         newest = loaded[-1] if len(loaded) > self._tab_count else None
@@ -625,9 +433,10 @@ class PlaywrightBrowser:
         if not self._server.is_watched:
             raise self._server.fail("the browser was relaunched: its page is gone")
 
-    def _has_crashed(self) -> bool:
-        """Whether a tab crashed since the last observation; a page may also be empty for other reasons."""
-        return any(report.crashed for report in self._reports)
+    def _loss(self) -> Notice | None:
+        """How a tab was lost since the last observation, if one was; a page may also be empty for other reasons."""
+        lost = next((report.lost for report in self._reports if report.lost), None)
+        return Notice(code="tab_crashed" if lost == "crashed" else "tab_flooded") if lost else None
 
     async def _dialog_page(self, state: str) -> Page:
         tabs = await self._listed_tabs()
@@ -679,7 +488,7 @@ class PlaywrightBrowser:
         if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
             # The page may open another tab before it is observed.
             self._tab_count -= 1
-        if answer.ok and tool != _WAIT:
+        if answer.ok and tool != WAIT:
             # Settle now, so that effects of the action, such as a download, are reported with it: there may be no later
             # observation in this episode. Not after a wait, which counts as the participant's time.
             await self._settle()

@@ -16,7 +16,8 @@ from mcp.types import CallToolResult, ImageContent, TextContent
 from judge.browser import processes
 from judge.browser.chromium import BrowserSettings, FoundBrowser
 from judge.browser.guard import Guard
-from judge.browser.playwright import McpServer, PlaywrightBrowser
+from judge.browser.mcp_server import McpServer
+from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.settle import ORIGINS_CODE
 from judge.config import RunConfig
 from shared.errors import BrowserFault, EnvironmentFault, InternalFault, SiteFault
@@ -38,8 +39,16 @@ def own(result: object) -> CallToolResult:
 def settled(*downloads: str, **changes: Any) -> CallToolResult:
     """The report of a page that came to rest."""
     document = {"type": "text/html", "has_body": True, "is_loading": False}
-    report = {"real_ms": 1, "page_ms": 0, "waited_for": [], "vanished": [], "downloads": downloads, "closed_tabs": 0}
-    flags = dict.fromkeys(("stopped", "silent", "restless", "crashed"), False)
+    report = {
+        "real_ms": 1,
+        "page_ms": 0,
+        "waited_for": [],
+        "vanished": [],
+        "downloads": downloads,
+        "closed_tabs": 0,
+        "lost": None,
+    }
+    flags = dict.fromkeys(("stopped", "silent", "restless"), False)
     return own({**report, **flags, "document": document, **changes})
 
 
@@ -167,7 +176,7 @@ async def test_a_page_whose_status_is_crashed_is_an_empty_tab_at_the_next_look(
     crashed = answer(f"### Page\n- Page URL: {SITE}\n- Page status: crashed\n### Snapshot\n```yaml\n\n```")
     browser = Connected(
         tmp_path,
-        browser_run_code_unsafe=[answer(), answer(), settled(), settled(crashed=True)],
+        browser_run_code_unsafe=[answer(), answer(), settled(), settled(lost="crashed")],
         browser_snapshot=[crashed, page("about:blank")],
         browser_take_screenshot=[SHOT],
     )

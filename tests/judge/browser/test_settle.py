@@ -18,7 +18,7 @@ from judge.browser import settle
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import browser_pool
 from judge.browser.settle import AWAKE_S, Report, SettleMode, read_report, settle_mode
-from shared.models import Notice, Page, Settled
+from shared.models import Page, Settled
 
 REPORT: dict[str, Any] = {
     "real_ms": 250,
@@ -30,7 +30,7 @@ REPORT: dict[str, Any] = {
     "stopped": False,
     "silent": False,
     "restless": False,
-    "crashed": False,
+    "lost": None,
     "closed_tabs": 0,
 }
 BUTTON = "<title>A page</title><p id='out' role='status'>before</p><button onclick='act()'>Act</button>"
@@ -176,7 +176,8 @@ async def test_in_page_time_every_effect_of_an_action_is_seen(
     async with a_browser() as browser:
         with subtests.test("a loop that waits for the clock is stopped"):
             page = await after_the_click(browser, f"{site}/loop")
-            assert page.notice == Notice(code="script_stopped", seconds=1.0)
+            assert page.notice is not None
+            assert page.notice.code == "script_stopped"
             assert "before" in page.snapshot
 
 

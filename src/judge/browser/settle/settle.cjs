@@ -51,6 +51,8 @@ const LISTEN = 250;
 // A script that stays silent is stopped after some CPU time of its own thread (`begin`), however busy the machine is;
 // others in the same settle sooner.
 const MAX_CPU_AGAIN_S = 1;
+// A page whose scripts had to be stopped this often will not answer.
+const MAX_STOPS = 3;
 const METRICS_LIMIT = 2000;
 const FRAMES = 300;
 // Scrolling advances with drawn frames, independent of the page's clock.
@@ -68,6 +70,9 @@ const MAX_LOAD = 5000;
 const BROKEN_OFF = 500;
 // A page that goes to so many documents in one settle, and still is not quiet, is restless.
 const MAX_NAVIGATIONS = 5;
+// So many events in so short a time keep this process from anything else: their page is closed.
+const MAX_EVENTS = 2000;
+const EVENTS_WITHIN = 5000;
 const MAX_DOWNLOADS = 20;
 // Every tab costs a process and a line in each answer. A page that opens as many again is closed itself.
 const MAX_TABS = 100;
@@ -100,7 +105,8 @@ class Target {
     this.unanswered = new Map();
     this.commands = 0;
     this.isListening = false;
-    this.wasStopped = false;
+    // How many scripts were stopped since the last report.
+    this.stops = 0;
     this.hasDialog = false;
     this.granted = performance.now();
     this.usedAt = performance.now();
@@ -151,8 +157,8 @@ class Target {
       const used = this.isSilent() ? await this.cpuTime() : undefined;
       if (used === undefined) continue;
       if (began === undefined || used < began) began = used;
-      else if (used - began >= (this.wasStopped ? MAX_CPU_AGAIN_S : this.maxCpu)) {
-        this.wasStopped = true;
+      else if (used - began >= (this.stops ? MAX_CPU_AGAIN_S : this.maxCpu)) {
+        this.stops += 1;
         began = used;
         // Ends the script only: the page survives.
         this.session.send("Runtime.terminateExecution").catch(() => {});
@@ -238,6 +244,8 @@ class Settler {
     this.origins = new Set();
     this.navigations = 0;
     this.brokenOffAt = Infinity;
+    this.countedSince = -Infinity;
+    this.events = 0;
     this.isGone = false;
   }
 
@@ -245,7 +253,8 @@ class Settler {
     const { page } = this;
     // Pending requests of the old document will not be answered any more.
     for (const event of ["crash", "close"]) page.on(event, () => { this.isGone = true; });
-    page.on("crash", () => { this.context.hasCrashed = true; });
+    page.on("crash", () => { this.context.lost = "crashed"; });
+    for (const event of ["console", "pageerror", "framenavigated"]) page.on(event, () => this.countEvent());
     page.on("download", download => {
       if (this.downloads.length < MAX_DOWNLOADS) this.downloads.push(download.suggestedFilename());
     });
@@ -279,6 +288,15 @@ class Settler {
       void this.attachFrame(frame);
     });
     await this.attach(page);
+  }
+
+  countEvent() {
+    const now = performance.now();
+    if (now - this.countedSince > EVENTS_WITHIN) [this.countedSince, this.events] = [now, 0];
+    this.events += 1;
+    if (this.events !== MAX_EVENTS) return;
+    this.context.lost = "flooded";
+    void soon(this.page.close(), CLOSE_LIMIT);
   }
 
   began(request) {
@@ -423,6 +441,10 @@ class Settler {
     return this.all().some(target => target.isSilent());
   }
 
+  isHopeless() {
+    return this.all().some(target => target.stops >= MAX_STOPS);
+  }
+
   async quietInPageTime(round) {
     let slices = 0;
     let slice = SLICE;
@@ -470,11 +492,12 @@ class Settler {
     this.navigations = 0;
     this.all().forEach(target => { target.isSettling = true; });
     const found = await Promise.race([this.quiet(round), this.stuck(round)]);
+    const hasDialog = this.all().some(target => target.hasDialog);
     const document = found?.map(each => each.document).find(Boolean) ?? null;
-    const wasStopped = this.all().some(target => target.wasStopped);
+    const [wasStopped, isHopeless] = [this.all().some(target => target.stops), this.isHopeless()];
     this.all().forEach(target => {
       target.isSettling = false;
-      target.wasStopped = false;
+      target.stops = 0;
       target.usedAt = performance.now();
     });
     return {
@@ -483,12 +506,12 @@ class Settler {
       waited_for: [...round.waits],
       vanished: found?.flatMap(({ vanished }) => vanished) ?? [],
       // Under a dialog this report does not reach the judge.
-      downloads: this.isStuck() ? [] : this.downloads.splice(0),
+      downloads: hasDialog ? [] : this.downloads.splice(0),
       stopped: wasStopped,
       restless: this.navigations >= MAX_NAVIGATIONS && (!document || performance.now() >= round.until),
-      silent: !found && this.isSilent(),
+      silent: isHopeless || (!found && this.isSilent()),
       document,
-      ...this.isStuck() ? { crashed: false, closed_tabs: 0 } : this.context.takeEvents(),
+      ...hasDialog ? { lost: null, closed_tabs: 0 } : this.context.takeEvents(),
     };
   }
 
@@ -504,7 +527,7 @@ class Settler {
 
   // Resolves if the page cannot answer: a dialog is open, a script does not end, or the page is gone.
   async stuck(round) {
-    for (let at = performance.now(); at < Math.min(round.until, round.end) + STUCK && !this.isStuck();) {
+    for (let at = performance.now(); at < Math.min(round.until, round.end) + STUCK && !this.isStuck() && !this.isHopeless();) {
       await delay(TICK);
       const now = performance.now();
       // Nor does a script that computes use up the page's time.
@@ -556,7 +579,8 @@ class Context {
     this.settlers = new WeakMap();
     this.isBegun = false;
     this.isPageTime = false;
-    this.hasCrashed = false;
+    // How the last page was lost, since that was reported: `crashed` or `flooded`.
+    this.lost = null;
     this.closedTabs = 0;
     this.isReplacing = false;
     this.floods = new WeakMap();
@@ -564,8 +588,8 @@ class Context {
 
   // What happened to tabs since the last call.
   takeEvents() {
-    const events = { crashed: this.hasCrashed, closed_tabs: this.closedTabs };
-    this.hasCrashed = false;
+    const events = { lost: this.lost, closed_tabs: this.closedTabs };
+    this.lost = null;
     this.closedTabs = 0;
     return events;
   }
