@@ -258,9 +258,9 @@ async def test_a_page_that_never_answers_is_replaced_by_an_empty_tab(tmp_path: P
 async def test_a_tab_that_cannot_be_replaced_is_a_fault(tmp_path: Path) -> None:
     browser = Connected(
         tmp_path,
-        browser_run_code_unsafe=[settled(silent=True), answer(ok=False), answer(ok=False)],
-        browser_tabs=[answer(ok=False)],
-        browser_snapshot=[answer("### Error\nno", ok=False)],
+        browser_run_code_unsafe=[settled(silent=True), *[answer(ok=False)] * 4],
+        browser_tabs=[answer(ok=False)] * 2,
+        browser_snapshot=[answer("### Error\nno", ok=False)] * 2,
     )
     with pytest.raises(BrowserFault, match="cannot be replaced"):
         await browser.observe()
