@@ -218,13 +218,13 @@ class PlaywrightBrowser:
         """An empty tab that has replaced the one in front; `None` if that takes too long."""
         try:
             async with asyncio.timeout(limit_s):
-                if not await self._replace(limit_s / 3):
+                if not await self._replace(limit_s / 2):
                     # The tab in front takes no code, for example because a dialog is open in it. The new one does, and
                     # is there even if the call is not answered.
                     with suppress(TimeoutError, PageTrouble):
                         async with asyncio.timeout(limit_s / 6):
                             await self._server.call("browser_tabs", {"action": "new"})
-                    await self._replace(limit_s / 3)
+                    await self._replace(limit_s / 2)
                 return responses.parse_page((await self._server.call("browser_snapshot", {})).text)
         except (TimeoutError, PageTrouble, responses.UnreadableResponse):
             return None

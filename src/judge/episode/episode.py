@@ -310,9 +310,10 @@ class Episode:
             with _timed(times, "reply_s"):
                 text = await self._ask(participant, message, page)
             record["reply"] = text
+            used_s = limit.used_s
             with _timed(times, "act_s"):
                 stop = await self._act_on(text, page, browser, limit, record)
-            self._acted_s = times["act_s"]
+            self._acted_s = limit.used_s - used_s
         except WabeError as error:
             record["outcome"] = Outcome(ok=False, message=f"{error.blame}: {error.message}")
             raise
@@ -340,7 +341,7 @@ class Episode:
         if page.notice and page.notice.code in GIVEN_UP:
             self._given_up += 1
             # Any site may have one such page. A participant that keeps going to them uses its own time.
-            if self._given_up > 1 and not is_charged:
+            if self._given_up > 1 and not (is_charged or self._route.is_off_site):
                 self._clock.charge(self._acted_s + limit.used_s - used_s)
         return page, probed
 

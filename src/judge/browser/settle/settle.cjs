@@ -78,6 +78,7 @@ const MAX_DOWNLOADS = 20;
 const MAX_TABS = 100;
 // For the new session of a tab whose process may be busy, and for a tab to close.
 const ATTACH_LIMIT = 3000;
+const ANSWER_LIMIT = 4000;
 const CLOSE_LIMIT = 5000;
 const GLANCE_LIMIT = 3000;
 // Types of requests that no page waits for.
@@ -639,7 +640,7 @@ class Context {
     const settler = await soon(this.attach(page), ATTACH_LIMIT);
     if (!settler) return false;
     const sent = settler.targets.get(page)?.session.send("Runtime.evaluate", { expression: "0" });
-    return settler.isStuck() || await soon(Promise.resolve(sent), ATTACH_LIMIT) !== undefined;
+    return settler.isStuck() || await soon(Promise.resolve(sent), ANSWER_LIMIT) !== undefined;
   }
 
   // What can be had of a page without a snapshot. No picture if the page went to another origin meanwhile.
