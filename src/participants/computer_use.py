@@ -77,6 +77,9 @@ class ComputerAgent:
                 # The queued actions were meant for another page.
                 self._queue.clear()
             self._notes.append(f"About your last action: {escape_line(observation.feedback)}")
+        if observation.notice is not None:
+            self._queue.clear()
+            self._notes.append(escape_line(observation.notice))
         if (dialog := observation.page.dialog) is not None:
             self._notes.append(f"The page opened a dialog, which was accepted: {escape_line(dialog)}")
             return Action(tool="browser_handle_dialog", params={"accept": True}, thought="Accept the dialog.")

@@ -101,8 +101,35 @@ class Settled(Record):
     waited_for: tuple[str, ...] = ()
 
 
+NoticeCode = Literal[
+    "cannot_be_shown",  # a document without a snapshot, of some `kind`
+    "loading_stopped",  # it did not end within `seconds`
+    "keeps_changing",  # it was never at rest long enough to be recorded
+    "no_snapshot",  # the browser gave none
+    "no_screenshot",  # the browser gave none
+    "script_stopped",  # after `seconds` of CPU time
+    "tabs_closed",  # `count` of those that pages opened
+    "tab_crashed",  # an empty tab has taken its place
+    "tab_flooded",  # by messages, requests or navigations; an empty tab has taken its place
+    "tab_busy",  # its script let nothing through; an empty tab has taken its place
+    "tab_took_too_long",  # more than `seconds`; an empty tab has taken its place
+]
+DocumentKind = Literal["svg", "xml", "empty"]
+
+
+class Notice(Record):
+    """A fact about the page that the judge tells the participant beside it (`shared.notices` renders it)."""
+
+    code: NoticeCode
+    kind: DocumentKind | None = Field(default=None, exclude_if=lambda value: value is None)
+    seconds: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    count: int | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
 class Page(Record):
     """What the browser shows at one moment. `screenshot` is the JPEG from the browser.
+
+    `notice`: the page cannot be observed, or not as usual; then the snapshot may be empty, and the screenshot missing.
 
     Since the last observation: `refused` are the network addresses that the guard blocked, `downloads` the names of
     files that pages began to download, `vanished` texts that appeared and disappeared, such as a notification.
@@ -129,16 +156,21 @@ class Page(Record):
     origin: str | None = None
     is_mixed: bool = False
     links: tuple[tuple[str, str], ...] = Field(default=(), exclude=True, repr=False)
+    notice: Notice | None = None
 
 
 class Observation(Record):
-    """What a participant receives in one message. Only the first message of an attempt has an `instruction`."""
+    """What a participant receives in one message. Only the first message of an attempt has an `instruction`.
+
+    `notice` is what the judge says about the page, as text.
+    """
 
     page: Page
     tools: tuple[ToolSpec, ...]
     instruction: str | None = None
     website: str | None = None
     feedback: str | None = None
+    notice: str | None = None
 
 
 class Action(Record):
@@ -229,7 +261,8 @@ class Step(Record):
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
     step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
     task's checks name (`shared.checks.expressions_of`), in order. `origin` is that of whoever wrote the main document;
-    the snapshot holds those of frames (`judge.browser.provenance`). `is_mixed` is as in `Page`.
+    the snapshot holds those of frames (`judge.browser.provenance`). `is_mixed` is as in `Page`. `notice`: why the page
+    was not observed as usual.
     """
 
     index: int
@@ -256,6 +289,8 @@ class Step(Record):
     vanished: tuple[str, ...] = ()
     waited_for: tuple[str, ...] = ()
     probes: tuple[ProbeValue, ...] = ()
+    # Not written when there is none, because records of older versions do not have it either.
+    notice: Notice | None = Field(default=None, exclude_if=lambda value: value is None)
     timings: Timings = Timings()
 
 

@@ -1,10 +1,11 @@
 """The text protocol between judge and participant: observations to messages, replies to actions, and back. Pure.
 
-A judge's message in order (the first three lines where they apply)::
+A judge's message in order (the first four lines where they apply)::
 
     Task: …             once, in the first message of an attempt
     Website: …
     Feedback: …         if the last reply failed; or `Result: …`, its output apart from the page
+    Notice: …           if the page cannot be shown, or not as usual
     Tools:
     - browser_click: …
     Reply format: …
@@ -53,6 +54,7 @@ MAX_URL_CHARS = 2_048
 MAX_TITLE_CHARS = 300
 MAX_DIALOG_CHARS = 1_000
 MAX_FEEDBACK_CHARS = 2_000
+MAX_NOTICE_CHARS = 500
 MAX_TABS = 20
 MAX_REPLY_CHARS = 200_000
 MAX_THOUGHT_CHARS = 4_000
@@ -80,6 +82,7 @@ _TAB = re.compile(r"- (\d{1,9})( \(current\))?: ([^|\n]*) \| (.*)\n")
 _TOOL = re.compile(r"- ([^\s:]+): (.*)\n((?:  .*\n)*)")
 _MESSAGE = re.compile(
     r"(?:Task: (?P<task>.*)\n)?(?:Website: (?P<website>.*)\n)?(?:Feedback: (?P<feedback>.*)\n)?"
+    r"(?:Notice: (?P<notice>.*)\n)?"
     rf"Tools:\n(?P<tools>(?:{_TOOL.pattern})*)Reply format: .*\nPage: (?P<url>.*)\nTitle: (?P<title>.*)\n"
     rf"(?:Dialog: (?P<dialog>.*)\n)?(?:Vanished: (?P<vanished>.*)\n)?"
     rf"(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?Snapshot:\n(?P<snapshot>(?s:.*))"
@@ -96,14 +99,15 @@ def render_observation(observation: Observation) -> str:
     """The text part of a judge's message, laid out as in this module's docstring.
 
     URLs are cut at `MAX_URL_CHARS`, titles at `MAX_TITLE_CHARS`, a dialog at `MAX_DIALOG_CHARS`, feedback at
-    `MAX_FEEDBACK_CHARS`; of more than `MAX_TABS` tabs the current one and the last ones are listed. The snapshot is
-    included whole: cut it before (`shared.snapshot.cut_snapshot`).
+    `MAX_FEEDBACK_CHARS`, a notice at `MAX_NOTICE_CHARS`; of more than `MAX_TABS` tabs the current one and the last
+    ones are listed. The snapshot is included whole: cut it before (`shared.snapshot.cut_snapshot`).
     """
     page = observation.page
     lines = [
         _render_value("Task", observation.instruction),
         _render_value("Website", observation.website),
         _render_value("Feedback", observation.feedback, MAX_FEEDBACK_CHARS),
+        _render_value("Notice", observation.notice, MAX_NOTICE_CHARS),
         "Tools:",
         render_tools(observation.tools) or None,
         f"Reply format: {_reply_format(observation.tools)}",
@@ -146,7 +150,7 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         Tab(index=int(index), title=unescape_line(title), url=unescape_line(url), current=bool(current))
         for index, current, url, title in _TAB.findall(match["tabs"] or "")
     )
-    names = ("task", "website", "feedback", "url", "title", "dialog", "vanished")
+    names = ("task", "website", "feedback", "notice", "url", "title", "dialog", "vanished")
     values = {name: match[name] and unescape_line(match[name]) for name in names}
     page = Page(
         url=values["url"],
@@ -164,6 +168,7 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         instruction=values["task"],
         website=values["website"],
         feedback=values["feedback"],
+        notice=values["notice"],
     )
 
 

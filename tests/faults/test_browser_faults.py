@@ -1,4 +1,4 @@
-"""Browser, tab and MCP server die, at random steps."""
+"""Browser and MCP server die, at random steps."""
 
 import asyncio
 import contextlib
@@ -18,11 +18,10 @@ from helpers.episode.live_judge import (
     some_tasks,
     to_the_goal,
 )
-from judge.trajectory.network import read_har
 
 pytestmark = pytest.mark.e2e
 
-KINDS = ("browser", "server", "renderer")
+KINDS = ("browser", "server")
 
 
 async def test_a_kill_is_retried_with_a_fresh_browser(judge: LiveJudge, dice: random.Random) -> None:
@@ -43,9 +42,7 @@ async def test_a_kill_is_retried_with_a_fresh_browser(judge: LiveJudge, dice: ra
         assert len(first.read_text().splitlines()) == strike + 1, what
 
 
-async def test_kills_in_every_attempt_abort_the_task_and_lose_all_traces_but_that_of_a_crashed_tab(
-    judge: LiveJudge, dice: random.Random
-) -> None:
+async def test_kills_in_every_attempt_abort_the_task_and_lose_its_trace(judge: LiveJudge, dice: random.Random) -> None:
     strikes = [dice.randrange(3) for _ in range(2 * len(KINDS))]
     struck = [asyncio.Event() for _ in strikes]
 
@@ -55,11 +52,8 @@ async def test_kills_in_every_attempt_abort_the_task_and_lose_all_traces_but_tha
 
     async def script(turn: ParticipantTurn) -> str:
         if turn.n == strikes[turn.episode]:
-            if KINDS[turn.episode // 2] == "renderer":
-                strike(turn.episode)
-            else:
-                # At any moment of the step.
-                asyncio.get_running_loop().call_later(dice.uniform(0, 0.3), strike, turn.episode)
+            # At any moment of the step.
+            asyncio.get_running_loop().call_later(dice.uniform(0, 0.3), strike, turn.episode)
         elif turn.n > strikes[turn.episode]:
             # The step was over before.
             await struck[turn.episode].wait()
@@ -75,14 +69,10 @@ async def test_kills_in_every_attempt_abort_the_task_and_lose_all_traces_but_tha
         result = assessed.result(entry["task_id"])
         assert result["attempt"] == 2, what
         traces = list((assessed.folder / "results" / entry["task_id"]).glob("*.har"))
-        if what == "renderer":
-            (first, *_) = read_har(*traces).entries
-            assert first.request.url == site.url
-        else:
-            assert entry["error"].endswith("its network trace is lost"), (what, entry)
-            assert result["network"] is None
-            assert "its network trace is lost" in result["network_missing"]
-            assert traces == []
+        assert entry["error"].endswith("its network trace is lost"), (what, entry)
+        assert result["network"] is None
+        assert "its network trace is lost" in result["network_missing"]
+        assert traces == []
 
 
 async def test_kills_at_any_moment_lose_no_task_and_invent_no_success(judge: LiveJudge, dice: random.Random) -> None:

@@ -11,7 +11,6 @@ import pytest
 from helpers.browser.hostile_site import HOME, Page, Site, endless_download, hostile_site, never_answers, slowly
 from helpers.browser.sessions import with_flags
 from helpers.episode.live_judge import (
-    AssessedRun,
     LiveJudge,
     ParticipantTurn,
     Script,
@@ -28,9 +27,7 @@ from helpers.llm.servers import ModelServer
 
 pytestmark = pytest.mark.e2e
 
-HANGING = "<title>Hang</title><h1>Hang</h1><script>setTimeout(() => { for (;;); }, 50)</script>"
 DIALOGS = "<title>Talk</title><script>for (;;) alert('again')</script>"
-TABS = "<title>Tabs</title><h1>Tabs</h1><script>setInterval(() => window.open('/tab'), 2)</script>"
 HUGE = "<title>Huge</title><h1>Huge</h1>" + "".join(f"<p>{n} {'word ' * 40}</p>" for n in range(12_000))
 TITLE = "<h1>Titled</h1><script>document.title = '](a: '.repeat(1 << 19); window.open('/goal')</script>"
 EATER = """<title>Eater</title><h1>Eater</h1><script>
@@ -44,11 +41,6 @@ def visiting(url: str, strike: int) -> Script:
         return tool_call("browser_navigate", url=url) if turn.n == strike else finish()
 
     return script
-
-
-def is_environment_fault(assessed: AssessedRun) -> bool:
-    blamed = assessed.entry["error"].startswith(("browser: ", "site: "))
-    return assessed.verdict == ("aborted", "environment_fault") and blamed
 
 
 async def play_cases(
@@ -69,21 +61,11 @@ def never_asked(turn: ParticipantTurn) -> str:
     raise AssertionError(f"the participant is shown {turn.observation.page.url}")
 
 
-async def test_pages_that_hang_open_tabs_or_never_answer_are_faults_around_the_participant(
-    judge: LiveJudge, dice: random.Random
-) -> None:
-    pages: dict[str, Page] = {"/hang": HOME, "/loop": HANGING, "/tabs": HOME, "/open": TABS, "/tab": ""}
-    pages["/silent"] = never_answers
-    with hostile_site(pages) as site:
-        cases = {
-            "hang": visiting(f"{site.url}loop", dice.randrange(2)),
-            "tabs": visiting(f"{site.url}open", 0),
-            "silent": never_asked,
-        }
-        entries = await play_cases(judge, site, cases, call_timeout_s=6)
-    for name, entry in entries.items():
-        assert (entry["verdict"], entry["stop_reason"]) == ("aborted", "environment_fault"), (name, entry)
-        assert entry["error"].startswith("site: " if name == "silent" else ("browser: ", "site: ")), (name, entry)
+async def test_a_site_that_never_answers_is_a_fault_around_the_participant(judge: LiveJudge) -> None:
+    with hostile_site({"/silent": never_answers}) as site:
+        (entry,) = (await play_cases(judge, site, {"silent": never_asked}, call_timeout_s=6)).values()
+    assert (entry["verdict"], entry["stop_reason"]) == ("aborted", "environment_fault")
+    assert entry["error"].startswith("site: ")
 
 
 async def test_a_page_that_eats_all_memory_costs_its_tab_only(
@@ -94,8 +76,8 @@ async def test_a_page_that_eats_all_memory_costs_its_tab_only(
     with hostile_site({"/eat": EATER}) as site:
         async with live_judge(tmp_path, browser_files, model, environ=little) as judge:
             assessed = await judge.play(visiting(f"{site.url}eat", 0), site.url, call_timeout_s=15)
-    assert is_environment_fault(assessed), assessed.entry
-    assert "crash" in assessed.entry["error"]
+    assert assessed.verdict == ("success", "finished"), assessed.entry
+    assert assessed.result()["steps"][1]["notice"]["code"] == "tab_crashed"
 
 
 async def test_what_a_page_does_on_the_way_is_waited_for_told_or_bounded(judge: LiveJudge, dice: random.Random) -> None:

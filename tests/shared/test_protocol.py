@@ -95,6 +95,7 @@ observations = st.builds(
     instruction=st.none() | texts,
     website=st.none() | texts,
     feedback=st.none() | texts,
+    notice=st.none() | texts,
 )
 
 

@@ -1,6 +1,6 @@
 """Drives a real browser through Playwright's MCP server; one server serves one task after another.
 
-The only file that imports `mcp`. The server and its Node come with the Python package `playwright`.
+The server itself is in `judge.browser.mcp_server`.
 """
 
 import asyncio
@@ -8,72 +8,55 @@ import base64
 import binascii
 import json
 import logging
-import os
 import re
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from mcp import MCPError
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from playwright._impl._driver import compute_driver_executable
-from pydantic import ValidationError
 
-from judge.browser import lost_refs, points, probes, processes, requests, responses
+from judge.browser import lost_refs, points, probes, requests, responses, settle
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
-from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
+from judge.browser.mcp_server import WAIT, McpServer, NoAnswer, PageTrouble, TabCrashed
 from judge.browser.provenance import mark, read_documents
 from judge.browser.requests import NavigationLog, RequestLog
 from judge.browser.responses import Answer
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import (
     AWAKE_S,
+    GLANCE_CODE,
     ORIGINS_CODE,
     PROVENANCE_CODE,
+    REPLACE_CODE,
+    UNBLOCK_CODE,
     WAKE_CODE,
     Report,
     SettleMode,
     begin_code,
     open_code,
+    read_glance,
     read_report,
     settle_code,
 )
 from judge.browser.tools import writes
 from shared.access import StorageState
-from shared.errors import BrowserFault, InternalFault, SiteFault, SiteUnreachable, is_shortage
-from shared.files import read_end
-from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
+from shared.errors import InternalFault, SiteFault, SiteUnreachable, is_shortage
+from shared.models import DocumentKind, Notice, Page, ProbeValue, Settled, Tab, Task, ToolSpec
 
-_START_TIMEOUT_S = 60.0
-_GRACE_S = 1.0
-_UNWIND_S = 10.0
 # A page may navigate, or open a dialog, between its snapshot and its screenshot.
 _OBSERVE_TRIES = 5
 # A page that keeps replacing its elements is observed all the same; the facts about those elements are then missing.
 _MARK_TRIES = 2
-# Every tab costs a process and a line in each answer.
-_MAX_TABS = 100
-_MAX_LOG_BYTES = 65_536
-_LOG = "server.log"
+# A page may open one file chooser after another.
+_RUN_TRIES = 4
 _BLANK = "about:blank"
-_WAIT = "browser_wait_for"
 _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
-_RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
-_CRASHED = "the tab crashed"
 # The server's own wording.
-_RESET_NOTE = "Page crashed and was reset"
 _TIMEOUT = re.compile(r"Timeout [\d.]+ms exceeded")
 _UNREACHABLE = re.compile(rf"net::ERR_\w+|{_TIMEOUT.pattern}")
-# A navigation continues after its call has timed out, and the server answers no snapshot meanwhile. No tool stops it,
-# and a script in the page would wait just as long.
-_STOP_LOADING = """async page => {
-  const session = await page.context().newCDPSession(page);
-  await session.send("Page.stopLoading");
-  await session.detach();
-}"""
 # Sets cookies, local storage and HTTP authentication, which end with the context and so with the task. Credentials are
 # sent only to their own origin. Errors are replaced because the server's own would show values.
 _LOG_IN = """async page => {
@@ -94,174 +77,18 @@ _RUN = """async page => {
   throw new Error("wabe: " + JSON.stringify(result ?? null));
 }"""
 _RETURNED = "### Error\nError: wabe: "
+# Of the time for an observation, the part that a script may take before its page is given up.
+_PATIENCE = 0.75
+# For an empty tab to take the place of a page.
+_REPLACE_S = 30.0
 _log = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 
-class McpServer:
-    """The MCP server's process and the connection to it. The first fault is final: every later call raises it again.
+class _TimedOut(Exception):
+    """The browser gave no snapshot or screenshot in time. `page` is what it did give."""
 
-    The client runs in its own asyncio task, which isolates the errors and cancellations of its task groups when a
-    server dies.
-    """
-
-    def __init__(self, settings: BrowserSettings, folder: Path, proxy: str | None = None) -> None:
-        self.settings = settings
-        self.folder = folder
-        self.version = "unknown"
-        self._proxy = proxy
-        self._stop = asyncio.Event()
-        self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._task: asyncio.Task[None] | None = None
-        self._error: Exception | None = None
-        self._fault: BrowserFault | None = None
-        self._watch = processes.Watch(())
-        self._server_watch = processes.Watch(())
-        self._groups: frozenset[int] = frozenset()
-        self._unanswered = 0
-        self._is_gone = False
-        self._own_files: frozenset[Path] = frozenset()
-
-    async def start(self) -> list[ToolSpec]:
-        """Start the browser and its server, and list its tools. Raises `BrowserFault`."""
-        self._task = asyncio.create_task(self._run())
-        awaited: set[asyncio.Future[Any]] = {self._task, self._ready}
-        await asyncio.wait(awaited, timeout=_START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
-        if not self._ready.done():
-            raise self.fail(f"the browser's server did not start: {self._log_end()}")
-        client = self._ready.result()
-        if info := client.server_info:
-            self.version = f"{info.name} {info.version}"
-        listed = await self._answered("tools/list", client.list_tools(), self.settings.config.call_timeout_s)
-        self.watch()
-        self._own_files = frozenset(self.folder.iterdir())
-        return [ToolSpec(name=t.name, description=t.description or "", parameters=t.input_schema) for t in listed.tools]
-
-    async def _run(self) -> None:
-        command, *args = self.settings.command(self.folder, self._proxy)
-        parameters = StdioServerParameters(
-            command=command,
-            args=args,
-            cwd=self.folder,
-            env=self.settings.environ(self.folder),
-            encoding_error_handler="replace",
-        )
-        try:
-            (self.folder / CONFIG_FILE).write_text(self.settings.config_file(self._proxy))
-            # Appended to, because `renew` truncates the log while the server writes to it.
-            with (self.folder / _LOG).open("a") as log:
-                # `legacy` is the initialize handshake; the default mode would first probe for a newer protocol.
-                async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
-                    self._ready.set_result(client)
-                    await self._stop.wait()
-        # Isolation boundary: a client's task groups raise groups of any errors. Calls in flight get their own errors.
-        except Exception as error:  # noqa: BLE001
-            self._error = error
-
-    async def call(self, tool: str, params: dict[str, Any]) -> Answer:
-        """Call a tool. Raises `BrowserFault` if no answer comes, the tab crashed, or the browser was relaunched."""
-        if self._fault:
-            raise self._fault
-        # A requested wait does not count against the timeout.
-        wait_s = float(params.get("time", 0)) if tool == _WAIT else 0.0
-        call = self._ready.result().call_tool(tool, params)
-        result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
-        if not self._watch.alive():
-            raise self.fail(_RELAUNCHED)
-        text = next((block.text for block in result.content if block.type == "text"), "")
-        image = next((block.data for block in result.content if block.type == "image"), None)
-        if result.is_error and responses.says_crashed(text):
-            raise self.fail(_CRASHED)
-        return Answer(ok=not result.is_error, text=text, image=image)
-
-    async def _answered(self, what: str, call: Coroutine[Any, Any, _T], limit_s: float) -> _T:
-        self._unanswered += 1
-        try:
-            async with asyncio.timeout(limit_s):
-                result = await call
-        except TimeoutError:
-            hangs = f"the page hangs: {what} gave no answer within {limit_s:g} s"
-            raise self.fail(hangs if self._watch.alive() else _RELAUNCHED) from None
-        except (MCPError, ValidationError, OSError, RuntimeError) as error:
-            # The connection closes a moment before the process has ended.
-            self._is_gone = True
-            raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
-        # Not in a `finally`: after a timeout or a cancellation the answer may still come, which `renew` has to know.
-        self._unanswered -= 1
-        return result
-
-    async def renew(self) -> None:
-        """Remove every trace of the last task: an empty page in a new browser context, and no files.
-
-        Raises `BrowserFault`, also if the server has not answered every call, because a late answer could still come.
-        """
-        if self._unanswered:
-            raise self.fail("the browser's server still owes an answer")
-        # The first call ends the old context; the second opens the new one, as any call would.
-        for tool, params in (("browser_close", {}), ("browser_tabs", {"action": "list"})):
-            answer = await self.call(tool, params)
-            if not answer.ok:
-                raise self.fail(f"the browser's context cannot be replaced: {answer.text[:300]}")
-            # The old context can no longer write files, and the new one has not written any yet.
-            for path in frozenset(self.folder.iterdir()) - self._own_files:
-                if path.is_file():
-                    path.unlink()
-            os.truncate(self.folder / _LOG, 0)
-
-    def watch(self) -> None:
-        """From now on, raise a fault if the current browser has died or was replaced."""
-        found = processes.family(processes.list_processes(), self.folder)
-        self._groups = frozenset(one.group for one in found)
-        self._watch.close()
-        self._watch = processes.Watch([one.pid for one in found if processes.is_browser(one, self.folder)])
-        self._server_watch.close()
-        self._server_watch = processes.Watch([one.pid for one in found if processes.is_server(one, self.folder)])
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether a relaunch of the browser would be noticed."""
-        return self._watch.size > 0
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether server and browser still run and answer, as far as known without a call."""
-        return self._fault is None and self.runs
-
-    @property
-    def runs(self) -> bool:
-        """Whether the server and its original browser still run, answering or not."""
-        is_served = self._task is not None and not self._task.done() and self._server_watch.alive()
-        return is_served and not self._is_gone and self._watch.alive()
-
-    def fail(self, message: str) -> BrowserFault:
-        """The fault to raise: always the first one."""
-        if self._fault is None:
-            self._fault = BrowserFault(message, remedy="the task is retried; `wabe doctor` lists what is missing")
-        return self._fault
-
-    def _log_end(self) -> str:
-        text = f"{self._error or ''} {read_end(self.folder / _LOG, _MAX_LOG_BYTES)[-2000:]}".strip()
-        return responses.clean_text(text or "its log is empty", hide=[str(self.folder)])[:500]
-
-    async def end(self) -> None:
-        """End the server, the browser and everything they started."""
-        self._watch.close()
-        self._server_watch.close()
-        if self._task is None:
-            return
-        self._stop.set()
-        if self._fault is None and not self._unanswered:
-            # A server that exits by itself writes its compile cache. A faulty one is not given time for that.
-            await asyncio.wait({self._task}, timeout=_GRACE_S)
-        is_clean = await processes.end_family(self.folder, self._groups)
-        if not self._task.done():
-            # The client ends when it notices that the server is gone.
-            await asyncio.wait({self._task}, timeout=_UNWIND_S)
-            self._task.cancel()
-            await asyncio.wait({self._task}, timeout=_UNWIND_S)
-            is_clean = await processes.end_family(self.folder, self._groups)
-        if not is_clean:
-            _log.error("processes of a browser survive: %s", self.folder)
+    def __init__(self, page: Page | None) -> None:
+        self.page = page
 
 
 class PlaywrightBrowser:
@@ -288,6 +115,10 @@ class PlaywrightBrowser:
         self._title = ""
         self._seen = ""
         self._reports: list[Report] = []
+        # Whether loading was stopped since the last observation.
+        self._was_loading = False
+        # Why the page in front must be replaced before anything else.
+        self._condemned: Notice | None = None
         self._downloads: tuple[str, ...] = ()
         self._settled_at = time.monotonic()
         # Whether the page has settled since the last action.
@@ -305,17 +136,22 @@ class PlaywrightBrowser:
         ]
         if state is None and not credentials:
             return
-        if not (await self._run(_LOG_IN % json.dumps([state, credentials]))).ok:
+        try:
+            answer = await self._run(_LOG_IN % json.dumps([state, credentials]))
+        except PageTrouble as error:
+            raise self._server.fail(f"the browser does not answer: {error}") from None
+        if not answer.ok:
             # Without the browser's message, which may repeat the secrets.
             raise self._server.fail("the browser refused the task's storage_state or http_credentials")
 
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """See `judge.browser.session.Browser`."""
-        answer = await self._run(requests.begin_code((url, *self._own_sites)))
-        if answer.ok:
-            answer = await self._run(begin_code(settle))
-        if answer.ok:
-            answer = await self._go(url)
+        with _opening(url):
+            answer = await self._run(requests.begin_code((url, *self._own_sites)))
+            if answer.ok:
+                answer = await self._run(begin_code(settle))
+            if answer.ok:
+                answer = await self._go(url)
         self._require_opened(answer, url)
         # From now on an empty page means a crash: a tab may crash before its first observation.
         self._url = url
@@ -323,9 +159,12 @@ class PlaywrightBrowser:
     async def open_tabs(self, urls: Sequence[str]) -> None:
         """See `judge.browser.session.Browser`."""
         for url in urls:
-            self._require_opened(await self._open_tab(url), url)
+            with _opening(url):
+                answer = await self._open_tab(url)
+            self._require_opened(answer, url)
         if urls:
-            await self._server.call("browser_tabs", {"action": "select", "index": 0})
+            with _opening(urls[0]):
+                await self._server.call("browser_tabs", {"action": "select", "index": 0})
         # So that the first observation does not follow these as newly opened tabs.
         self._tab_count += len(urls)
 
@@ -353,25 +192,87 @@ class PlaywrightBrowser:
 
     async def observe(self) -> Page:
         """See `judge.browser.session.Browser`."""
-        page = await self._observed()
+        page = await self._observed_or_replaced()
         # No other page can be a wall, and listing the frames costs a call.
         if page.http_status in WALL_STATUSES:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         self._seen = page.snapshot
-        since = {"refused": self._refused(), "downloads": self._take_downloads(), **self._settled()}
-        return page.model_copy(update=since)
+        # Before `_settled`, which takes the reports.
+        notice = page.notice or (self._loss() if page.url == _BLANK else None) or self._notice()
+        since = {"notice": notice, "refused": self._refused(), "downloads": self._take_downloads()}
+        return page.model_copy(update={**since, **self._settled()})
+
+    async def _observed_or_replaced(self) -> Page:
+        limit_s = self._server.settings.config.call_timeout_s
+        if self._condemned is None:
+            try:
+                async with asyncio.timeout(limit_s):
+                    return await self._observed(limit_s)
+            except (TimeoutError, PageTrouble):
+                self._condemned = self._condemned or Notice(code="tab_took_too_long", seconds=limit_s)
+        return await self.replace_tab(self._condemned)
+
+    async def replace_tab(self, why: Notice) -> Page:
+        """See `judge.browser.session.Browser`."""
+        page = await self._fresh(_REPLACE_S)
+        if page is None:
+            # The page keeps the browser's server from answering, for example by a flood of messages.
+            await asyncio.to_thread(self._server.kill_pages)
+            page = await self._fresh(2 * _REPLACE_S)
+        if page is None:
+            raise self._server.fail("a page hangs, and its tab cannot be replaced")
+        self._url, self._title, self._tab_count = page.url, page.title, len(page.tabs)
+        self._condemned, self._is_settled = None, False
+        return page.model_copy(update={"notice": why})
+
+    async def _fresh(self, limit_s: float) -> Page | None:
+        """An empty tab that has replaced the one in front; `None` if that takes too long."""
+        try:
+            async with asyncio.timeout(limit_s):
+                if not await self._replace(limit_s / 2):
+                    # The tab in front takes no code, for example because a dialog is open in it. The new one does, and
+                    # is there even if the call is not answered.
+                    with suppress(TimeoutError, PageTrouble):
+                        async with asyncio.timeout(limit_s / 6):
+                            await self._server.call("browser_tabs", {"action": "new"})
+                    await self._replace(limit_s / 2)
+                return responses.parse_page((await self._server.call("browser_snapshot", {})).text)
+        except (TimeoutError, PageTrouble, responses.UnreadableResponse):
+            return None
+
+    async def _replace(self, limit_s: float) -> bool:
+        try:
+            async with asyncio.timeout(limit_s):
+                answer = await self._run(REPLACE_CODE)
+                if answer.ok:
+                    answer = await self._server.call("browser_tabs", {"action": "select", "index": int(answer.text)})
+                return answer.ok
+        except (TimeoutError, PageTrouble):
+            return False
 
     async def _settle(self) -> None:
-        # Half, so that settling ends before its own call times out, which would count as a page that hangs.
-        answer = await self._run(
-            settle_code(self._server.settings.config.call_timeout_s / 2, links=self._collects_links)
-        )
+        limit_s = self._server.settings.config.call_timeout_s
+        # A part, so that settling ends before its own call times out.
+        answer = await self._run(settle_code(_PATIENCE * limit_s, links=self._collects_links))
         if not answer.ok and responses.modal_state(answer.text) is None:
             _log.warning("a page is observed without waiting for it: %s", self._clean(answer.text)[:300])
         report = read_report(answer.text)
         self._reports.append(report)
         self._downloads += report.downloads
         self._settled_at = time.monotonic()
+        if report.silent:
+            self._condemned = Notice(code="tab_busy")
+
+    def _notice(self) -> Notice | None:
+        """The gravest of what happened since the last observation."""
+        was_loading, self._was_loading = self._was_loading, False
+        if any(report.stopped for report in self._reports):
+            return Notice(code="script_stopped", seconds=settle.MAX_CPU_S)
+        if closed := sum(report.closed_tabs for report in self._reports):
+            return Notice(code="tabs_closed", count=closed)
+        if was_loading:
+            return Notice(code="loading_stopped", seconds=self._server.settings.config.navigation_timeout_s)
+        return None
 
     def _settled(self) -> dict[str, Any]:
         """The duration and findings of all settling since the last observation, as fields of a page."""
@@ -390,44 +291,90 @@ class PlaywrightBrowser:
 
     async def _frames(self) -> list[str]:
         """The addresses of the page's frames; empty if an open dialog prevents reading them."""
-        answer = await self._run(_FRAME_URLS)
+        try:
+            answer = await self._run(_FRAME_URLS)
+        except PageTrouble:
+            return []
         return responses.listed_texts(answer.text) if answer.ok else []
 
-    async def _observed(self) -> Page:
-        trouble, timeouts = "", 0
-        for tries in range(_OBSERVE_TRIES):
-            if not self._is_settled:
-                await self._settle()
-            self._is_settled = False
-            answer = await self._snapshot()
-            if state := responses.modal_state(answer.text):
-                if not responses.is_file_chooser(state):
-                    return await self._dialog_page(state)
-                # Cancel the file chooser: uploads are not allowed, and an open chooser blocks every other tool.
-                await self._server.call("browser_file_upload", {})
+    async def _observed(self, limit_s: float) -> Page:
+        """The page, without a snapshot if there is none. Raises `PageTrouble` if the tab must be replaced."""
+        until, timeouts = time.monotonic() + limit_s / 2, 0
+        for _ in range(_OBSERVE_TRIES):
+            try:
+                page = await self._look()
+            except TabCrashed:
+                # The next call starts with an empty tab.
                 continue
-            if answer.ok:
-                page = await self._parsed(answer.text)
-                if page is not None and not page.url:
-                    # A tab that never loaded, selected by the participant: a screenshot of it would time out.
-                    return page
-                page = page and await self._marked(page, tries)
-                if page is None:
-                    continue
-                # In CSS pixels, because participants give coordinates in those.
-                answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
-                if answer.ok and answer.image:
-                    if await self._stayed():
-                        return page.model_copy(update={"screenshot": self._decoded(answer.image)})
-                    continue
-            # If a dialog opened before the screenshot, the next snapshot reports it.
-            if not responses.modal_state(answer.text):
-                trouble = self._clean(answer.text)
-                timeouts += bool(_TIMEOUT.search(trouble))
+            except _TimedOut as error:
+                timeouts += 1
                 # Not five times, because each one takes the full timeout.
-                if timeouts > 1:
-                    raise self._server.fail(f"the page hangs: {trouble[:300]}")
-        raise self._server.fail(f"the page could not be observed: {trouble[:500] or 'it keeps changing'}")
+                if timeouts > 1 or error.page is None:
+                    return error.page or await self._glance(Notice(code="no_snapshot"))
+                continue
+            if page is not None:
+                return page
+            if time.monotonic() > until:
+                break
+        return await self._glance(Notice(code="keeps_changing"))
+
+    async def _look(self) -> Page | None:
+        """The page; `None` if it has to be looked at again, because it changed meanwhile."""
+        if not self._is_settled:
+            await self._settle()
+        self._is_settled = False
+        if self._condemned is not None:
+            raise NoAnswer
+        if self._reports and (kind := _kind_without_snapshot(self._reports[-1])):
+            return await self._glance(Notice(code="cannot_be_shown", kind=kind))
+        if self._reports and self._reports[-1].restless:
+            return await self._glance(Notice(code="keeps_changing"))
+        answer = await self._snapshot()
+        if state := responses.modal_state(answer.text):
+            if not responses.is_file_chooser(state):
+                return await self._dialog_page(state)
+            await self._server.call("browser_file_upload", {})
+            return None
+        if not answer.ok:
+            if _TIMEOUT.search(answer.text):
+                raise _TimedOut(None)
+            return None
+        page = await self._parsed(answer.text)
+        # A tab that never loaded, selected by the participant: a screenshot of it would time out.
+        return page if page is None or not page.url else await self._with_screenshot(page)
+
+    async def _with_screenshot(self, page: Page) -> Page | None:
+        # In CSS pixels, because participants give coordinates in those.
+        answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
+        # If a dialog opened before the screenshot, the next snapshot reports it.
+        if responses.modal_state(answer.text) or not await self._stayed():
+            return None
+        if answer.ok and answer.image:
+            return page.model_copy(update={"screenshot": self._decoded(answer.image)})
+        if _TIMEOUT.search(answer.text):
+            raise _TimedOut(page.model_copy(update={"notice": Notice(code="no_screenshot")}))
+        return None
+
+    async def _glance(self, notice: Notice) -> Page:
+        """A page without a snapshot: its address, its title and, if possible, a screenshot."""
+        answer = await self._run(GLANCE_CODE)
+        if responses.modal_state(answer.text):
+            # The observation after this one shows the dialog.
+            return Page(url=self._url, title=self._title, snapshot="", notice=notice)
+        glance = read_glance(answer.text)
+        if glance is None:
+            raise NoAnswer
+        self._url, self._title = glance.url, glance.title
+        screenshot = self._decoded(glance.image) if glance.image else None
+        tabs = await self._listed_tabs()
+        return Page(url=self._url, title=self._title, snapshot="", screenshot=screenshot, tabs=tabs, notice=notice)
+
+    async def _listed_tabs(self) -> tuple[Tab, ...]:
+        answer = await self._server.call("browser_tabs", {"action": "list"})
+        try:
+            return responses.parse_tab_list(answer.text)
+        except responses.UnreadableResponse:
+            return ()
 
     async def _marked(self, page: Page, tries: int) -> Page | None:
         """The page with who wrote what its snapshot shows; `None` if the page has changed meanwhile: look again."""
@@ -449,20 +396,31 @@ class PlaywrightBrowser:
 
     async def _snapshot(self) -> Answer:
         """The snapshot; that of the previous page if the next one does not load within the navigation timeout."""
+        limit_s = self._server.settings.config.navigation_timeout_s
+        # Always with boxes, whether participants see them or not: `in_view` and coordinates need them.
+        boxes = {"boxes": True}
         try:
-            async with asyncio.timeout(self._server.settings.config.navigation_timeout_s):
-                # Always with boxes, whether participants see them or not: `in_view` and coordinates need them.
-                return await self._server.call("browser_snapshot", {"boxes": True})
+            async with asyncio.timeout(limit_s):
+                return await self._server.call("browser_snapshot", boxes)
         except TimeoutError:
-            await self._run(_STOP_LOADING)
-            return await self._server.call("browser_snapshot", {"boxes": True})
+            await self._unblock()
+            return await self._server.call("browser_snapshot", boxes)
+
+    async def _unblock(self) -> None:
+        """Stop a navigation, which continues after its call has timed out. Meanwhile the server answers no snapshot."""
+        self._was_loading |= (await self._run(UNBLOCK_CODE)).text == "true"
 
     async def _run(self, code: str) -> Answer:
         """Run the judge's own code in the server's process; the answer's text is its result as JSON.
 
         The tool is never offered to participants.
         """
-        answer = await self._server.call("browser_run_code_unsafe", {"code": _RUN % code})
+        for _ in range(_RUN_TRIES):
+            answer = await self._server.call("browser_run_code_unsafe", {"code": _RUN % code})
+            if not responses.is_file_chooser(responses.modal_state(answer.text) or ""):
+                break
+            # Cancel it: uploads are not allowed, and an open chooser blocks every other tool.
+            await self._server.call("browser_file_upload", {})
         if not answer.text.startswith(_RETURNED):
             return answer
         # `JSON.stringify` writes a single line; the server adds others.
@@ -473,13 +431,14 @@ class PlaywrightBrowser:
         try:
             page = responses.parse_page(text)
         except responses.TabCrashed:
-            raise self._server.fail(_CRASHED) from None
+            raise TabCrashed from None
         except responses.UnreadableResponse as error:
             raise self._server.fail(f"the browser's server gave an unreadable answer: {error}") from None
         if page.url == _BLANK and self._url != _BLANK:
-            self._refuse_reset()
-        if len(page.tabs) > _MAX_TABS:
-            raise SiteFault(f"the page opened more than {_MAX_TABS} tabs")
+            self._require_known()
+            if self._loss() is None:
+                # The tab may have been lost since the last report.
+                await self._settle()
         # A tab without address and title never loaded, because its link was a download.
         loaded = [tab for tab in page.tabs if tab.url or tab.title]
         newest = loaded[-1] if len(loaded) > self._tab_count else None
@@ -491,54 +450,54 @@ class PlaywrightBrowser:
         self._url, self._title = page.url, page.title
         return page
 
-    def _refuse_reset(self) -> None:
-        """Raise a fault if an empty page has replaced a crashed one; a page may also be empty for other reasons.
-
-        The server writes a note about the crash to the page's console log. It names that log only once, in the next
-        answer of any kind, so all logs are read.
-        """
+    def _require_known(self) -> None:
+        """Raise a fault if an empty page may belong to a browser that was relaunched unnoticed."""
         if not self._server.is_watched:
             raise self._server.fail("the browser was relaunched: its page is gone")
-        if any(_RESET_NOTE in read_end(log, _MAX_LOG_BYTES) for log in self.folder.glob("console-*.log")):
-            raise self._server.fail("the tab crashed; the server replaced it by an empty one")
+
+    def _loss(self) -> Notice | None:
+        """How a tab was lost since the last observation, if one was; a page may also be empty for other reasons."""
+        lost = next((report.lost for report in self._reports if report.lost), None)
+        return Notice(code="tab_crashed" if lost == "crashed" else "tab_flooded") if lost else None
 
     async def _dialog_page(self, state: str) -> Page:
-        answer = await self._server.call("browser_tabs", {"action": "list"})
-        try:
-            tabs = responses.parse_tab_list(answer.text)
-        except responses.UnreadableResponse:
-            tabs = ()
+        tabs = await self._listed_tabs()
         url = next((tab.url for tab in tabs if tab.current and tab.url), self._url)
         self._url, self._title = url, self._title if url == self._url else ""
         return Page(url=url, title=self._title, snapshot="", tabs=tabs, dialog=responses.dialog_text(state))
 
     async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
         """See `judge.browser.session.Browser`."""
-        answer = await self._run(probes.probe_code(page.url, expressions))
+        try:
+            answer = await self._run(probes.probe_code(page.url, expressions))
+        except PageTrouble:
+            # The next observation finds out what the matter is.
+            return probes.read_values("", len(expressions))
         return probes.read_values(answer.text, len(expressions))
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""
         self._collects_links &= not writes(tool, params)
-        if time.monotonic() - self._settled_at >= AWAKE_S:
-            await self._run(WAKE_CODE)
-        named = points.points_of(params)
-        # Before the action, which may remove what is at the point.
-        looked = await self._run(points.hit_code(named)) if named else None
-        limit_s = self._server.settings.config.action_timeout_s
-        answer, is_found_again = await lost_refs.call_again(
-            self._call, self._snapshot, self._run, tool, params, seen=self._seen, url=self._url, limit_s=limit_s
-        )
-        if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
-            # The page may open another tab before it is observed.
-            self._tab_count -= 1
-        if answer.ok and tool != _WAIT:
-            # Settle now, so that effects of the action, such as a download, are reported with it: there may be no later
-            # observation in this episode. Not after a wait, which counts as the participant's time.
-            await self._settle()
-            self._is_settled = True
-        if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
-            await self._run(_STOP_LOADING)
+        looked: Answer | None = None
+        is_found_again = False
+        try:
+            if time.monotonic() - self._settled_at >= AWAKE_S:
+                await self._run(WAKE_CODE)
+            named = points.points_of(params)
+            # Before the action, which may remove what is at the point.
+            looked = await self._run(points.hit_code(named)) if named else None
+            limit_s = self._server.settings.config.action_timeout_s
+            answer, is_found_again = await lost_refs.call_again(
+                self._call, self._snapshot, self._run, tool, params, seen=self._seen, url=self._url, limit_s=limit_s
+            )
+        except TabCrashed:
+            answer = Answer(ok=False, text="the tab crashed")
+        except NoAnswer as error:
+            answer = Answer(ok=False, text=f"the page does not answer: {error}")
+            self._condemned = Notice(code="tab_took_too_long", seconds=self._server.settings.config.call_timeout_s)
+        with suppress(PageTrouble):
+            # The next observation finds out what the matter is.
+            await self._after(tool, params, answer)
         return ToolResult(
             ok=answer.ok,
             text=self._clean(answer.text),
@@ -547,6 +506,18 @@ class PlaywrightBrowser:
             found_again=is_found_again,
             hit=points.read_hits(looked.text) if looked and looked.ok else None,
         )
+
+    async def _after(self, tool: str, params: dict[str, Any], answer: Answer) -> None:
+        if answer.ok and tool == "browser_tabs" and params.get("action") == "close":
+            # The page may open another tab before it is observed.
+            self._tab_count -= 1
+        if answer.ok and tool != WAIT:
+            # Settle now, so that effects of the action, such as a download, are reported with it: there may be no later
+            # observation in this episode. Not after a wait, which counts as the participant's time.
+            await self._settle()
+            self._is_settled = True
+        if not answer.ok and tool == "browser_navigate" and _TIMEOUT.search(answer.text):
+            await self._unblock()
 
     async def _call(self, tool: str, params: dict[str, Any]) -> Answer:
         match tool:
@@ -609,3 +580,24 @@ class PlaywrightBrowser:
 
     def _clean(self, text: str) -> str:
         return responses.clean_text(text, hide=self._hidden)
+
+
+def _kind_without_snapshot(report: Report) -> DocumentKind | None:
+    """The kind of a document without a body, of which the server can give no snapshot; `None` for all others."""
+    if report.document is None or report.document.has_body:
+        return None
+    match report.document.type:
+        case "image/svg+xml":
+            return "svg"
+        case "text/html" | "application/xhtml+xml":
+            return "empty"
+    return "xml"
+
+
+@contextmanager
+def _opening(url: str) -> Iterator[None]:
+    """Nobody has acted yet, so a page that does not answer, or crashes, is the site's fault."""
+    try:
+        yield
+    except PageTrouble as error:
+        raise SiteFault(f"{url[:200]} cannot be shown: {str(error) or 'its tab crashed'}") from None

@@ -7,7 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from judge.browser.chromium import BrowserFolder, BrowserSettings
 from judge.browser.guard import Guard, guarding
-from judge.browser.playwright import McpServer, PlaywrightBrowser
+from judge.browser.mcp_server import McpServer
+from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.tools import offered_tools
 from judge.sites import NetworkPolicy
 from shared.errors import EnvironmentFault, ParticipantError

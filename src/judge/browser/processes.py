@@ -53,6 +53,11 @@ def is_browser(process: Process, folder: Path) -> bool:
     return f"--user-data-dir={folder}/" in process.command and " --type=" not in process.command
 
 
+def is_page(process: Process) -> bool:
+    """Whether this is a browser's process for pages."""
+    return " --type=renderer" in process.command
+
+
 def family(processes: Iterable[Process], folder: Path, *, known_groups: frozenset[int] = frozenset()) -> list[Process]:
     """The processes that belong to the browser with this folder. Pure.
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
 from judge.trajectory.network import LeftOut
-from shared.models import Page, ProbeValue, Record, Task, ToolSpec
+from shared.models import Notice, Page, ProbeValue, Record, Task, ToolSpec
 
 
 class ToolResult(Record):
@@ -70,8 +70,8 @@ class Traffic(Record):
 
 
 class Browser(Protocol):
-    """One open browser with one session. All methods raise `BrowserFault` if the browser or its server has died,
-    takes longer than `call_timeout_s`, or came back without its pages (a silent relaunch).
+    """One open browser with one session. All methods raise `BrowserFault` if the browser or its server has died, or
+    came back without its pages (a silent relaunch). Whatever a page does to its own tab is no fault.
     """
 
     @property
@@ -91,7 +91,8 @@ class Browser(Protocol):
     async def open(self, url: str, settle: SettleMode = "real-time") -> None:
         """Open the task's website. `settle` is how to wait for pages.
 
-        Raises `SiteFault` if the site cannot be reached. A page with an HTTP error status counts as reached.
+        Raises `SiteFault` if the site cannot be reached, or its page does not answer. A page with an HTTP error status
+        counts as reached.
         """
         ...
 
@@ -102,8 +103,13 @@ class Browser(Protocol):
     async def observe(self) -> Page:
         """The current page once it has settled. Follows a new tab; under an open dialog, has no snapshot or screenshot.
 
-        Raises `ClockStalled` for a page that cannot be observed in page time.
+        A page that cannot be observed is an observation as well (`Page.notice`); its tab may have been replaced by an
+        empty one.
         """
+        ...
+
+    async def replace_tab(self, why: Notice) -> Page:
+        """Put an empty tab in place of the current one, and observe that."""
         ...
 
     async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:

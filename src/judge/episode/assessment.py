@@ -231,6 +231,7 @@ class Assessment:
             observed=observed,
             stepped=stepped,
             in_real_time=in_real_time,
+            can_replay=self._sites.can_reset(task),
             redaction=Redaction((*self.config.secrets, *task.secrets), keep=named_fields(task), salt=self._salt),
         )
         return await episode.run()

@@ -37,6 +37,7 @@ from shared.errors import (
 from shared.models import (
     BlameFacts,
     Navigation,
+    Notice,
     Observation,
     Outcome,
     Page,
@@ -47,6 +48,7 @@ from shared.models import (
     Task,
     Timings,
 )
+from shared.notices import GIVEN_UP, notice_text
 from shared.protocol import ENDING_TOOLS, FINISH, RESULT, Participant, render_observation
 from shared.snapshot import as_shown, cut_snapshot, parse_snapshot
 from shared.text import excerpt, without_surrogates
@@ -105,6 +107,10 @@ class Clock:
             raise self._error
 
 
+class _StepOverdue(BrowserFault):
+    """The browser's part of a step has taken `step_timeout_s`."""
+
+
 class EpisodeEnd(Attempt):
     """An ended attempt without a verdict, plus unrecorded facts that decide whether it is played again.
 
@@ -136,6 +142,9 @@ class Episode:
     redaction: Redaction
     number: int = 1
     in_real_time: bool = False
+    # Whether the task's sites can be brought back to their initial state, so that an attempt in page time may be played
+    # again in real time.
+    can_replay: bool = False
 
     def __post_init__(self) -> None:
         self._network: NetworkTrace | None = None
@@ -148,6 +157,10 @@ class Episode:
         self._downloads: tuple[str, ...] = ()
         self._answer: str | None = None
         self._unreadable = 0
+        # Why the page in front must be replaced at the next observation.
+        self._overdue: Notice | None = None
+        self._given_up = 0
+        self._acted_s = 0.0
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, (*self.config.allowed_sites, *self.task.allowed_sites))
         self._probes = Probes(self.task, self.config.allowed_sites)
@@ -296,33 +309,34 @@ class Episode:
 
     async def _step(self, participant: Participant, browser: Browser, index: int) -> StopReason | None:
         """Take one step: observation, reply, outcome. It is recorded even if a part of it fails."""
-        fault = BrowserFault(f"step {index} took longer than {self.config.step_timeout_s:g} s")
-        limit = Clock(self.config.step_timeout_s, fault)
+        limit = Clock(self.config.step_timeout_s, _StepOverdue(f"step {index} took too long"))
         times: dict[str, float] = {}
         with _timed(times, "observe_s"):
-            async with self._browser_time(limit):
-                page = await browser.observe()
-                probed = await self._probes.read(browser, page)
-                # Not before the first action: the participant has not done anything yet.
-                if index and self._probes.has_ended(page, probed):
-                    # Not a step, because the participant is not asked again.
-                    self._record_final_observation(page, probed, browser)
-                    return "ended_by_page"
-                self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
-                self._downloads = ()
-                record = self._record_page(index, page, probed, browser, self.store.write_page(index, page))
-                self._content = _content(page), probed
+            page, probed = await self._observe(browser, limit)
+            # Not before the first action: the participant has not done anything yet.
+            if index and self._probes.has_ended(page, probed):
+                # Not a step, because the participant is not asked again.
+                self._record_final_observation(page, probed, browser)
+                return "ended_by_page"
+            self._feedback = _with_downloads(self._feedback, (*self._downloads, *page.downloads))
+            self._downloads = ()
+            record = self._record_page(index, page, probed, browser, self.store.write_page(index, page))
+            self._content = _content(page), probed
         times |= {"settle_s": page.settled.real_s, "page_s": page.settled.page_s}
         try:
             if index == 0:
-                _require_first_page(page, self.task.website)
+                _require_first_page(page, self.task.website, self._settle)
+            elif self._needs_real_time(page, record["navigations"]):
+                raise ClockStalled
             self.observed(Step(**record))
             message = render_observation(self._observation(index, page, browser))
             with _timed(times, "reply_s"):
                 text = await self._ask(participant, message, page)
             record["reply"] = text
+            used_s = limit.used_s
             with _timed(times, "act_s"):
                 stop = await self._act_on(text, page, browser, limit, record)
+            self._acted_s = limit.used_s - used_s
         except WabeError as error:
             record["outcome"] = Outcome(ok=False, message=f"{error.blame}: {error.message}")
             raise
@@ -333,6 +347,42 @@ class Episode:
             self._steps.append(step)
         self.stepped(step)
         return stop
+
+    async def _observe(self, browser: Browser, limit: Clock) -> tuple[Page, tuple[ProbeValue, ...]]:
+        """The page with its probes; at the step's time limit an empty tab in its place."""
+        is_charged, used_s = self._route.is_off_site, limit.used_s
+        why, self._overdue = self._overdue, None
+        try:
+            async with self._browser_time(limit):
+                page = await (browser.observe() if why is None else browser.replace_tab(why))
+                probed = await self._probes.read(browser, page)
+        except _StepOverdue:
+            grace = Clock(self.config.step_timeout_s, BrowserFault("the browser cannot replace a tab"))
+            async with self._browser_time(grace):
+                page = await browser.replace_tab(self._too_long())
+                probed = await self._probes.read(browser, page)
+        if page.notice and page.notice.code in GIVEN_UP:
+            self._given_up += 1
+            # Any site may have one such page. A participant that keeps going to them uses its own time.
+            if self._given_up > 1 and not (is_charged or self._route.is_off_site):
+                self._clock.charge(self._acted_s + limit.used_s - used_s)
+        return page, probed
+
+    def _too_long(self) -> Notice:
+        return Notice(code="tab_took_too_long", seconds=self.config.step_timeout_s)
+
+    def _needs_real_time(self, page: Page, navigations: Sequence[Navigation]) -> bool:
+        """Whether a script was stopped that may have waited for the page's clock, and playing again is fair.
+
+        Not if the participant named the page's address: it would get another attempt whenever it wanted.
+        """
+        if self._settle != "page-time" or not self.can_replay or page.notice is None:
+            return False
+        if page.notice.code == "script_stopped":
+            return not self._route.has_named(page.url)
+        # The page is gone: it is the one that the browser went to last.
+        url = navigations[-1].url if navigations else self._steps[-1].url
+        return page.notice.code == "tab_busy" and not self._route.has_named(url)
 
     async def _observe_finally(self, browser: Browser) -> None:
         """Record the page once more if it has changed since the last step's observation.
@@ -407,6 +457,7 @@ class Episode:
             "vanished": page.vanished,
             "waited_for": page.settled.waited_for,
             "probes": probed,
+            "notice": page.notice,
         }
 
     def _observation(self, index: int, page: Page, browser: Browser) -> Observation:
@@ -419,6 +470,7 @@ class Episode:
             instruction=self.task.task if index == 0 else None,
             website=self.task.website if index == 0 else None,
             feedback=self._feedback,
+            notice=notice_text(page.notice) if page.notice else None,
         )
 
     async def _act_on(
@@ -479,17 +531,24 @@ class Episode:
         self._content = None
         # A requested wait does not count against the browser's timeout, only against the participant's.
         is_wait = checked.tool == "browser_wait_for"
-        async with self._clock.running() if is_wait else self._browser_time(limit):
-            try:
+        try:
+            async with self._clock.running() if is_wait else self._browser_time(limit):
                 return await browser.act(checked.tool, checked.params)
-            finally:
-                record["navigations"] += self._route.went(browser.take_hops())
-                if self._route.left_site(record["navigations"][seen:]) and self.config.off_site != "allow":
-                    record["flags"] += (OFF_SITE,)
+        except _StepOverdue:
+            self._overdue = self._too_long()
+            return ToolResult(ok=False, text=f"the step took longer than {self.config.step_timeout_s:g} s")
+        finally:
+            record["navigations"] += self._route.went(browser.take_hops())
+            if self._route.left_site(record["navigations"][seen:]) and self.config.off_site != "allow":
+                record["flags"] += (OFF_SITE,)
 
 
-def _require_first_page(page: Page, website: str) -> None:
+def _require_first_page(page: Page, website: str, settle: SettleMode | None) -> None:
     """Raises a `SiteFault` for a page that shows no site. Later, a participant's action may have led there."""
+    if page.notice and page.notice.code == "script_stopped" and settle == "page-time":
+        raise ClockStalled
+    if page.notice:
+        raise SiteUnreachable(f"{website[:200]} cannot be observed: {notice_text(page.notice)}")
     if page.wall:
         raise SiteBlocked(f"{website[:200]} shows {page.wall} instead of its first page")
     # Other errors may be the page that a task is about: that something is not there, or not allowed.
@@ -507,7 +566,7 @@ def _timed(times: dict[str, float], name: str) -> Iterator[None]:
 
 
 def _content(page: Page) -> object:
-    return page.url, page.title, page.snapshot, page.dialog
+    return page.url, page.title, page.snapshot, page.dialog, page.notice
 
 
 def _with_downloads(feedback: str | None, names: Sequence[str]) -> str | None:

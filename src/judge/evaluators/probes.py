@@ -34,6 +34,8 @@ class Probes:
             why = "a page of another site"
         elif page.dialog is not None:
             why = "a dialog is open"
+        elif page.notice is not None and not page.snapshot:
+            why = "the page cannot be observed"
         else:
             return await browser.probe(page, self._expressions)
         return tuple(ProbeValue(error=why) for _ in self._expressions)

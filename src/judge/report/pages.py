@@ -25,6 +25,7 @@ from judge.report.charts import charts_of, duration
 from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
 from judge.report.totals import Comparison, MatrixRow, Totals, differences
 from judge.results.categories import CATEGORIES
+from shared.notices import notice_text
 from shared.text import counted, show_hidden, without_surrogates
 
 # Outcomes that need attention first.
@@ -259,6 +260,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "visible": visible,
+        "notice": notice_text,
         "web_link": web_link,
         "dur": duration,
         "num": lambda value: f"{value:,}".replace(",", "\u202f"),

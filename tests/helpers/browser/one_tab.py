@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from shared.models import Task
+from shared.models import Notice, Page, Task
 
 
 class OneTab:
@@ -13,3 +13,6 @@ class OneTab:
 
     async def open_tabs(self, urls: Sequence[str]) -> None:
         assert not urls
+
+    async def replace_tab(self, why: Notice) -> Page:
+        return Page(url="about:blank", title="", snapshot="", notice=why)

@@ -11,21 +11,24 @@ from typing import Any
 import pytest
 
 from helpers.browser.hops import typed
-from helpers.episode.one_page_shop import FINISH, OnePageShop, assess_in_shop
+from helpers.episode.one_page_shop import CLICK, FINISH, OnePageShop, assess_in_shop
 from judge.browser.session import Hop, ToolResult
-from judge.browser.settle import ClockStalled, SettleMode
+from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.reset import SiteTurns, Turn, reset_site
 from judge.events import Event, TaskRetried, TaskStarted
 from judge.sites import NetworkPolicy
 from judge.trajectory.record import Attempt
 from shared.errors import SiteFault
-from shared.models import Action, Page, Task, ToolSpec
+from shared.models import Action, Notice, Page, Task, ToolSpec
 from shared.protocol import Participant, render_reply
 
 SHOP = "https://example.org/"
 STATIC = {SHOP: "static"}
 NAVIGATE = ToolSpec(name="browser_navigate", description="Go", parameters={"properties": {"url": {"type": "string"}}})
+
+
+STOPPED = Notice(code="script_stopped", seconds=10)
 
 
 class ClockShop(OnePageShop):
@@ -35,9 +38,8 @@ class ClockShop(OnePageShop):
         self._settle = settle
 
     async def observe(self) -> Page:
-        if self._settle == "page-time":
-            raise ClockStalled
-        return await super().observe()
+        page = await super().observe()
+        return page.model_copy(update={"notice": STOPPED}) if self._settle == "page-time" else page
 
 
 class Finisher:
@@ -50,15 +52,19 @@ class Trap(ClockShop):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tools = (NAVIGATE, FINISH)
+        self.tools = (NAVIGATE, CLICK, FINISH)
         self.hops: list[Hop] = []
+        self._acted = False
+        self._at = SHOP
 
     async def observe(self) -> Page:
-        return await OnePageShop.observe(self)
+        page = await (ClockShop.observe(self) if self._acted else OnePageShop.observe(self))
+        return page.model_copy(update={"url": self._at})
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
-        self.hops = typed(params["url"])
-        raise ClockStalled
+        self.hops = typed(params["url"]) if "url" in params else []
+        self._acted, self._at = True, params.get("url", f"{SHOP}linked")
+        return ToolResult(ok=True, text="")
 
     def take_hops(self) -> tuple[Hop, ...]:
         taken, self.hops = tuple(self.hops), []
@@ -66,8 +72,13 @@ class Trap(ClockShop):
 
 
 class Leader:
+    """Acts once, and finishes."""
+
+    def __init__(self, tool: str, **params: str) -> None:
+        self._action = Action(tool=tool, params=params)
+
     async def send(self, text: str, **_: Any) -> str:
-        return render_reply(Action(tool="browser_navigate", params={"url": "https://elsewhere.example/"}))
+        return render_reply(self._action if "Task:" in text else Action(tool="finish", params={"answer": "done"}))
 
 
 async def assess(
@@ -104,10 +115,27 @@ async def test_a_retry_for_that_reason_is_in_real_time(tmp_path: Path) -> None:
     assert [event.attempt for event in events if isinstance(event, TaskStarted)] == [1, 2]
 
 
-async def test_a_participant_that_led_the_browser_to_such_a_page_gets_no_other_attempt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("url", ["https://elsewhere.example/", f"{SHOP}clock"])
+async def test_a_participant_that_named_such_a_page_goes_on_with_what_it_shows(tmp_path: Path, url: str) -> None:
     events: list[Event] = []
-    entry = await assess(tmp_path, events, shop=Trap, participant=Leader(), site_resets=STATIC)
-    assert entry["stop_reason"] == "participant_error"
+    leader = Leader("browser_navigate", url=url)
+    entry = await assess(tmp_path, events, shop=Trap, participant=leader, site_resets=STATIC)
+    assert (entry["stop_reason"], entry["settle"]) == ("finished", "page-time")
+    assert [event.attempt for event in events if isinstance(event, TaskStarted)] == [1]
+
+
+async def test_a_participant_that_followed_a_link_to_such_a_page_starts_again_in_real_time(tmp_path: Path) -> None:
+    events: list[Event] = []
+    leader = Leader("browser_click", target="e1")
+    entry = await assess(tmp_path, events, shop=Trap, participant=leader, site_resets=STATIC)
+    assert (entry["stop_reason"], entry["settle"]) == ("finished", "real-time")
+    assert [event.attempt for event in events if isinstance(event, TaskRetried)] == [1]
+
+
+async def test_where_nothing_is_reset_such_a_page_is_observed_as_it_stands(tmp_path: Path) -> None:
+    events: list[Event] = []
+    entry = await assess(tmp_path, events, shop=Trap, participant=Leader("browser_click", target="e1"))
+    assert (entry["stop_reason"], entry["settle"]) == ("finished", "page-time")
     assert [event.attempt for event in events if isinstance(event, TaskStarted)] == [1]
 
 

@@ -27,6 +27,8 @@ from shared.text import clip
 SettleMode = Literal["page-time", "real-time"]
 SETTLER = Path(__file__).with_name("settle.cjs")
 MAX_SETTLE_S = 8.0
+# Of its own thread; then a script that lets nothing through is stopped.
+MAX_CPU_S = 10.0
 _MAX_VANISHED = 20
 _MAX_VANISHED_CHARS = 300
 _MAX_DOWNLOADS = 20
@@ -35,7 +37,7 @@ _CONTEXT = "page.context()[Symbol.for('wabe.settle')]"
 
 
 class ClockStalled(SiteFault):
-    """A script did not end. In page time, a busy loop that waits for the clock never does."""
+    """A script was stopped in page time, in which a loop that waits for the clock never ends."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -44,18 +46,33 @@ class ClockStalled(SiteFault):
         )
 
 
+class Document(Record):
+    """What kind of document the page is, as the browser says."""
+
+    type: str
+    has_body: bool
+    is_loading: bool
+
+
 class Report(Record):
     """How long settling took, text that vanished meanwhile, and the names of files that pages began to download.
 
     `links` are addresses of other origins in the page, each after the origin of the document that has it.
-
-    Empty if settling did not finish, for example under an open dialog.
+    `stopped`: a script was stopped after too much CPU time; `silent`: the page did not answer; `restless`: it went
+    on to other pages all the time; `lost`: how a tab was lost; `closed_tabs`: how many tabs were closed because there
+    were too many. Empty if settling did not finish, for example under an open dialog.
     """
 
     settled: Settled = Settled()
     vanished: tuple[str, ...] = ()
     downloads: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
+    document: Document | None = None
+    stopped: bool = False
+    silent: bool = False
+    restless: bool = False
+    lost: Literal["crashed", "flooded"] | None = None
+    closed_tabs: int = 0
 
 
 class _RawReport(Record):
@@ -65,7 +82,12 @@ class _RawReport(Record):
     vanished: tuple[str, ...]
     downloads: tuple[str, ...]
     links: tuple[tuple[str, str], ...] = ()
-    hung: bool
+    document: Document | None
+    stopped: bool
+    silent: bool
+    restless: bool
+    lost: Literal["crashed", "flooded"] | None
+    closed_tabs: int = Field(ge=0)
 
 
 async def settle_mode(setting: Literal["auto", "page-time", "real-time"], website: str) -> SettleMode:
@@ -87,7 +109,7 @@ def _mode_for(website: str) -> SettleMode:
 
 def begin_code(mode: SettleMode) -> str:
     """The code that prepares a new context, before its first navigation."""
-    return f"async page => {_CONTEXT}.begin(page, {json.dumps(mode == 'page-time')})"
+    return f"async page => {_CONTEXT}.begin(page, {json.dumps(mode == 'page-time')}, {MAX_CPU_S:g})"
 
 
 def open_code(url: str, limit_s: float) -> str:
@@ -96,10 +118,20 @@ def open_code(url: str, limit_s: float) -> str:
 
 
 def settle_code(limit_s: float, *, links: bool = False) -> str:
-    """The code that settles the current page within `limit_s` of real time, and reads its links as well."""
-    return f"async page => {_CONTEXT}.settle(page, {round(min(limit_s, MAX_SETTLE_S) * 1000)}, {json.dumps(links)})"
+    """The code that settles the current page within `MAX_SETTLE_S` of real time, or `limit_s` if a script computes.
+
+    With `links` it reads the page's links as well.
+    """
+    limits = f"{round(min(limit_s, MAX_SETTLE_S) * 1000)}, {round(limit_s * 1000)}"
+    return f"async page => {_CONTEXT}.settle(page, {limits}, {json.dumps(links)})"
 
 
+# The code that replaces the current tab by an empty one, and returns its index.
+REPLACE_CODE = f"async page => {_CONTEXT}.replace(page)"
+# The code that stops a navigation, and closes other tabs that do not answer; returns whether the page was navigating.
+UNBLOCK_CODE = f"async page => {_CONTEXT}.unblock(page)"
+# The code that returns the address, the title and the picture of a page of which there is no snapshot.
+GLANCE_CODE = f"async page => {_CONTEXT}.glance(page)"
 # The code that counts the origins that a page has had since it settled.
 ORIGINS_CODE = f"async page => {_CONTEXT}.countOrigins(page)"
 # The code that tells who wrote what the last snapshot shows (`judge.browser.provenance`).
@@ -110,17 +142,32 @@ WAKE_CODE = f"async page => {_CONTEXT}.wake(page)"
 AWAKE_S = 1.0
 
 
+class Glance(Record):
+    """What can be had of a page without a snapshot; `image` is a JPEG as base64."""
+
+    url: str
+    title: str
+    image: str | None
+
+
+def read_glance(text: str) -> Glance | None:
+    """Read what `GLANCE_CODE` returned; `None` if it failed."""
+    try:
+        return Glance.model_validate_json(text)
+    except ValidationError:
+        return None
+
+
 def read_report(text: str) -> Report:
-    """Read what `settle_code` returned. Raises `ClockStalled`."""
+    """Read what `settle_code` returned."""
     try:
         raw = _RawReport.model_validate_json(text)
     except ValidationError:
         return Report()
-    if raw.hung:
-        raise ClockStalled
     return Report(
         settled=Settled(real_s=raw.real_ms / 1000, page_s=raw.page_ms / 1000, waited_for=raw.waited_for),
         vanished=tuple(clip(text, _MAX_VANISHED_CHARS) for text in raw.vanished[:_MAX_VANISHED]),
         downloads=tuple(name[:_MAX_NAME_CHARS] for name in raw.downloads[:_MAX_DOWNLOADS]),
         links=raw.links,
+        **raw.model_dump(include={"document", "stopped", "silent", "restless", "lost", "closed_tabs"}),
     )

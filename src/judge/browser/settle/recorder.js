@@ -5,6 +5,8 @@
   const MAX_TEXTS = 50;
   const MAX_WATCHED = 500;
   const MAX_CHARS = 300;
+  // Of longer pages nothing is reported as vanished.
+  const MAX_SHOWN = 1_000_000;
   const LOOK_EVERY_MS = 50;
   // Longer animations are treated as decoration.
   const MAX_ANIMATION_MS = 5000;
@@ -148,17 +150,23 @@
       collectedAt = changedAt;
       return found;
     },
-    // Called before an observation: text that appeared since the last one and is no longer there.
-    vanished() {
+    // Called before an observation: text that appeared since the last one and is no longer there, and, of the page
+    // itself, what kind of document it is.
+    observed() {
       look();
       ask(`${eventName}-observed`);
       const before = shown;
       shown = document.body ? packed(document.body.innerText) : "";
       const isStill = text => before.includes(packed(text)) || shown.includes(packed(text));
-      const texts = [...gone].filter(text => !LOADING.test(text) && !isStill(text));
+      const texts = shown.length > MAX_SHOWN ? [] : [...gone].filter(text => !LOADING.test(text) && !isStill(text));
       gone = new Set();
       watched = new Map();
-      return texts.filter(text => !texts.some(other => other !== text && other.includes(text)));
+      return {
+        vanished: texts.filter(text => !texts.some(other => other !== text && other.includes(text))),
+        document: window === top
+          ? { type: document.contentType, has_body: document.body !== null, is_loading: document.readyState === "loading" }
+          : null,
+      };
     },
   };
 }

@@ -49,8 +49,15 @@ const SLOW_TICK = 100;
 const LEAD = 200;
 const MAX_PAUSE = 500;
 const MAX_LAG = 60000;
-// No answer for so long: a script waits for a clock that stands still.
-const HANG = 4500;
+// A page that has not answered for so long is silent: a script computes, or waits for a clock that stands still.
+const SILENCE = 1000;
+const LISTEN = 250;
+// A script that stays silent is stopped after some CPU time of its own thread (`begin`), however busy the machine is;
+// others in the same settle sooner.
+const MAX_CPU_AGAIN_S = 1;
+// A page whose scripts had to be stopped this often will not answer.
+const MAX_STOPS = 3;
+const METRICS_LIMIT = 2000;
 const FRAMES = 300;
 // Scrolling advances with drawn frames, independent of the page's clock.
 const SCROLL_REAL = 120;
@@ -63,26 +70,51 @@ const MAX_FRAMES = 50;
 const MAX_ADDRESSES = 1000;
 // Some pages never fire their `load` event.
 const MAX_LOAD = 5000;
+// The document of an answer that broke off never becomes complete.
+const BROKEN_OFF = 500;
+// A page that goes to so many documents in one settle, and still is not quiet, is restless.
+const MAX_NAVIGATIONS = 5;
+// So many events in so short a time keep this process from anything else: their page is closed.
+const MAX_EVENTS = 2000;
+const EVENTS_WITHIN = 5000;
 const MAX_DOWNLOADS = 20;
 const MAX_PROVENANCE = 3000;
 const MAX_LINKS = 5000;
+// Every tab costs a process and a line in each answer. A page that opens as many again is closed itself.
+const MAX_TABS = 100;
+// For the new session of a tab whose process may be busy, and for a tab to close.
+const ATTACH_LIMIT = 3000;
+const ANSWER_LIMIT = 4000;
+const CLOSE_LIMIT = 5000;
+const GLANCE_LIMIT = 3000;
 // Types of requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
 const delay = ms => new Promise(done => setTimeout(done, ms));
+// What comes of a promise within a time limit; `undefined` if nothing does, or if it fails.
+const soon = (promise, ms) => {
+  let timer;
+  const limit = new Promise(done => { timer = setTimeout(done, ms); });
+  return Promise.race([promise.catch(() => {}), limit]).finally(() => clearTimeout(timer));
+};
 
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
-  constructor(session, isPageTime, isNavigating) {
+  constructor(session, isPageTime, maxCpu, isNavigating) {
     this.session = session;
+    this.maxCpu = maxCpu;
     this.isNavigating = isNavigating;
     this.isPageTime = isPageTime;
     this.worlds = new Map();
     this.snapshotWorlds = new Map();
     this.queue = Promise.resolve();
     this.isClosed = false;
-    this.hasHung = false;
-    this.hangLimit = HANG;
+    // When the commands were sent that have no answer yet, the oldest first.
+    this.unanswered = new Map();
+    this.commands = 0;
+    this.isListening = false;
+    // How many scripts were stopped since the last report.
+    this.stops = 0;
     this.hasDialog = false;
     this.granted = performance.now();
     this.usedAt = performance.now();
@@ -103,31 +135,56 @@ class Target {
     session.on("Page.javascriptDialogOpening", () => { this.hasDialog = true; });
     session.on("Page.javascriptDialogClosed", () => { this.hasDialog = false; });
     session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());
-    await Promise.all([session.send("Page.enable"), session.send("Runtime.enable")]);
+    await Promise.all(["Page.enable", "Runtime.enable", "Performance.enable"].map(method => session.send(method)));
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
       source: `(${RECORDER})(${JSON.stringify(EVENT)})`, worldName: WORLD, runImmediately: true,
     });
     if (this.isPageTime) void this.tick();
   }
 
-  // A page that busy-waits for its own clock never answers. Stop its script; the attempt starts again in real time.
   async send(method, params) {
-    let timer;
-    const watch = () => {
-      timer = setTimeout(() => {
-        // Between two documents there is no answer either.
-        if (this.hasDialog || this.isNavigating()) return watch();
-        this.hasHung = true;
-        // Ends the script only: the page survives.
-        this.session.send("Runtime.terminateExecution").catch(() => {});
-      }, this.hangLimit);
-    };
-    if (this.isPageTime) watch();
+    const id = this.commands++;
+    this.unanswered.set(id, performance.now());
+    void this.listen();
     try {
       return await this.session.send(method, params);
     } finally {
-      clearTimeout(timer);
+      this.unanswered.delete(id);
     }
+  }
+
+  isSilent() {
+    const [since] = this.unanswered.values();
+    return since !== undefined && performance.now() - since > SILENCE && !this.isClosed && !this.hasDialog && !this.isNavigating();
+  }
+
+  // While a command has no answer, watches how much CPU time the page takes, and stops its script after too much.
+  async listen() {
+    if (this.isListening) return;
+    this.isListening = true;
+    let command, began;
+    while (this.unanswered.size && !this.isClosed) {
+      await delay(LISTEN);
+      const [oldest] = this.unanswered.keys();
+      if (oldest !== command) [command, began] = [oldest, undefined];
+      const used = this.isSilent() ? await this.cpuTime() : undefined;
+      if (used === undefined) continue;
+      if (began === undefined || used < began) began = used;
+      else if (used - began >= (this.stops ? MAX_CPU_AGAIN_S : this.maxCpu)) {
+        this.stops += 1;
+        began = used;
+        // Ends the script only: the page survives.
+        this.session.send("Runtime.terminateExecution").catch(() => {});
+      }
+    }
+    this.isListening = false;
+  }
+
+  // In seconds, of the thread that runs the page's scripts. Answered while a script runs, but not while the page is laid
+  // out, for example: nothing could be stopped then either.
+  async cpuTime() {
+    const answer = await soon(this.session.send("Performance.getMetrics"), METRICS_LIMIT);
+    return answer?.metrics.find(({ name }) => name === "ThreadTime")?.value;
   }
 
   // The results of an expression in each frame; frames that navigate, vanish or fail are left out.
@@ -185,9 +242,10 @@ class Target {
 
 // One page with its frames, requests and sockets.
 class Settler {
-  constructor(page, isPageTime) {
+  constructor(page, context) {
     this.page = page;
-    this.isPageTime = isPageTime;
+    this.context = context;
+    this.isPageTime = context.isPageTime;
     this.targets = new Map();
     this.requests = new Map();
     this.sockets = new Map();
@@ -198,6 +256,10 @@ class Settler {
     this.downloads = [];
     this.links = [];
     this.origins = new Set();
+    this.navigations = 0;
+    this.brokenOffAt = Infinity;
+    this.countedSince = -Infinity;
+    this.events = 0;
     this.isGone = false;
   }
 
@@ -205,6 +267,8 @@ class Settler {
     const { page } = this;
     // Pending requests of the old document will not be answered any more.
     for (const event of ["crash", "close"]) page.on(event, () => { this.isGone = true; });
+    page.on("crash", () => { this.context.lost = "crashed"; });
+    for (const event of ["console", "pageerror", "framenavigated"]) page.on(event, () => this.countEvent());
     page.on("download", download => {
       if (this.downloads.length < MAX_DOWNLOADS) this.downloads.push(download.suggestedFilename());
     });
@@ -224,6 +288,7 @@ class Settler {
       page.on(event, request => {
         ended(0)(request);
         this.streams.delete(request);
+        if (event === "requestfailed" && isNavigation(request, page)) this.brokenOffAt = performance.now();
       });
     page.on("websocket", socket => {
       socket.on("framesent", () => {
@@ -239,10 +304,23 @@ class Settler {
     await this.attach(page);
   }
 
+  countEvent() {
+    const now = performance.now();
+    if (now - this.countedSince > EVENTS_WITHIN) [this.countedSince, this.events] = [now, 0];
+    this.events += 1;
+    if (this.events !== MAX_EVENTS) return;
+    this.context.lost = "flooded";
+    void soon(this.page.close(), CLOSE_LIMIT);
+  }
+
   began(request) {
     const url = address(request.url());
     if (IGNORED.has(request.resourceType()) || this.longLived.has(url)) return;
     const now = performance.now();
+    if (isNavigation(request, this.page)) {
+      this.brokenOffAt = Infinity;
+      this.navigations += 1;
+    }
     this.requests.set(request, { began: now, done: Infinity, isAnswered: false });
     // An action's effect may arrive through an open stream.
     for (const stream of this.streams.values()) Object.assign(stream, { since: now, wasAsked: true });
@@ -264,7 +342,7 @@ class Settler {
 
   async attach(subject) {
     const session = await this.page.context().newCDPSession(subject);
-    const target = new Target(session, this.isPageTime, () => this.isNavigating());
+    const target = new Target(session, this.isPageTime, this.context.maxCpu, () => this.isNavigating());
     this.targets.set(subject, target);
     session.on("close", () => { target.isClosed = true; this.targets.delete(subject); });
     await target.start();
@@ -368,9 +446,17 @@ class Settler {
     return performance.now() < until && !this.isStuck();
   }
 
-  // The page's scripts do not respond.
+  // Waiting cannot help: the page's scripts are held up.
   isStuck() {
-    return this.isGone || this.all().some(target => target.hasHung || target.hasDialog);
+    return this.isGone || this.all().some(target => target.hasDialog);
+  }
+
+  isSilent() {
+    return this.all().some(target => target.isSilent());
+  }
+
+  isHopeless() {
+    return this.all().some(target => target.stops >= MAX_STOPS);
   }
 
   async quietInPageTime(round) {
@@ -411,49 +497,64 @@ class Settler {
     }
   }
 
-  async settle(limit, withLinks) {
+  // `limit` is for a page that answers; a script that computes is waited for until `longLimit`.
+  async settle(limit, longLimit, withLinks) {
     const began = performance.now();
-    const round = { withLinks, began, until: began + limit, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
+    const [until, end] = [began + limit, began + longLimit];
+    const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
     this.inTurn.clear();
-    this.all().forEach(target => {
-      target.isSettling = true;
-      // A script that does not end must be noticed before the time limit.
-      target.hangLimit = Math.min(HANG, 0.75 * limit);
-    });
-    const vanished = await Promise.race([this.quiet(round), this.stuck(round)]);
+    this.navigations = 0;
+    this.all().forEach(target => { target.isSettling = true; });
+    const found = await Promise.race([this.quiet(round), this.stuck(round)]);
+    const hasDialog = this.all().some(target => target.hasDialog);
+    const document = found?.map(each => each.document).find(Boolean) ?? null;
+    const [wasStopped, isHopeless] = [this.all().some(target => target.stops), this.isHopeless()];
     this.all().forEach(target => {
       target.isSettling = false;
+      target.stops = 0;
       target.usedAt = performance.now();
     });
     return {
       real_ms: Math.round(performance.now() - began),
       page_ms: round.pageTime,
       waited_for: [...round.waits],
-      vanished,
+      vanished: found?.flatMap(({ vanished }) => vanished) ?? [],
       // Under a dialog this report does not reach the judge.
-      downloads: this.isStuck() ? [] : this.downloads.splice(0),
-      links: this.isStuck() ? [] : this.links.splice(0),
-      hung: this.all().some(target => target.hasHung),
+      downloads: hasDialog ? [] : this.downloads.splice(0),
+      links: hasDialog ? [] : this.links.splice(0),
+      stopped: wasStopped,
+      restless: this.navigations >= MAX_NAVIGATIONS && (!document || performance.now() >= round.until),
+      silent: isHopeless || (!found && this.isSilent()),
+      document,
+      ...hasDialog ? { lost: null, closed_tabs: 0 } : this.context.takeEvents(),
     };
   }
 
-  // The text that vanished, once the page is quiet or the time is up.
+  // What each frame reports, once the page is quiet or the time is up.
   async quiet(round) {
     await delay(FIRST_WAIT);
     await this.requestsPass(round);
     await (this.isPageTime ? this.quietInPageTime(round) : this.quietInRealTime(round));
     const frames = Promise.all(this.all().map(target => target.evaluate("wabe.frames()")));
     await Promise.race([frames, this.framesPass(frames)]);
-    const last = `({ texts: wabe.vanished(), links: ${round.withLinks} ? wabe.links() : [] })`;
+    const last = `({ ...wabe.observed(), links: ${Boolean(round.withLinks)} ? wabe.links() : [] })`;
     const found = (await Promise.all(this.all().map(target => target.evaluate(last)))).flat();
     this.links.push(...found.flatMap(each => each.links).slice(0, MAX_LINKS - this.links.length));
-    return found.flatMap(each => each.texts);
+    return found;
   }
 
   // Resolves if the page cannot answer: a dialog is open, a script does not end, or the page is gone.
   async stuck(round) {
-    while (performance.now() < round.until + STUCK && !this.isStuck()) await delay(TICK);
-    return [];
+    for (let at = performance.now(); at < Math.min(round.until, round.end) + STUCK && !this.isStuck() && !this.isHopeless();) {
+      await delay(TICK);
+      const now = performance.now();
+      // Nor does a script that computes use up the page's time.
+      if (this.isSilent()) {
+        round.waits.add("busy");
+        round.until += now - at;
+      }
+      at = now;
+    }
   }
 
   // The clock must keep moving, because otherwise no frames are drawn.
@@ -463,8 +564,12 @@ class Settler {
     const until = performance.now() + FRAMES;
     while (!isDone && performance.now() < until) {
       await delay(SLICE_REAL);
-      await Promise.all([...this.targets.values()].map(target => target.catchUp()));
+      await this.framePass();
     }
+  }
+
+  async framePass() {
+    await Promise.all(this.all().map(target => target.catchUp()));
   }
 }
 
@@ -492,20 +597,99 @@ class Context {
     this.settlers = new WeakMap();
     this.isBegun = false;
     this.isPageTime = false;
+    // How the last page was lost, since that was reported: `crashed` or `flooded`.
+    this.lost = null;
+    this.closedTabs = 0;
+    this.isReplacing = false;
+    this.floods = new WeakMap();
+  }
+
+  // What happened to tabs since the last call.
+  takeEvents() {
+    const events = { lost: this.lost, closed_tabs: this.closedTabs };
+    this.lost = null;
+    this.closedTabs = 0;
+    return events;
+  }
+
+  // Closes a new tab if there are too many, and then the one that opens them.
+  async limitTabs(page) {
+    if (this.isReplacing || page.context().pages().length <= MAX_TABS) return;
+    this.closedTabs += 1;
+    const opener = await page.opener();
+    void soon(page.close(), CLOSE_LIMIT);
+    if (!opener) return;
+    const opened = (this.floods.get(opener) ?? 0) + 1;
+    this.floods.set(opener, opened);
+    if (opened === MAX_TABS) void soon(opener.close(), CLOSE_LIMIT);
+  }
+
+  // Puts a new, empty tab in place of a page, and returns its index.
+  async replace(page) {
+    const context = page.context();
+    this.isReplacing = true;
+    const fresh = await context.newPage().finally(() => { this.isReplacing = false; });
+    await Promise.all([soon(page.close(), CLOSE_LIMIT), this.closeSilent(page, fresh)]);
+    return context.pages().indexOf(fresh);
+  }
+
+  // Stops what keeps the server from answering: a navigation without an answer, and other tabs that do not answer.
+  async unblock(page) {
+    const settler = await soon(this.attach(page), ATTACH_LIMIT);
+    const wasLoading = settler?.isNavigating() ?? false;
+    const sent = settler?.targets.get(page)?.session.send("Page.stopLoading");
+    await Promise.all([soon(Promise.resolve(sent), ATTACH_LIMIT), this.closeSilent(page)]);
+    return wasLoading;
+  }
+
+  // Closes all other pages that do not answer: the server asks each of them for its title before it answers itself.
+  async closeSilent(...kept) {
+    const others = kept[0].context().pages().filter(page => !kept.includes(page));
+    await Promise.all(others.map(async page => {
+      if (await this.answers(page)) return;
+      this.closedTabs += 1;
+      await soon(page.close(), CLOSE_LIMIT);
+    }));
+  }
+
+  // Under a dialog no page answers, and its tab can still be shown.
+  async answers(page) {
+    const settler = await soon(this.attach(page), ATTACH_LIMIT);
+    if (!settler) return false;
+    const sent = settler.targets.get(page)?.session.send("Runtime.evaluate", { expression: "0" });
+    return settler.isStuck() || await soon(Promise.resolve(sent), ANSWER_LIMIT) !== undefined;
+  }
+
+  // What can be had of a page without a snapshot. No picture if the page went to another origin meanwhile.
+  async glance(page) {
+    const settler = await this.attach(page);
+    const { session } = settler.targets.get(page);
+    settler.origins = new Set([origin(page)]);
+    const url = page.url();
+    const shot = soon(session.send("Page.captureScreenshot", { format: "jpeg", quality: 80 }), GLANCE_LIMIT);
+    for (let isDone = false; !isDone;) {
+      // Pictures are drawn only while the clock moves.
+      isDone = await Promise.race([shot.then(() => true), delay(SLICE_REAL).then(() => false)]);
+      if (!isDone) await Promise.race([shot, settler.framePass()]);
+    }
+    const [title, picture] = [await soon(page.title(), GLANCE_LIMIT), await shot];
+    const isSame = settler.origins.size === 1 && origin(page) === origin({ url: () => url });
+    return { url, title: title ?? "", image: isSame ? picture?.data ?? null : null };
   }
 
   // Called once, before the first navigation, until which no page needs to be watched.
-  async begin(page, isPageTime) {
+  async begin(page, isPageTime, maxCpu) {
     if (this.isBegun) return;
     this.isBegun = true;
     this.isPageTime = isPageTime;
+    this.maxCpu = maxCpu;
     if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON})`);
     await this.attach(page);
   }
 
   async attach(page) {
     if (!this.settlers.has(page)) {
-      const settler = new Settler(page, this.isPageTime);
+      const settler = new Settler(page, this);
       const started = settler.start().then(() => settler);
       this.settlers.set(page, started);
       // The next caller tries again.
@@ -514,10 +698,10 @@ class Context {
     return this.settlers.get(page);
   }
 
-  async settle(page, limit, withLinks) {
+  async settle(page, limit, longLimit, withLinks) {
     const settler = await this.attach(page);
     try {
-      return await settler.settle(limit, withLinks);
+      return await settler.settle(limit, longLimit, withLinks);
     } finally {
       settler.origins = new Set([origin(page)]);
       page.context()[REQUESTS]?.landed(page.url());
@@ -540,6 +724,7 @@ class Context {
       const { session } = settler.targets.get(page);
       for (let isComplete = false; !isOver && !(isComplete && !settler.isNavigating());) {
         await delay(LOOK_REAL);
+        if (performance.now() - settler.brokenOffAt > BROKEN_OFF) return;
         // Not answered while the page is navigating.
         const answer = await session.send("Runtime.evaluate", { expression: "document.readyState" }).catch(() => {});
         isComplete = answer?.result.value === "complete";
@@ -577,5 +762,8 @@ class Context {
 
 exports.default = async ({ page }) => {
   const context = page.context()[KEY] ??= new Context();
-  if (context.isBegun) await context.attach(page).catch(() => {});
+  if (!context.isBegun) return;
+  await context.limitTabs(page).catch(() => {});
+  // The server shows nothing of any tab before this is done.
+  await soon(context.attach(page), ATTACH_LIMIT);
 };

@@ -1,0 +1,229 @@
+"""Playwright's MCP server: its process, and the connection to it.
+
+The only file that imports `mcp`. The server and its Node come with the Python package `playwright`.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+from mcp import MCPError
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from pydantic import ValidationError
+
+from judge.browser import processes, responses
+from judge.browser.chromium import CONFIG_FILE, BrowserSettings
+from judge.browser.responses import Answer
+from shared.errors import BrowserFault
+from shared.files import read_end
+from shared.models import ToolSpec
+
+_START_TIMEOUT_S = 60.0
+_GRACE_S = 1.0
+_UNWIND_S = 10.0
+_MAX_LOG_BYTES = 65_536
+_LOG = "server.log"
+WAIT = "browser_wait_for"
+_RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class PageTrouble(Exception):
+    """What a page did to its tab. The browser itself is well, as far as known."""
+
+
+class NoAnswer(PageTrouble):
+    """A call was not answered in time."""
+
+
+class TabCrashed(PageTrouble):
+    """The process of a page crashed. The server replaces it by an empty one at the next call."""
+
+
+class McpServer:
+    """The MCP server's process and the connection to it. The first fault is final: every later call raises it again.
+
+    What a page does to its tab is no fault, but raised as `PageTrouble`.
+
+    The client runs in its own asyncio task, which isolates the errors and cancellations of its task groups when a
+    server dies.
+    """
+
+    def __init__(self, settings: BrowserSettings, folder: Path, proxy: str | None = None) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.version = "unknown"
+        self._proxy = proxy
+        self._stop = asyncio.Event()
+        self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._task: asyncio.Task[None] | None = None
+        self._error: Exception | None = None
+        self._fault: BrowserFault | None = None
+        self._watch = processes.Watch(())
+        self._server_watch = processes.Watch(())
+        self._groups: frozenset[int] = frozenset()
+        self._unanswered = 0
+        self._is_gone = False
+        self._own_files: frozenset[Path] = frozenset()
+
+    async def start(self) -> list[ToolSpec]:
+        """Start the browser and its server, and list its tools. Raises `BrowserFault`."""
+        self._task = asyncio.create_task(self._run())
+        awaited: set[asyncio.Future[Any]] = {self._task, self._ready}
+        await asyncio.wait(awaited, timeout=_START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
+        if not self._ready.done():
+            raise self.fail(f"the browser's server did not start: {self._log_end()}")
+        client = self._ready.result()
+        if info := client.server_info:
+            self.version = f"{info.name} {info.version}"
+        try:
+            listed = await self._answered("tools/list", client.list_tools(), self.settings.config.call_timeout_s)
+        except NoAnswer as error:
+            raise self.fail(str(error)) from None
+        self.watch()
+        self._own_files = frozenset(self.folder.iterdir())
+        return [ToolSpec(name=t.name, description=t.description or "", parameters=t.input_schema) for t in listed.tools]
+
+    async def _run(self) -> None:
+        command, *args = self.settings.command(self.folder, self._proxy)
+        parameters = StdioServerParameters(
+            command=command,
+            args=args,
+            cwd=self.folder,
+            env=self.settings.environ(self.folder),
+            encoding_error_handler="replace",
+        )
+        try:
+            (self.folder / CONFIG_FILE).write_text(self.settings.config_file(self._proxy))
+            # Appended to, because `renew` truncates the log while the server writes to it.
+            with (self.folder / _LOG).open("a") as log:
+                # `legacy` is the initialize handshake; the default mode would first probe for a newer protocol.
+                async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
+                    self._ready.set_result(client)
+                    await self._stop.wait()
+        # Isolation boundary: a client's task groups raise groups of any errors. Calls in flight get their own errors.
+        except Exception as error:  # noqa: BLE001
+            self._error = error
+
+    async def call(self, tool: str, params: dict[str, Any]) -> Answer:
+        """Call a tool. Raises `BrowserFault` if browser or server are gone, and `PageTrouble`."""
+        if self._fault:
+            raise self._fault
+        # A requested wait does not count against the timeout.
+        wait_s = float(params.get("time", 0)) if tool == WAIT else 0.0
+        call = self._ready.result().call_tool(tool, params)
+        result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
+        if not self._watch.alive():
+            raise self.fail(_RELAUNCHED)
+        text = next((block.text for block in result.content if block.type == "text"), "")
+        image = next((block.data for block in result.content if block.type == "image"), None)
+        if result.is_error and responses.says_crashed(text):
+            raise TabCrashed
+        return Answer(ok=not result.is_error, text=text, image=image)
+
+    async def _answered(self, what: str, call: Coroutine[Any, Any, _T], limit_s: float) -> _T:
+        self._unanswered += 1
+        try:
+            async with asyncio.timeout(limit_s):
+                result = await call
+        except TimeoutError:
+            if not self._watch.alive():
+                raise self.fail(_RELAUNCHED) from None
+            raise NoAnswer(f"{what} gave no answer within {limit_s:g} s") from None
+        except (MCPError, ValidationError, OSError, RuntimeError) as error:
+            # The connection closes a moment before the process has ended.
+            self._is_gone = True
+            raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
+        # Not in a `finally`: after a timeout or a cancellation the answer may still come, which `renew` has to know.
+        self._unanswered -= 1
+        return result
+
+    async def renew(self) -> None:
+        """Remove every trace of the last task: an empty page in a new browser context, and no files.
+
+        Raises `BrowserFault`, also if the server has not answered every call, because a late answer could still come.
+        """
+        if self._unanswered:
+            raise self.fail("the browser's server still owes an answer")
+        # The first call ends the old context; the second opens the new one, as any call would.
+        for tool, params in (("browser_close", {}), ("browser_tabs", {"action": "list"})):
+            try:
+                answer = await self.call(tool, params)
+            except PageTrouble as error:
+                raise self.fail(f"the browser's context cannot be replaced: {error}") from None
+            if not answer.ok:
+                raise self.fail(f"the browser's context cannot be replaced: {answer.text[:300]}")
+            # The old context can no longer write files, and the new one has not written any yet.
+            for path in frozenset(self.folder.iterdir()) - self._own_files:
+                if path.is_file():
+                    path.unlink()
+            os.truncate(self.folder / _LOG, 0)
+
+    def watch(self) -> None:
+        """From now on, raise a fault if the current browser has died or was replaced."""
+        found = processes.family(processes.list_processes(), self.folder)
+        self._groups = frozenset(one.group for one in found)
+        self._watch.close()
+        self._watch = processes.Watch([one.pid for one in found if processes.is_browser(one, self.folder)])
+        self._server_watch.close()
+        self._server_watch = processes.Watch([one.pid for one in found if processes.is_server(one, self.folder)])
+
+    def kill_pages(self) -> None:
+        """End the processes of all pages: nothing in a page can prevent that, or keep the browser from going on."""
+        for process in processes.family(processes.list_processes(), self.folder, known_groups=self._groups):
+            if processes.is_page(process):
+                with suppress(psutil.Error):
+                    psutil.Process(process.pid).kill()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a relaunch of the browser would be noticed."""
+        return self._watch.size > 0
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether server and browser still run and answer, as far as known without a call."""
+        return self._fault is None and self.runs
+
+    @property
+    def runs(self) -> bool:
+        """Whether the server and its original browser still run, answering or not."""
+        is_served = self._task is not None and not self._task.done() and self._server_watch.alive()
+        return is_served and not self._is_gone and self._watch.alive()
+
+    def fail(self, message: str) -> BrowserFault:
+        """The fault to raise: always the first one."""
+        if self._fault is None:
+            self._fault = BrowserFault(message, remedy="the task is retried; `wabe doctor` lists what is missing")
+        return self._fault
+
+    def _log_end(self) -> str:
+        text = f"{self._error or ''} {read_end(self.folder / _LOG, _MAX_LOG_BYTES)[-2000:]}".strip()
+        return responses.clean_text(text or "its log is empty", hide=[str(self.folder)])[:500]
+
+    async def end(self) -> None:
+        """End the server, the browser and everything they started."""
+        self._watch.close()
+        self._server_watch.close()
+        if self._task is None:
+            return
+        self._stop.set()
+        if self._fault is None and not self._unanswered:
+            # A server that exits by itself writes its compile cache. A faulty one is not given time for that.
+            await asyncio.wait({self._task}, timeout=_GRACE_S)
+        is_clean = await processes.end_family(self.folder, self._groups)
+        if not self._task.done():
+            # The client ends when it notices that the server is gone.
+            await asyncio.wait({self._task}, timeout=_UNWIND_S)
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=_UNWIND_S)
+            is_clean = await processes.end_family(self.folder, self._groups)
+        if not is_clean:
+            _log.error("processes of a browser survive: %s", self.folder)
