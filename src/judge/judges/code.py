@@ -22,6 +22,7 @@ _JUDGING_FILES = (
     "shared/concurrency.py",
     "shared/elements.py",
     "shared/fields.py",
+    "shared/ids.py",
     "shared/images.py",
     "shared/json_paths.py",
     "shared/normalise.py",
