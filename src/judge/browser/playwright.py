@@ -121,6 +121,8 @@ class PlaywrightBrowser:
         self._condemned: Notice | None = None
         self._downloads: tuple[str, ...] = ()
         self._settled_at = time.monotonic()
+        # How often a page may still be looked at again because it replaced elements meanwhile.
+        self._marks_left = _MARK_TRIES
         # Whether the page has settled since the last action.
         self._is_settled = False
         # What the participant writes may be shown as a link, so links count only before.
@@ -300,6 +302,7 @@ class PlaywrightBrowser:
     async def _observed(self, limit_s: float) -> Page:
         """The page, without a snapshot if there is none. Raises `PageTrouble` if the tab must be replaced."""
         until, timeouts = time.monotonic() + limit_s / 2, 0
+        self._marks_left = _MARK_TRIES
         for _ in range(_OBSERVE_TRIES):
             try:
                 page = await self._look()
@@ -341,7 +344,10 @@ class PlaywrightBrowser:
             return None
         page = await self._parsed(answer.text)
         # A tab that never loaded, selected by the participant: a screenshot of it would time out.
-        return page if page is None or not page.url else await self._with_screenshot(page)
+        if page is None or not page.url:
+            return page
+        marked = await self._marked(page)
+        return None if marked is None else await self._with_screenshot(marked)
 
     async def _with_screenshot(self, page: Page) -> Page | None:
         # In CSS pixels, because participants give coordinates in those.
@@ -376,11 +382,12 @@ class PlaywrightBrowser:
         except responses.UnreadableResponse:
             return ()
 
-    async def _marked(self, page: Page, tries: int) -> Page | None:
+    async def _marked(self, page: Page) -> Page | None:
         """The page with who wrote what its snapshot shows; `None` if the page has changed meanwhile: look again."""
         answer = await self._run(PROVENANCE_CODE)
         marked = mark(page.snapshot, read_documents(answer.text))
-        if not marked.is_complete and tries < _MARK_TRIES:
+        if not marked.is_complete and self._marks_left:
+            self._marks_left -= 1
             self._is_settled = True
             return None
         facts = {"snapshot": marked.snapshot, "origin": marked.origin, "is_mixed": marked.is_mixed}
