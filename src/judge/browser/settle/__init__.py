@@ -114,9 +114,10 @@ def open_code(url: str, limit_s: float) -> str:
     return f"async page => {_CONTEXT}.open(page, {json.dumps(url)}, {round(limit_s * 1000)})"
 
 
-def settle_code(limit_s: float) -> str:
-    """The code that settles the current page within `MAX_SETTLE_S` of real time, or `limit_s` if a script computes."""
-    return f"async page => {_CONTEXT}.settle(page, {round(min(limit_s, MAX_SETTLE_S) * 1000)}, {round(limit_s * 1000)})"
+def settle_code(limit_s: float, script_limit_s: float) -> str:
+    """The code that settles the current page within `limit_s`, or within `script_limit_s` if a script computes."""
+    limits = f"{round(min(limit_s, MAX_SETTLE_S) * 1000)}, {round(script_limit_s * 1000)}"
+    return f"async page => {_CONTEXT}.settle(page, {limits})"
 
 
 # The code that replaces the current tab by an empty one, and returns its index.
