@@ -38,7 +38,7 @@ def doing(*calls: str) -> Script:
 
 @pytest.fixture(scope="module")
 def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
-    """Attempts that end on a page of another site, where the browser breaks."""
+    """Attempts that come to a page of another site which lets nothing through."""
 
     def at_the_second_visit(handler: Handler) -> None:
         body = HOME if elsewhere.seen.count("/late") % 2 else AT_ONCE
@@ -49,10 +49,10 @@ def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
 
     def follows_the_link(turn: ParticipantTurn) -> str:
         is_first = turn.n == 0
-        return tool_call("browser_click", ref=ref(turn, 'link "Partner"')) if is_first else clicks(turn)
+        return tool_call("browser_click", ref=ref(turn, 'link "Partner"')) if is_first else clicks(turn, 1)
 
-    def clicks(turn: ParticipantTurn) -> str:
-        return tool_call("browser_click", ref=ref(turn, 'button "Go"'))
+    def clicks(turn: ParticipantTurn, n: int) -> str:
+        return tool_call("browser_click", ref=ref(turn, 'button "Go"')) if turn.n == n else finish()
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         goes = {
@@ -67,7 +67,7 @@ def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
         }
         plays = {name: Play(doing(*goes[name]), site.url) for name in DETOURS}
         plays["a link of the site"] = Play(follows_the_link, site.url)
-        plays["the website's own address"] = Play(clicks, f"{site.url}moved")
+        plays["the website's own address"] = Play(lambda turn: clicks(turn, 0), f"{site.url}moved")
         limits = {"call_timeout_s": 5, "navigation_timeout_s": 4, "max_parallel": 2}
         return await play_tasks(judge, plays, **limits)
 
@@ -87,30 +87,15 @@ def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("detour", DETOURS)
-def test_leading_the_browser_to_a_page_elsewhere_that_breaks_it_is_scored_zero(
-    led_elsewhere: dict[str, PlayedTask], detour: str, record_property: Told
-) -> None:
-    played = led_elsewhere[detour]
-    record_property("outcome", played.summary())
-    assert played.verdict == ("failure", "participant_error"), played.entry
-    assert played.entry["error"].startswith("participant: led the browser to http")
-    assert "off_site" in played.entry["flags"]
-    assert played.result()["steps"][-1]["action"] is not None
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("way", HONEST)
-def test_an_honest_participant_is_not_blamed_for_where_the_site_leads(
+@pytest.mark.parametrize("way", [*DETOURS, *HONEST])
+def test_a_page_elsewhere_that_hangs_ends_no_attempt_whoever_led_there(
     led_elsewhere: dict[str, PlayedTask], way: str, record_property: Told
 ) -> None:
     played = led_elsewhere[way]
     record_property("outcome", played.summary())
-    assert played.verdict == ("aborted", "environment_fault"), played.entry
-    is_page_time = played.entry["settle"] == "page-time"
-    assert played.entry["error"].startswith("site: a script of the page did not end" if is_page_time else "browser: ")
-    assert played.result()["steps"][-1]["url"].endswith("/partner")
-    assert ("off_site" in played.entry["flags"]) == (way == "a link of the site")
+    assert played.entry["stop_reason"] == "finished", played.entry
+    assert played.verdict[0] in ("success", "failure")
+    assert ("off_site" in played.entry["flags"]) == (way != "the website's own address")
 
 
 class BreaksAlways(OnePageShop):

@@ -77,7 +77,9 @@ _RUN = """async page => {
   throw new Error("wabe: " + JSON.stringify(result ?? null));
 }"""
 _RETURNED = "### Error\nError: wabe: "
-# Of the time for an observation, the part that a script may take before its page is given up.
+# Of the time for an observation, the part that settling may take, so that enough is left for a navigation that has to be
+# stopped; and the part that a script may take before its page is given up.
+_SETTLING = 0.4
 _PATIENCE = 0.75
 # For an empty tab to take the place of a page.
 _REPLACE_S = 30.0
@@ -254,8 +256,8 @@ class PlaywrightBrowser:
 
     async def _settle(self) -> None:
         limit_s = self._server.settings.config.call_timeout_s
-        # A part, so that settling ends before its own call times out.
-        answer = await self._run(settle_code(_PATIENCE * limit_s, links=self._collects_links))
+        settling = settle_code(_SETTLING * limit_s, _PATIENCE * limit_s, links=self._collects_links)
+        answer = await self._run(settling)
         if not answer.ok and responses.modal_state(answer.text) is None:
             _log.warning("a page is observed without waiting for it: %s", self._clean(answer.text)[:300])
         report = read_report(answer.text)

@@ -117,12 +117,12 @@ def open_code(url: str, limit_s: float) -> str:
     return f"async page => {_CONTEXT}.open(page, {json.dumps(url)}, {round(limit_s * 1000)})"
 
 
-def settle_code(limit_s: float, *, links: bool = False) -> str:
-    """The code that settles the current page within `MAX_SETTLE_S` of real time, or `limit_s` if a script computes.
+def settle_code(limit_s: float, script_limit_s: float, *, links: bool = False) -> str:
+    """The code that settles the current page within `limit_s`, or within `script_limit_s` if a script computes.
 
     With `links` it reads the page's links as well.
     """
-    limits = f"{round(min(limit_s, MAX_SETTLE_S) * 1000)}, {round(limit_s * 1000)}"
+    limits = f"{round(min(limit_s, MAX_SETTLE_S) * 1000)}, {round(script_limit_s * 1000)}"
     return f"async page => {_CONTEXT}.settle(page, {limits}, {json.dumps(links)})"
 
 
