@@ -25,7 +25,7 @@ from judge.browser import lost_refs, points, probes, processes, responses
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
 from judge.browser.guard import Guard
-from judge.browser.requests import NavigationLog, RequestLog
+from judge.browser.requests import NavigationLog, RequestLog, documents_until_death
 from judge.browser.responses import Answer
 from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import (
@@ -48,6 +48,7 @@ from shared.models import Page, ProbeValue, Settled, Task, ToolSpec
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
 _UNWIND_S = 10.0
+_LAST_DOCUMENTS_S = 5.0
 # A page may navigate, or open a dialog, between its snapshot and its screenshot.
 _OBSERVE_TRIES = 5
 # Every tab costs a process and a line in each answer.
@@ -161,9 +162,15 @@ class McpServer:
         # A requested wait does not count against the timeout.
         wait_s = float(params.get("time", 0)) if tool == _WAIT else 0.0
         call = self._ready.result().call_tool(tool, params)
-        result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
-        if not self._watch.alive():
-            raise self.fail(_RELAUNCHED)
+        try:
+            result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
+            if not self._watch.alive():
+                raise self.fail(_RELAUNCHED)
+        except BrowserFault:
+            # Which documents there were decides whose fault it is, and the server may still be writing them down.
+            if not self._watch.alive() and self._server_watch.alive():
+                await documents_until_death(self.folder, _LAST_DOCUMENTS_S)
+            raise
         text = next((block.text for block in result.content if block.type == "text"), "")
         image = next((block.data for block in result.content if block.type == "image"), None)
         if result.is_error and responses.says_crashed(text):

@@ -1,5 +1,6 @@
 """Reads the browser's requests, as recorded in its folder by `navigations.cjs` (pages) and `requests.cjs` (all)."""
 
+import asyncio
 import bisect
 import contextlib
 import json
@@ -10,18 +11,31 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from judge.browser.session import Hop, Traffic
+from shared.files import read_end
 
 NAVIGATION_RECORDER = Path(__file__).with_name("navigations.cjs")
 RECORDER = Path(__file__).with_name("requests.cjs")
+_DOCUMENTS = "navigations.jsonl"
+_LOST = '{"event":"lost"}'
+_MAX_LAST_BYTES = 65_536
+_LOOK_S = 0.01
 # Just above the recorder's own limit.
 _MAX_BYTES = 30_000_000
 
 
+async def documents_until_death(folder: Path, limit_s: float) -> None:
+    """Wait until the recorder in `folder` has written everything that happened before the browser died."""
+    for _ in range(round(limit_s / _LOOK_S)):
+        if _LOST in read_end(folder / _DOCUMENTS, _MAX_LAST_BYTES):
+            break
+        await asyncio.sleep(_LOOK_S)
+
+
 class NavigationLog:
-    """Reads the navigations that the recorder has written to `folder` since the last call."""
+    """Reads what the recorder has written to `folder` about documents since the last call."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "navigations.jsonl"
+        self._path = folder / _DOCUMENTS
         self._offset = 0
 
     def take(self) -> tuple[Hop, ...]:
