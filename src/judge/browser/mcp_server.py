@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from judge.browser import processes, responses
 from judge.browser.chromium import CONFIG_FILE, BrowserSettings
+from judge.browser.requests import documents_until_death
 from judge.browser.responses import Answer
 from shared.errors import BrowserFault
 from shared.files import read_end
@@ -27,6 +28,7 @@ from shared.models import ToolSpec
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 1.0
 _UNWIND_S = 10.0
+_LAST_DOCUMENTS_S = 5.0
 _MAX_LOG_BYTES = 65_536
 _LOG = "server.log"
 WAIT = "browser_wait_for"
@@ -119,9 +121,15 @@ class McpServer:
         # A requested wait does not count against the timeout.
         wait_s = float(params.get("time", 0)) if tool == WAIT else 0.0
         call = self._ready.result().call_tool(tool, params)
-        result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
-        if not self._watch.alive():
-            raise self.fail(_RELAUNCHED)
+        try:
+            result = await self._answered(tool, call, self.settings.config.call_timeout_s + wait_s)
+            if not self._watch.alive():
+                raise self.fail(_RELAUNCHED)
+        except BrowserFault:
+            # Which documents there were decides whose fault it is, and the server may still be writing them down.
+            if not self._watch.alive() and self._server_watch.alive():
+                await documents_until_death(self.folder, _LAST_DOCUMENTS_S)
+            raise
         text = next((block.text for block in result.content if block.type == "text"), "")
         image = next((block.data for block in result.content if block.type == "image"), None)
         if result.is_error and responses.says_crashed(text):

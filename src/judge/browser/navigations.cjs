@@ -10,6 +10,7 @@ const fs = require("fs");
 const { createHash } = require("crypto");
 
 const LOG = "navigations.jsonl";
+const LOST = '{"event":"lost"}\n';
 const MAX_URL_CHARS = 2000;
 // After this many lines only changes of a frame's origin are recorded, so that a page that reloads itself cannot fill the
 // disk; after the second limit nothing more, and a line says so.
@@ -20,6 +21,7 @@ const MAX_LINES_IN_ALL = 20000;
 const DEATH_MS = 250;
 
 const recorded = new WeakMap();
+const watched = new WeakSet();
 
 // Without the fragment, which is no part of what is requested. Two addresses are never taken for the same.
 function address(url) {
@@ -80,7 +82,9 @@ class Recorder {
 
   // What ended with the browser was there when it died, which is what this record is about.
   ended(part) {
-    setTimeout(() => this.context.browser().isConnected() && this.append(part), DEATH_MS);
+    const write = () => this.context.browser().isConnected() && this.append(part);
+    // The second step, because a busy machine may run the first one before it has read that the browser is gone.
+    setTimeout(() => setImmediate(write), DEATH_MS);
   }
 
   attach(page) {
@@ -190,4 +194,15 @@ exports.default = async ({ page }) => {
   const context = page.context();
   if (!recorded.has(context)) recorded.set(context, new Recorder(context));
   recorded.get(context).attach(page);
+  const browser = context.browser();
+  if (watched.has(browser)) return;
+  watched.add(browser);
+  browser.once("disconnected", () => {
+    try {
+      // Everything before is recorded by now. The judge waits for this line before it decides whose fault it is.
+      fs.appendFileSync(LOG, LOST);
+    } catch {
+      // The folder is gone: an ordinary end.
+    }
+  });
 };

@@ -77,8 +77,8 @@ _RUN = """async page => {
   throw new Error("wabe: " + JSON.stringify(result ?? null));
 }"""
 _RETURNED = "### Error\nError: wabe: "
-# Of the time for an observation, the part that settling may take, so that enough is left for a navigation that has to be
-# stopped; and the part that a script may take before its page is given up.
+# Of the time for an observation, the part that settling may take, so that enough is left for a navigation that has to
+# be stopped; and the part that a script may take before its page is given up.
 _SETTLING = 0.4
 _PATIENCE = 0.75
 # For an empty tab to take the place of a page.

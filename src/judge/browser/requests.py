@@ -1,5 +1,6 @@
 """Reads the browser's requests, as recorded in its folder by `navigations.cjs` (pages) and `requests.cjs` (all)."""
 
+import asyncio
 import bisect
 import contextlib
 import json
@@ -12,9 +13,14 @@ from urllib.parse import parse_qsl, urlsplit
 from judge.browser.senders import claims_of, sender_of
 from judge.browser.session import Hop, Traffic
 from judge.trajectory.network import MAX_METHOD_CHARS, LeftOut
+from shared.files import read_end
 
 NAVIGATION_RECORDER = Path(__file__).with_name("navigations.cjs")
 RECORDER = Path(__file__).with_name("requests.cjs")
+_DOCUMENTS = "navigations.jsonl"
+_LOST = '{"event":"lost"}'
+_MAX_LAST_BYTES = 65_536
+_LOOK_S = 0.01
 _LOG = "requests.jsonl"
 _LATE = "late_requests.jsonl"
 _MAX_BODY_BYTES = 262_144
@@ -54,11 +60,19 @@ def begin_code(sites: Iterable[str]) -> str:
     return f"async page => page.context()[Symbol.for('wabe.requests')]?.begin({known})"
 
 
+async def documents_until_death(folder: Path, limit_s: float) -> None:
+    """Wait until the recorder in `folder` has written everything that happened before the browser died."""
+    for _ in range(round(limit_s / _LOOK_S)):
+        if _LOST in read_end(folder / _DOCUMENTS, _MAX_LAST_BYTES):
+            break
+        await asyncio.sleep(_LOOK_S)
+
+
 class NavigationLog:
-    """Reads the navigations that the recorder has written to `folder` since the last call."""
+    """Reads what the recorder has written to `folder` about documents since the last call."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "navigations.jsonl"
+        self._path = folder / _DOCUMENTS
         self._offset = 0
 
     def take(self) -> tuple[Hop, ...]:

@@ -30,7 +30,7 @@ class ToolResult(Record):
     hit: Hits | None = None
 
 
-HopEvent = Literal["request", "document", "ended", "gone", "closed", "renamed", "worker", "goto", "overflow"]
+HopEvent = Literal["request", "document", "ended", "gone", "closed", "renamed", "worker", "goto", "overflow", "lost"]
 
 
 class Hop(Record):

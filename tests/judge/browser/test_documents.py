@@ -1,16 +1,20 @@
 """Which documents a real browser had, and where its pages lead."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from helpers.browser.hops import pages_of
 from helpers.browser.hostile_site import Handler, Site, hostile_site
-from helpers.browser.sessions import a_browser
+from helpers.browser.sessions import a_browser, processes_of_browser
 from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.processes import is_browser
 from judge.browser.session import Hop
 from judge.browser.settle import SettleMode
+from shared.errors import BrowserFault
 
 pytestmark = pytest.mark.e2e
 LEAVES = """<title>Links</title><base href='http://base.example/'><a href='link?a=ü#part'>a</a>
@@ -126,3 +130,17 @@ async def test_a_frame_that_goes_and_an_answer_without_a_page_are_told(browser: 
     assert (ended.request, ended.url) == (request.request, f"{site.url}none")
     await clicked(browser, "rename")
     assert [hop.url for hop in await told(browser, "renamed")] == [f"{site.url}renamed"]
+
+
+async def test_what_happened_is_told_up_to_the_death_of_the_browser(browser: PlaywrightBrowser, site: Site) -> None:
+    def dies(_: Handler) -> None:
+        for one in processes_of_browser(browser):
+            if is_browser(one, browser.folder):
+                os.kill(one.pid, signal.SIGKILL)
+
+    site.pages["/two"] = dies
+    await browser.open(site.url, "page-time")
+    with pytest.raises(BrowserFault):
+        await clicked(browser, "two")
+    events = [hop.event for hop in browser.take_hops() if hop.event == "lost" or hop.url.endswith("/two")]
+    assert events == ["request", "lost"]

@@ -29,7 +29,8 @@ RECORDED = """
     const { default: record } = require(process.argv[1]);
     const Emitter = require("events");
     const opened = async () => {
-        const context = Object.assign(new Emitter(), { browser: () => ({ isConnected: () => true }) });
+        const browser = Object.assign(new Emitter(), { isConnected: () => true });
+        const context = Object.assign(new Emitter(), { browser: () => browser });
         const page = Object.assign(new Emitter(), { context: () => context, url: () => "about:blank" });
         page.goBack = () => {};
         page.goto = url => { page.meanwhile?.(); request(url); };
