@@ -110,7 +110,7 @@ def test_others_cannot_push_out_a_request_of_the_tasks_site(tmp_path: Path, othe
 
 def test_a_late_request_belongs_to_the_step_in_which_it_began(tmp_path: Path) -> None:
     order = (True, "POST", f"{SITE}/order", 1)
-    requests = [1, *[order] * 6, 2, order, order, 3, order, 4]
+    requests: list[Wanted | int] = [1, *[order] * 6, 2, order, order, 3, order, 4]
     traffic = recorded(tmp_path, requests)
     assert [entry["_step"] for entry in traffic.entries] == [1] * 6 + [3]
     assert [(one.url, one.count) for one in traffic.left_out] == [(f"{SITE}/order", 2)]
