@@ -177,7 +177,7 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
     (
         "the checked address, opened directly",
         ORDERED,
-        [RecordedStep(requests=(RecordedRequest(method="GET", path="/order?item=desk", sender=None),))],
+        [RecordedStep(requests=(RecordedRequest(method="GET", path="/order?item=desk", sender="browser"),))],
         None,
     ),
     (
@@ -193,9 +193,7 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
             RecordedStep(),
             RecordedStep(
                 path="http://evil.test/",
-                requests=(
-                    RecordedRequest(path="/order", sender=None, headers={"Origin": "http://evil.test"}, **FORM_SENT),
-                ),
+                requests=(RecordedRequest(path="/order", sender="http://evil.test", **FORM_SENT),),
             ),
         ],
         None,
@@ -204,6 +202,24 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
         "a script of its own server that asks the shop",
         ORDERED,
         [RecordedStep(requests=(RecordedRequest(path="/order", sender="http://evil.test", **FORM_SENT),))],
+        None,
+    ),
+    (
+        "a form whose sender nobody knows",
+        ORDERED,
+        [RecordedStep(requests=(RecordedRequest(path="/order", sender=None, **FORM_SENT),))],
+        None,
+    ),
+    (
+        "a form that only its headers take for the site's",
+        ORDERED,
+        [
+            RecordedStep(
+                requests=(
+                    RecordedRequest(path="/order", sender=None, headers={"Sec-Fetch-Site": "same-origin"}, **FORM_SENT),
+                )
+            )
+        ],
         None,
     ),
     (

@@ -218,9 +218,8 @@ SUBMITTED = RecordedStep(
             post="name=Ada+L.&qty=2&tag=a&tag=b&form_key=Xy",
             mime_type="application/x-www-form-urlencoded",
             status=302,
-            sender=None,
         ),
-        RecordedRequest(method="GET", path="/done?order=5", sender=None),
+        RecordedRequest(method="GET", path="/done?order=5"),
     ),
 )
 CHANGED = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 3}'),))
