@@ -514,7 +514,7 @@ class Settler {
       downloads: hasDialog ? [] : this.downloads.splice(0),
       stopped: wasStopped,
       restless: this.navigations >= MAX_NAVIGATIONS && (!document || performance.now() >= round.until),
-      silent: isHopeless || (!found && this.isSilent()),
+      silent: !this.isGone && (isHopeless || (!found && this.isSilent())),
       document,
       // After many navigations, Chromium may leave a page between two documents without going to either.
       lost_document: Boolean(found) && !document && !this.isStuck() && !this.isNavigating(),
