@@ -139,7 +139,7 @@ def test_an_attempt_that_ends_too_late_for_its_trace_to_be_written_is_over_its_t
     assert (end.stop_reason, end.blame, end.network) == ("task_timeout", "participant", None)
 
 
-def test_a_step_that_hangs_on_the_site_is_a_fault_however_long_the_participant_thought(
+def test_a_step_that_hangs_on_the_site_is_followed_by_an_empty_tab_and_takes_none_of_the_participants_time(
     tmp_path: Path, record_property: Told
 ) -> None:
     async def hangs(*_: Any) -> None:
@@ -147,5 +147,6 @@ def test_a_step_that_hangs_on_the_site_is_a_fault_however_long_the_participant_t
 
     end = play_episode(tmp_path, ScriptedBrowser(hangs), KEY, **LIMITS)
     tell(record_property, end)
-    assert (end.stop_reason, end.blame) == ("environment_fault", "browser")
+    assert (end.stop_reason, end.error) == ("finished", None)
+    assert [step.notice.code for step in end.steps if step.notice] == ["tab_took_too_long"]
     assert end.participant_s < 1

@@ -77,8 +77,8 @@ _RUN = """async page => {
   throw new Error("wabe: " + JSON.stringify(result ?? null));
 }"""
 _RETURNED = "### Error\nError: wabe: "
-# Of the time for an observation, the part that settling may take, so that enough is left for a navigation that has to
-# be stopped; and the part that a script may take before its page is given up.
+# Of the time for an observation, the part that settling may take, so that enough is left for a navigation that must be
+# stopped; and the part that a script may take before its page is given up.
 _SETTLING = 0.4
 _PATIENCE = 0.75
 # For an empty tab to take the place of a page.
@@ -86,10 +86,11 @@ _REPLACE_S = 30.0
 _log = logging.getLogger(__name__)
 
 
-class _TimedOut(Exception):
+class _TimedOut(PageTrouble):
     """The browser gave no snapshot or screenshot in time. `page` is what it did give."""
 
     def __init__(self, page: Page | None) -> None:
+        super().__init__("no snapshot in time")
         self.page = page
 
 
@@ -315,7 +316,8 @@ class PlaywrightBrowser:
                 timeouts += 1
                 # Not five times, because each one takes the full timeout.
                 if timeouts > 1 or error.page is None:
-                    return error.page or await self._glance(Notice(code="no_snapshot"))
+                    is_lost = self._reports[-1].lost_document
+                    return error.page or await self._glance(Notice(code="keeps_changing" if is_lost else "no_snapshot"))
                 continue
             if page is not None:
                 return page
@@ -405,15 +407,18 @@ class PlaywrightBrowser:
 
     async def _snapshot(self) -> Answer:
         """The snapshot; that of the previous page if the next one does not load within the navigation timeout."""
-        limit_s = self._server.settings.config.navigation_timeout_s
-        # Always with boxes, whether participants see them or not: `in_view` and coordinates need them.
-        boxes = {"boxes": True}
-        try:
-            async with asyncio.timeout(limit_s):
-                return await self._server.call("browser_snapshot", boxes)
-        except TimeoutError:
-            await self._unblock()
-            return await self._server.call("browser_snapshot", boxes)
+        config = self._server.settings.config
+        is_lost = bool(self._reports) and self._reports[-1].lost_document
+        limit_s = config.action_timeout_s if is_lost else config.navigation_timeout_s
+        for unblock in (self._unblock, None):
+            try:
+                async with asyncio.timeout(limit_s):
+                    # Always with boxes, whether participants see them or not: `in_view` and coordinates need them.
+                    return await self._server.call("browser_snapshot", {"boxes": True})
+            except TimeoutError:
+                if unblock:
+                    await unblock()
+        raise _TimedOut(None)
 
     async def _unblock(self) -> None:
         """Stop a navigation, which continues after its call has timed out. Meanwhile the server answers no snapshot."""
@@ -501,9 +506,10 @@ class PlaywrightBrowser:
             )
         except TabCrashed:
             answer = Answer(ok=False, text="the tab crashed")
-        except NoAnswer as error:
+        except PageTrouble as error:
             answer = Answer(ok=False, text=f"the page does not answer: {error}")
-            self._condemned = Notice(code="tab_took_too_long", seconds=self._server.settings.config.call_timeout_s)
+            if isinstance(error, NoAnswer):
+                self._condemned = Notice(code="tab_took_too_long", seconds=self._server.settings.config.call_timeout_s)
         with suppress(PageTrouble):
             # The next observation finds out what the matter is.
             await self._after(tool, params, answer)

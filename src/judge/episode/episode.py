@@ -232,7 +232,9 @@ class Episode:
 
     def _blame_facts(self, error: WabeError | None) -> BlameFacts | None:
         """What decides who is to blame for a fault that the participant can have caused."""
-        is_possible = isinstance(error, EnvironmentFault) and not isinstance(error, InternalFault | SiteUnreachable)
+        # A stalled clock is the judge's own doing: the attempt is played again in real time.
+        others = InternalFault | SiteUnreachable | ClockStalled
+        is_possible = isinstance(error, EnvironmentFault) and not isinstance(error, others)
         return self._route.decide() if is_possible and self._route.has_begun else None
 
     def _error_text(self, error: WabeError) -> str:
@@ -533,14 +535,16 @@ class Episode:
         is_wait = checked.tool == "browser_wait_for"
         try:
             async with self._clock.running() if is_wait else self._browser_time(limit):
-                return await browser.act(checked.tool, checked.params)
+                try:
+                    return await browser.act(checked.tool, checked.params)
+                finally:
+                    # Before the time is charged, which depends on where the action led.
+                    record["navigations"] += self._route.went(browser.take_hops())
+                    if self._route.left_site(record["navigations"][seen:]) and self.config.off_site != "allow":
+                        record["flags"] += (OFF_SITE,)
         except _StepOverdue:
             self._overdue = self._too_long()
             return ToolResult(ok=False, text=f"the step took longer than {self.config.step_timeout_s:g} s")
-        finally:
-            record["navigations"] += self._route.went(browser.take_hops())
-            if self._route.left_site(record["navigations"][seen:]) and self.config.off_site != "allow":
-                record["flags"] += (OFF_SITE,)
 
 
 def _require_first_page(page: Page, website: str, settle: SettleMode | None) -> None:

@@ -48,7 +48,7 @@ def settled(*downloads: str, **changes: Any) -> CallToolResult:
         "closed_tabs": 0,
         "lost": None,
     }
-    flags = dict.fromkeys(("stopped", "silent", "restless"), False)
+    flags = dict.fromkeys(("stopped", "silent", "lost_document", "restless"), False)
     return own({**report, **flags, "document": document, **changes})
 
 

@@ -29,6 +29,7 @@ REPORT: dict[str, Any] = {
     "document": {"type": "text/html", "has_body": True, "is_loading": False},
     "stopped": False,
     "silent": False,
+    "lost_document": False,
     "restless": False,
     "lost": None,
     "closed_tabs": 0,

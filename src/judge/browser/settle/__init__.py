@@ -58,9 +58,10 @@ class Report(Record):
     """How long settling took, text that vanished meanwhile, and the names of files that pages began to download.
 
     `links` are addresses of other origins in the page, each after the origin of the document that has it.
-    `stopped`: a script was stopped after too much CPU time; `silent`: the page did not answer; `restless`: it went
-    on to other pages all the time; `lost`: how a tab was lost; `closed_tabs`: how many tabs were closed because there
-    were too many. Empty if settling did not finish, for example under an open dialog.
+    `stopped`: a script was stopped after too much CPU time; `silent`: the page did not answer; `lost_document`: it
+    answers, but has no document and does not load one; `restless`: it went on to other pages all the time; `lost`:
+    how a tab was lost; `closed_tabs`: how many tabs were closed because there were too many. Empty if settling did
+    not finish, for example under an open dialog.
     """
 
     settled: Settled = Settled()
@@ -70,6 +71,7 @@ class Report(Record):
     document: Document | None = None
     stopped: bool = False
     silent: bool = False
+    lost_document: bool = False
     restless: bool = False
     lost: Literal["crashed", "flooded"] | None = None
     closed_tabs: int = 0
@@ -85,6 +87,7 @@ class _RawReport(Record):
     document: Document | None
     stopped: bool
     silent: bool
+    lost_document: bool
     restless: bool
     lost: Literal["crashed", "flooded"] | None
     closed_tabs: int = Field(ge=0)
@@ -169,5 +172,5 @@ def read_report(text: str) -> Report:
         vanished=tuple(clip(text, _MAX_VANISHED_CHARS) for text in raw.vanished[:_MAX_VANISHED]),
         downloads=tuple(name[:_MAX_NAME_CHARS] for name in raw.downloads[:_MAX_DOWNLOADS]),
         links=raw.links,
-        **raw.model_dump(include={"document", "stopped", "silent", "restless", "lost", "closed_tabs"}),
+        **raw.model_dump(include={"document", "stopped", "silent", "lost_document", "restless", "lost", "closed_tabs"}),
     )

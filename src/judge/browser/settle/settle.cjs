@@ -505,9 +505,13 @@ class Settler {
     this.inTurn.clear();
     this.navigations = 0;
     this.all().forEach(target => { target.isSettling = true; });
-    const found = await Promise.race([this.quiet(round), this.stuck(round)]);
+    let found, document;
+    do {
+      found = await Promise.race([this.quiet(round), this.stuck(round)]);
+      document = found?.map(each => each.document).find(Boolean) ?? null;
+      // Between two documents nothing answers: a page that goes on by itself is waited for.
+    } while (found && !document && this.navigations > 1 && this.goesOn(round));
     const hasDialog = this.all().some(target => target.hasDialog);
-    const document = found?.map(each => each.document).find(Boolean) ?? null;
     const [wasStopped, isHopeless] = [this.all().some(target => target.stops), this.isHopeless()];
     this.all().forEach(target => {
       target.isSettling = false;
@@ -524,8 +528,10 @@ class Settler {
       links: hasDialog ? [] : this.links.splice(0),
       stopped: wasStopped,
       restless: this.navigations >= MAX_NAVIGATIONS && (!document || performance.now() >= round.until),
-      silent: isHopeless || (!found && this.isSilent()),
+      silent: !this.isGone && (isHopeless || (!found && this.isSilent())),
       document,
+      // After many navigations, Chromium may leave a page between two documents without going to either.
+      lost_document: Boolean(found) && !document && !this.isStuck() && !this.isNavigating(),
       ...hasDialog ? { lost: null, closed_tabs: 0 } : this.context.takeEvents(),
     };
   }
