@@ -18,7 +18,7 @@ from judge.browser.chromium import BrowserSettings, FoundBrowser
 from judge.browser.guard import Guard
 from judge.browser.mcp_server import McpServer
 from judge.browser.playwright import PlaywrightBrowser
-from judge.browser.settle import ORIGINS_CODE
+from judge.browser.settle import ORIGINS_CODE, PROVENANCE_CODE
 from judge.config import RunConfig
 from shared.errors import BrowserFault, EnvironmentFault, InternalFault, SiteUnreachable
 from shared.models import Notice
@@ -78,6 +78,8 @@ class Client:
         await asyncio.sleep(self._delay_s)
         if tool == CODE and ORIGINS_CODE in params["code"]:
             return answer(f"### Error\nError: wabe: {self.origins.pop(0) if self.origins else 1}")
+        if tool == CODE and PROVENANCE_CODE in params["code"]:
+            return answer("### Error\nError: wabe: []")
         # The judge's own code, such as settling, reports nothing unless a test says so.
         return answer() if tool == CODE and tool not in self._answers else self._answers[tool].pop(0)
 
@@ -186,7 +188,7 @@ async def test_a_page_whose_status_is_crashed_is_an_empty_tab_at_the_next_look(
     crashed = answer(f"### Page\n- Page URL: {SITE}\n- Page status: crashed\n### Snapshot\n```yaml\n\n```")
     browser = Connected(
         tmp_path,
-        browser_run_code_unsafe=[answer(), answer(), settled(), settled(lost="crashed")],
+        browser_run_code_unsafe=[answer(), answer(), answer(), settled(), settled(lost="crashed")],
         browser_snapshot=[crashed, page("about:blank")],
         browser_take_screenshot=[SHOT],
     )
