@@ -376,6 +376,7 @@ async def test_in_a_real_browser_only_the_sites_own_form_counts(
         }
         # Without a guard, which would let no page reach the second server at all.
         async with a_browser() as browser:
+            await browser.open(site.url)
             for number, (trick, (url, passes)) in enumerate(visited.items(), 1):
                 sent = await _sent_from(browser, number, url)
                 trajectory = recorded_attempt(tmp_path / str(number), [ORDERED], [RecordedStep()], website=site.url)

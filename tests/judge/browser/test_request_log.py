@@ -130,3 +130,46 @@ def test_a_flood_is_recorded_within_bounds(tmp_path: Path, size: int) -> None:
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 50_000_000
     assert traffic.entries[-1]["request"]["url"] == f"{SITE}/{13_999 % 900}"
     assert sum(one.count for one in traffic.left_out) > 0
+
+
+WHOLE: list[list[dict[str, Any]]] = [
+    [
+        {"id": number, "began": 10 + number, "method": "POST", "url": f"{SITE}/{number}", "type": "fetch",
+         "sender": {"document": SITE, **({"from": number - 1} if number else {})}, "fixed": {}, "body_awaited": True},
+        {"id": number, "fixed": {"origin": SITE, "length": "3"}, "headers": [["Origin", SITE]]},
+        {"id": number, "answered": 20, "status": 200, "response_headers": []},
+        {"id": number, "post": {"text": "abc"}, "size": 3, "digest": "d", "body_awaited": False},
+        {"id": number, "ended": 30, "body": {"text": "{}"}},
+    ]
+    for number in range(3)
+]  # fmt: skip
+
+
+def merged(folder: Path, parts: Sequence[dict[str, Any]], tail: bytes = b"") -> Traffic:
+    lines = "".join(json.dumps(part) + "\n" for part in parts)
+    (folder / "requests.jsonl").write_bytes(lines.encode() + tail)
+    return RequestLog(folder).read()
+
+
+@given(
+    turns=st.permutations([number for number in range(3) for _ in WHOLE[0]]),
+    tail=st.sampled_from((b"", b"{", b'{"id": 1, "status": 50')),
+)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_parts_of_several_requests_may_arrive_in_any_turn(tmp_path: Path, turns: list[int], tail: bytes) -> None:
+    left = [iter(parts) for parts in WHOLE]
+    expected = merged(tmp_path, [part for parts in WHOLE for part in parts])
+    assert merged(tmp_path, [next(left[number]) for number in turns], tail) == expected
+
+
+@given(kept=st.lists(st.integers(0, len(WHOLE[0]) * 3 - 1), unique=True))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_missing_part_never_makes_a_sender_known(tmp_path: Path, kept: list[int]) -> None:
+    parts = [part for parts in WHOLE for part in parts]
+    found = merged(tmp_path, [parts[place] for place in sorted(kept)])
+    began = {number for number in range(3) if len(WHOLE[0]) * number in kept}
+    assert len(found.entries) == len(began)
+    for entry in found.entries:
+        number = int(entry["request"]["url"].rpartition("/")[2])
+        # A redirect whose earlier addresses are unknown is nobody's.
+        assert entry["_sender"] == (SITE if set(range(number + 1)) <= began else None)
