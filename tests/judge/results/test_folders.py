@@ -93,7 +93,7 @@ def test_a_folder_is_judged_and_then_verified(mixed: Path, tmp_path: Path) -> No
     scored = asyncio.run(score(mixed, RunConfig(judge_model="offline")))
     assert {one.folder.parent.name: one.outcome for one in scored}["b"] == "failure"
     assert verify_run(resolve_store(str(mixed), tmp_path)).mismatches == ()
-    (mixed / "a" / "same" / "screenshot2.png").write_bytes(b"another picture")
+    (mixed / "a" / "same" / "screenshot2.png").write_bytes(b"\x89PNG\r\n\x1a\n another picture")
     assert [text.split("/")[0] for text in verify_run(resolve_store(str(mixed), tmp_path)).mismatches] == ["same"]
 
 
