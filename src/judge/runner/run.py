@@ -5,7 +5,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from judge.report.build import make_report, open_page
 from judge.results.run_record import (
     withdraw_unplayed,
 )
-from judge.results.submission import counts_of, entry_outcome
+from judge.results.submission import TaskSummary, counts_of, entry_outcome
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.junit import write_junit
@@ -28,8 +28,10 @@ from judge.runner.restarts import restarts_of
 from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
 from judge.store import RunStore
+from judge.trajectory.files import read_result
+from judge.trajectory.record import Attempt
 from shared.checks import NO_CHECKS
-from shared.errors import ConfigError, WabeError
+from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
 from shared.llm.redis import check_server
 from shared.settings import Settings
@@ -133,6 +135,8 @@ async def _play(
             console.out(f"Up: {addresses}. Ctrl-C stops everything.", highlight=False)
             # Until a signal cancels it.
             await asyncio.Event().wait()
+        if plan.resumes and plan.store is not None:
+            progress.keeps(await asyncio.to_thread(_settled, plan.store))
         try:
             emit: Sink = FirstTasks(progress)
             return await request_assessment(
@@ -145,6 +149,17 @@ async def _play(
             progress.stopping()
             # Checked before the children are stopped, after which all of them have ended.
             crashes += [crash for child in children if (crash := child.crash())]
+
+
+def _settled(store: RunStore) -> list[dict[str, Any]]:
+    """The entries of the tasks that an earlier start settled, without looking at their evidence."""
+    found = []
+    for task in store.tasks():
+        with suppress(TrajectoryError, OSError):
+            attempt = Attempt.from_json(read_result(task.folder), source=str(task.folder))
+            if attempt.verdict is not None and attempt.outcome in ("success", "failure"):
+                found.append(TaskSummary.of(attempt).entry)
+    return found
 
 
 def _with(request: str, restarts: dict[str, str]) -> str:
