@@ -18,6 +18,7 @@ from judge.results.run_record import (
     withdraw_unplayed,
 )
 from judge.results.submission import TaskSummary, counts_of, entry_outcome
+from judge.runner.baseline import Compared, compared
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.junit import write_junit
@@ -208,21 +209,27 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         code = EXIT_LOST
         _tell_problem(console, unwritten)
     page = None
+    if store is not None:
+        page = _report(store, options, console)
+    _write_junit(submission, plan, page)
     if store is None:
         run_id = f" as {outcome.run_id}" if outcome.run_id else ""
         kept = f"Results: {options.output}" if options.output else "Results: not kept here (--output FILE keeps them)"
         console.out(f"{kept}. The judge at {plan.members[-1].endpoint} keeps the run{run_id}.", highlight=False)
     else:
-        page = _report(store, options, console)
         if code == EXIT_LOST and _is_worth_resuming(submission) and store.read_run():
             console.out(f"To retry lost tasks, resume with: {resume_command(options, store)}", highlight=False)
+    against = _against_baseline(submission, plan, console)
+    if against is not None and against.is_worse(options.baseline_p):
+        code = EXIT_LOST
     for rate in _rates_under(options.fail_under, submission):
         code = EXIT_LOST
         _tell_problem(console, f"success rate of all tasks {rate} % is below --fail-under {options.fail_under:g} %")
     if progress.display == "json":
         detail = submission["results"][0]["detail"]
         counts = counts_of(detail["tasks"])
-        known = {"run_id": store.run_id if store else outcome.run_id, "report": page and str(page)}
+        known: dict[str, Any] = {"run_id": store.run_id if store else outcome.run_id, "report": page and str(page)}
+        known |= {"baseline": against.model_dump(mode="json")} if against else {}
         print_json(console, "results", exit_code=code, **known, **counts)
     return code
 
@@ -246,10 +253,27 @@ def _write_results(submission: dict[str, Any], plan: Plan) -> str:
     if options.output is not None:
         with write_errors(f"--output {options.output}", "choose a file you can write"):
             write_json(options.output, submission)
-    if options.junit is not None:
-        path = plan.scenario.path.resolve()
-        write_junit(options.junit, submission, f"{path.parent.name}/{path.name}")
     return unwritten
+
+
+def _write_junit(submission: dict[str, Any], plan: Plan, page: Path | None) -> None:
+    if plan.options.junit is not None:
+        path = plan.scenario.path.resolve()
+        write_junit(plan.options.junit, submission, f"{path.parent.name}/{path.name}", report=page)
+
+
+def _against_baseline(submission: dict[str, Any], plan: Plan, console: Console) -> Compared | None:
+    """The run against its baseline, if there is one; shown, in every display mode if that fails the run."""
+    if plan.baseline is None:
+        return None
+    found = compared(plan.baseline, submission)
+    is_worse = found.is_worse(plan.options.baseline_p)
+    for line in found.lines():
+        if is_worse:
+            _tell_problem(console, line)
+        else:
+            console.out(line, highlight=False)
+    return found
 
 
 def _is_stored(submission: dict[str, Any], store: RunStore) -> bool:
