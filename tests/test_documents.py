@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,9 @@ def test_no_workflow_uploads_network_traces(folder: str) -> None:
     uploading = [text for text in workflows if re.search(r"^ *(?:path: )?\.output", text, re.MULTILINE)]
     assert uploading
     assert all("!.output/runs/**/*.har" in text for text in uploading)
+
+
+def test_the_extra_all_has_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (everything,) = extras.pop("all")
+    assert everything == f"wabe[{','.join(sorted(extras))}]"

@@ -26,6 +26,7 @@ from shared.models import Action
 from shared.normalise import plain
 from shared.protocol import is_result
 from shared.snapshot import Node, Snapshot, parse_snapshot
+from shared.toml_lines import line_of, lines_of
 from shared.validation import mistake, validated
 
 MAX_WAITS = 4
@@ -177,7 +178,8 @@ def load_book(paths: Iterable[Path]) -> dict[_Key, Script]:
             if script.key in sources:
                 problem = f"{sources[script.key]} has a script for this task already"
                 remedy = "keep one script for each task, or distinguish them by `website`"
-                raise mistake(path, ("scripts", number, "task"), problem, remedy, is_toml=True)
+                key = ("scripts", number, "task")
+                raise mistake(path, key, problem, remedy, is_toml=True, line=line_of(lines_of(text), key))
             sources[script.key] = path
             book[script.key] = script
     return book
@@ -187,7 +189,7 @@ def parse_scripts(text: str, source: object) -> tuple[Script, ...]:
     """The scripts in `text`. Raises `ConfigError` naming `source` and the wrong key."""
     with read_errors(source, "scenarios/README.md describes the format of replay scripts"):
         tables = parse_toml(text)
-    return validated(_FILE, tables, source, is_toml=True).scripts
+    return validated(_FILE, tables, source, toml=text).scripts
 
 
 class Player:

@@ -34,6 +34,13 @@ _OTHER_MARKS = (
 )
 
 
+class LfsPointer(ValueError):
+    """A file is a Git LFS pointer: it names the content, which was not fetched."""
+
+    def __init__(self) -> None:
+        super().__init__("a Git LFS pointer, not the file itself: run `git lfs pull`")
+
+
 def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES, head_bytes: int | None = None) -> bytes:
     """The bytes of a regular file, or the first `head_bytes` of it.
 
@@ -58,7 +65,7 @@ def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES, head_bytes: int | 
     if len(data) > max_bytes:
         raise ValueError(f"larger than {max_bytes} bytes")
     if data.startswith(_LFS_POINTER) and len(data) <= _MAX_POINTER_BYTES:
-        raise ValueError("a Git LFS pointer, not the file itself: run `git lfs pull`")
+        raise LfsPointer
     return data
 
 

@@ -14,8 +14,11 @@ from pydantic_core import ErrorDetails
 
 from shared.errors import ConfigError
 from shared.fields import Invalid, did_you_mean, shown
+from shared.text import clip
+from shared.toml_lines import line_of, lines_of
 
 T = TypeVar("T")
+_MAX_ID_CHARS = 130
 _NOT_A_TABLE = ("{value} is not a table", "give keys with their values")
 _NOT_A_LIST = ("{value} is not a list", "write a list, or in TOML [[{key}]] in two brackets")
 _NOT_A_NUMBER = ("{value} is not a number", "write a finite number, without quotes")
@@ -67,30 +70,61 @@ def validated(
     source: object,
     *,
     under: tuple[str | int, ...] = (),
-    is_toml: bool = False,
+    toml: str | None = None,
     examples: Mapping[str, str] = MappingProxyType({}),
 ) -> T:
     """`value` as the adapter's type. Raises `Mistakes`.
 
     `source` names the file or request, `under` the path of `value` in it; `examples` has an example value for each
-    required key. In TOML, tables are named with their brackets. Validators receive an empty set as context, in which
-    they may share state. Create `adapter` once, at module level: building its validator takes milliseconds.
+    required key. `toml` is the text that `value` was read from: mistakes are then named with their lines and tasks, and
+    tables with their brackets. Validators receive an empty set as context, in which they may share state. Create
+    `adapter` once, at module level: building its validator takes milliseconds.
     """
     try:
         return adapter.validate_python(value, context=set())
     except ValidationError as error:
         found = [_problem(detail, examples) for detail in error.errors(include_url=False) if not _is_echo(detail)]
+        lines = {} if toml is None else lines_of(toml)
         raise Mistakes(
-            [mistake(source, (*under, *path), text, remedy, is_toml=is_toml) for path, text, remedy in found]
+            [
+                mistake(
+                    source,
+                    (*under, *path),
+                    text,
+                    remedy,
+                    is_toml=toml is not None,
+                    line=line_of(lines, path),
+                    task=_task_in(value, path) if toml is not None else None,
+                )
+                for path, text, remedy in found
+            ]
         ) from None
 
 
 def mistake(
-    source: object, path: tuple[str | int, ...], problem: str, remedy: str, *, is_toml: bool = False
+    source: object,
+    path: tuple[str | int, ...],
+    problem: str,
+    remedy: str,
+    *,
+    is_toml: bool = False,
+    line: int | None = None,
+    task: str | None = None,
 ) -> ConfigError:
-    """One mistake as the error that a user sees, such as `shop.toml: [[tasks]] #3, key 'level': …`."""
-    parts = [_printable(str(source)), _place(path, is_toml), _printable(problem)]
+    """One mistake as the error that a user sees: `shop.toml: line 41, task oak_desks: [[tasks]] #3, key 'level': …`."""
+    where = ", ".join([*([f"line {line}"] if line else []), *([f"task {_printable(task)}"] if task else [])])
+    parts = [_printable(str(source)), where, _place(path, is_toml), _printable(problem)]
     return ConfigError(": ".join(filter(None, parts)), remedy=_printable(remedy))
+
+
+def _task_in(value: object, path: Sequence[str | int]) -> str | None:
+    """The id of the task that a path leads into."""
+    match path:
+        case ["tasks", int(number), *_] if isinstance(value, Mapping):
+            task = value["tasks"][number]
+            task_id = task.get("task_id") if isinstance(task, Mapping) else None
+            return clip(task_id, _MAX_ID_CHARS) if isinstance(task_id, str) and task_id else None
+    return None
 
 
 def _is_echo(detail: ErrorDetails) -> bool:

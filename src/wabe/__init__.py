@@ -1,15 +1,34 @@
 """WABE from Python: build a participant, read runs, judge stored trajectories.
 
-These names are stable; everything else in `judge`, `participants` and `shared` may move between versions.
+Build a participant, which is one async function:
+    serve             answer a judge's requests over A2A
+    Observation       what the function receives: the task and the page
+    Action            what it returns: one tool with its parameters
 
-    from wabe import Action, Observation, serve       # a participant is one async function
-    from wabe import load_run, load_trajectory        # what a run recorded
-    from wabe import RunConfig, score                 # judge stored trajectories again
-    from wabe import record                           # record an agent that brings its own browser
-    from wabe import parse_score, parse_status        # how judge models' replies are read
+Read what was recorded:
+    load_run          a run as tables, by its folder, its id or "latest"
+    Run               these tables: attempts, tasks, steps, checks
+    load_trajectory   one attempt, in any layout that WABE reads
+
+Judge stored trajectories again:
+    score             by declared checks, or with a judge model
+    RunConfig         the settings for it, such as the judge model
+    parse_score, parse_status    how judge models' replies are read
+
+Record an agent that brings its own browser:
+    record            begin a run of it
+
+For example:
+    from wabe import load_run
+    for task in load_run("latest").tasks:
+        print(task["task_id"], task["verdict"], task["steps_taken"])
+
+`help(wabe.load_run)` explains one name. These names are stable; everything else in `judge`, `participants` and
+`shared` may move between versions.
 """
 
 import importlib
+import importlib.metadata
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +65,8 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.metadata.version("wabe")
     if name not in _HOMES:
         raise AttributeError(f"module 'wabe' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

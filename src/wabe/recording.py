@@ -60,6 +60,11 @@ class Recorder:
         """The run's folder, for `wabe score`."""
         return self._store.folder
 
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self._store.run_id
+
     def start(self, task: Task | Mapping[str, Any]) -> "Recording":
         """Begin an attempt at a task: `task_id`, `task`, and if known `website`, `level`, `reference_length`, `checks`.
 

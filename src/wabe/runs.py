@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.results.tables import Unreadable, table_of
-from judge.store import run_of
+from judge.store import output_folder, resolve_run, run_of
 from shared.errors import ConfigError, TrajectoryError
 from shared.models import Step
 
@@ -26,34 +26,35 @@ class Run:
     checks: list[dict[str, Any]] = field(default_factory=list)
 
 
-def load_run(folder: Path | str) -> Run:
-    """Read a run's folder (`.output/runs/<run_id>`). Tasks that have not ended yet have no row.
+def load_run(run: Path | str = "latest") -> Run:
+    """Read a run: `latest`, an id, or its folder (`.output/runs/<run_id>`). Tasks that have not ended have no row.
+
+    Ids and `latest` are looked up in `WABE_OUTPUT_DIR`, or else in `.output`.
 
     Times are in seconds; `success` is `None` for a task that is unscored or aborted. Raises `ConfigError` if the
     folder is not a run, `TrajectoryError` for a damaged result.
     """
-    path = Path(folder).resolve()
-    store = run_of(path)
+    path = Path(run)
+    store = run_of(path.resolve()) if path.is_dir() else resolve_run(str(run), output_folder(None))
     info = store.read_run() if store else None
     if store is None or info is None:
-        raise ConfigError(f"{folder} is not a run", remedy="give a folder .output/runs/<run_id> with a run.json")
-    run = Run(run_id=store.run_id, info=info)
+        raise ConfigError(f"{run} is not a run", remedy="give a folder .output/runs/<run_id> with a run.json")
+    found_run = Run(run_id=store.run_id, info=info)
     for found in table_of(store):
         if isinstance(found, Unreadable):
             raise TrajectoryError(found.reason)
         row = found.row.model_dump()
-        run.attempts.append(row)
-        run.tasks.append(row | {"steps_taken": row["steps"]})
-        run.steps.extend(_step_row(row["task_id"], row["epoch"], step) for step in found.attempt.steps)
-        run.checks.extend(check.model_dump() for check in found.checks)
-    return run
+        found_run.attempts.append(row)
+        found_run.tasks.append(row | {"steps_taken": row["steps"]})
+        attempt = {key: row[key] for key in ("run_id", "task_id", "epoch")}
+        found_run.steps.extend(attempt | _step_row(step) for step in found.attempt.steps)
+        found_run.checks.extend(check.model_dump() for check in found.checks)
+    return found_run
 
 
-def _step_row(task_id: str, epoch: int, step: Step) -> dict[str, Any]:
+def _step_row(step: Step) -> dict[str, Any]:
     action, outcome, timings = step.action, step.outcome, step.timings
     return {
-        "task_id": task_id,
-        "epoch": epoch,
         **{key: getattr(step, key) for key in ("index", "url", "title", "screenshot", "snapshot", "feedback")},
         **{key: getattr(action, key, None) for key in ("thought", "tool", "params")},
         "action_line": outcome.line if outcome else None,

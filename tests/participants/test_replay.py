@@ -323,7 +323,7 @@ def test_a_task_with_two_scripts_is_refused(tmp_path: Path) -> None:
     path.write_text("[[scripts]]\ntask = 't'\nsteps = [{ say = 'x' }]\n", encoding="utf-8")
     again = tmp_path / "b.toml"
     again.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"b\.toml: \[\[scripts\]\] #1, key 'task': .*a\.toml"):
+    with pytest.raises(ConfigError, match=r"b\.toml: line 2: \[\[scripts\]\] #1, key 'task': .*a\.toml"):
         load_book([path, again])
 
 

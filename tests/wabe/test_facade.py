@@ -1,4 +1,7 @@
+import pydoc
+import re
 import shutil
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -54,7 +57,7 @@ def test_attempts_and_checks_are_tables_as_well(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("failure", evidence={"checks": [check]})))
     run = wabe.load_run(store.folder)
     assert [(row["task_id"], row["epoch"], row["verdict"]) for row in run.attempts] == [("t1", 1, "failure")]
-    assert run.checks == [{"task_id": "t1", "epoch": 1, "number": 1, **check}]
+    assert run.checks == [{"run_id": "run-1", "task_id": "t1", "epoch": 1, "number": 1, **check}]
 
 
 def test_rows_of_one_table_have_the_same_columns(run_folder: Path) -> None:
@@ -69,6 +72,36 @@ def test_the_tables_have_all_epochs(tmp_path: Path) -> None:
     run = wabe.load_run(a_finished_run(tmp_path, first, first.model_copy(update={"epoch": 2})).folder)
     assert [(row["task_id"], row["epoch"]) for row in run.tasks] == [("t1", 1), ("t1", 2)]
     assert [row["epoch"] for row in run.steps] == [1, 1, 2, 2]
+
+
+def test_every_row_names_its_run(run_folder: Path) -> None:
+    run = wabe.load_run(run_folder)
+    assert {row["run_id"] for row in (*run.tasks, *run.attempts, *run.steps)} == {run.run_id}
+
+
+@pytest.mark.parametrize("name", ["latest", OLD_RUN.name])
+def test_a_run_is_found_by_its_id_and_as_the_latest(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("WABE_OUTPUT_DIR", str(run_folder.parent.parent))
+    assert wabe.load_run(name).run_id == OLD_RUN.name
+    assert wabe.load_run().run_id == OLD_RUN.name
+
+
+def test_without_any_run_there_is_no_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WABE_OUTPUT_DIR", str(tmp_path))
+    with pytest.raises(ConfigError, match="no run under"):
+        wabe.load_run("latest")
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert wabe.__version__ == metadata.version("wabe")
+
+
+def test_the_help_describes_every_name() -> None:
+    described = pydoc.plain(pydoc.render_doc(wabe)).partition("PACKAGE CONTENTS")[0]
+    assert [name for name in EXPORTED if not re.search(rf"^ +(\w+, )?{name}\b.*   ?\S", described, re.MULTILINE)] == []
+    assert described.count("\n") < 45
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:

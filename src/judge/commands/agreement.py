@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.table import Table
@@ -13,7 +13,7 @@ from judge.commands import AsJson, OutputDir, table, wide_console
 from judge.results.agreement import Agreement, Rates, read_labels, read_pairs, read_verdicts
 from judge.results.agreement import agreement as compare
 from judge.results.ground_truth import Difference, GroundTruth, measure
-from judge.store import output_folder, resolve_run
+from judge.store import output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.text import counted, one_line
 
@@ -63,10 +63,12 @@ def agreement(
     as_json: AsJson = False,
 ) -> None:
     """Compare verdicts with human labels or ground truth. Shows rates with 95 % intervals, over all and by group."""
+    results: Path | None = None
     if truth is not None and (file is None or verdicts is not None or labels is not None):
         raise ConfigError("--truth needs a run and nothing else", remedy=f"wabe agreement RUN --truth {truth}")
     if file is not None and truth is not None:
-        measured = measure(_results(str(file), output_dir), truth, run=str(file), method=method)
+        results = _results(str(file), output_dir)
+        measured = measure(results, truth, run=str(file), method=method)
         found = [_Compared(judge_id, compare(each.pairs), each.differences) for judge_id, each in measured.items()]
     elif file is not None and verdicts is None and labels is None:
         if method is not None:
@@ -74,14 +76,17 @@ def agreement(
         found = [_Compared("", compare(read_pairs(file)))]
     elif file is None and verdicts is not None and labels is not None:
         known = read_labels(labels, label_column)
-        pairs = read_verdicts(_results(verdicts, output_dir), known, labels_path=labels, method=method)
+        results = _results(verdicts, output_dir)
+        pairs = read_verdicts(results, known, labels_path=labels, method=method)
         found = [_Compared(judge_id, compare(listed)) for judge_id, listed in pairs.items()]
     else:
         raise ConfigError(
             "agreement needs one source", remedy="give FILE.csv, RUN with --truth, or --verdicts RUN with --labels FILE"
         )
     if as_json:
-        typer.echo(_as_json(found, truth))
+        run = run_of(results.parent) if results is not None and results.name == "results" else None
+        of_run = {"run_id": run.run_id} if run else {}
+        typer.echo(json.dumps(of_run | _plain(found, truth), indent=2, allow_nan=False))
         return
     for each in found:
         _show(each, truth)
@@ -129,17 +134,17 @@ def _shown(text: str) -> str:
     return one_line(text, _MAX_SHOWN_CHARS)
 
 
-def _as_json(found: Sequence[_Compared], truth: str | None) -> str:
-    """A single comparison directly; several as `{"judges": {id: …}}`."""
-    plain = {}
+def _plain(found: Sequence[_Compared], truth: str | None) -> dict[str, Any]:
+    """For JSON: a single comparison directly; several as `{"judges": {id: …}}`."""
+    plain: dict[str, dict[str, Any]] = {}
     for each in found:
         disagreements = [difference.model_dump(mode="json") for difference in each.differences]
         of_truth = {"truth": truth, "disagreements": disagreements} if truth else {}
         plain[each.judge_id] = of_truth | each.agreement.model_dump(mode="json")
     if len(plain) > 1:
-        return json.dumps({"judges": plain}, indent=2, allow_nan=False)
+        return {"judges": plain}
     ((judge_id, only),) = plain.items()
-    return json.dumps(only | ({"judge": judge_id} if judge_id else {}), indent=2, allow_nan=False)
+    return only | ({"judge": judge_id} if judge_id else {})
 
 
 def _table(title: str, first: str, by_value: dict[str, Rates]) -> Table:

@@ -19,7 +19,7 @@ from judge.results.export import (
 )
 from judge.results.folders import resolve_store
 from judge.results.run_record import tasks_of
-from judge.results.tables import AttemptRow, Unreadable, csv_of, markdown, parquet_of, table_of
+from judge.results.tables import AttemptRow, Unreadable, csv_of, jsonl_of, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
 from judge.store import RunStore, TaskStore, output_folder
 from shared.errors import ConfigError
@@ -27,21 +27,26 @@ from shared.files import write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import counted, one_line
 
-CSV, PARQUET, MARKDOWN = "csv", "parquet", "markdown"
+CSV, JSONL, PARQUET, MARKDOWN = "csv", "jsonl", "parquet", "markdown"
 # The default file name for each format.
-_TABLES: Mapping[str, str] = {CSV: "attempts.csv", PARQUET: "attempts.parquet", MARKDOWN: "summary.md"}
+_TABLES: Mapping[str, str] = {
+    CSV: "attempts.csv",
+    JSONL: "attempts.jsonl",
+    PARQUET: "attempts.parquet",
+    MARKDOWN: "summary.md",
+}
 _STDOUT = Path("-")
 
 
 def export(
     run: Annotated[str | None, typer.Argument(help=RUN_HELP, metavar="RUN")] = None,
     format_: Annotated[
-        Literal["online-mind2web-v2", "webeval", "webarena-verified", "csv", "parquet", "markdown"],
+        Literal["online-mind2web-v2", "webeval", "webarena-verified", "csv", "jsonl", "parquet", "markdown"],
         typer.Option("--format", help="The layout of another benchmark, or a table."),
     ] = ONLINE_MIND2WEB,
     output: Annotated[
         Path | None,
-        typer.Option(help="Where to write; default: export/ in the run's folder. `-` prints csv and markdown."),
+        typer.Option(help="Where to write; default: export/ in the run's folder. `-` prints csv, jsonl and markdown."),
     ] = None,
     validate: Annotated[
         Path | None, typer.Option(help="Check this submission folder instead of writing one.", metavar="DIR")
@@ -63,7 +68,7 @@ def export(
             "--validate, --dataset and --epoch are for folders of other benchmarks",
             remedy="leave them out; a table has all epochs",
         )
-    if output == _STDOUT and format_ not in (CSV, MARKDOWN):
+    if output == _STDOUT and format_ not in (CSV, JSONL, MARKDOWN):
         raise ConfigError(f"--format {format_} is not for printing", remedy="give --output a file or folder")
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
     settings = Settings.from_environ()
@@ -132,6 +137,8 @@ def _export_table(store: RunStore, format_: str, target: Path) -> None:
 def _text_of(store: RunStore, format_: str, rows: list[AttemptRow]) -> str:
     if format_ == CSV:
         return csv_of(rows)
+    if format_ == JSONL:
+        return jsonl_of(rows)
     record = store.read_run() or {}
     asked = {(task.name, task.epoch) for task in tasks_of(store, record)}
     return markdown(rows, missing=asked - {(row.task_id, row.epoch) for row in rows})

@@ -63,6 +63,14 @@ def run(
         float | None,
         typer.Option(metavar="PERCENT", help="Exit with 1 if the success rate of all tasks is below this."),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Exit with 1 if a task that RUN, or a results.json, solved is now lost."),
+    ] = None,
+    baseline_p: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="With --baseline: only if the paired test's p-value is at most this."),
+    ] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
     shards: Annotated[
         str | None,
@@ -90,6 +98,9 @@ def run(
 
     if fail_under is not None and not 0 <= fail_under <= 100:
         raise ConfigError(f"--fail-under {fail_under:g} is not a percentage", remedy="give 0 to 100")
+    if baseline_p is not None and (baseline is None or not 0 < baseline_p <= 1):
+        remedy = "give a number above 0, at most 1, together with --baseline RUN"
+        raise ConfigError(f"--baseline-p {baseline_p:g} is not usable", remedy=remedy)
     for option, path in (("--output", output), ("--junit", junit)):
         if path is not None:
             with write_errors(f"{option} {path}", "choose a file you can write"):
@@ -114,6 +125,8 @@ def run(
         epochs=epochs,
         display=display,
         fail_under=fail_under,
+        baseline=baseline,
+        baseline_p=baseline_p,
         junit=junit,
         shards=shards,
         engine=engine,

@@ -77,7 +77,7 @@ def list_runs(context: typer.Context, output_dir: OutputDir = None, as_json: AsJ
     folder = output_folder(output_dir)
     found = [_listed(store) for store in sorted(runs_in(folder), key=_worked_on, reverse=True)]
     if as_json:
-        typer.echo(json.dumps([run._asdict() for run in found], indent=2))
+        typer.echo(json.dumps([{"run_id": run.id, **run._asdict()} for run in found], indent=2))
         return
     if not found:
         typer.echo(f"No runs under {folder / 'runs'}. Start one, such as: wabe run demo", err=True)

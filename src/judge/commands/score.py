@@ -166,10 +166,11 @@ def score(
         raise Interrupted(f"interrupted; {spent(spending)}", remedy="run it again to continue") from None
     if run is not None and not _update(run, plan[0].config, tallies[0]):
         code = EXIT_LOST
+    of_run = {} if run is None else {"run_id": run.run_id}
     if len(plan) == 1:
-        typer.echo(json.dumps(tallies[0].summary()) if as_json else tallies[0].line())
+        typer.echo(json.dumps(of_run | tallies[0].summary()) if as_json else tallies[0].line())
     elif as_json:
-        typer.echo(json.dumps(_reliability(plan, tallies).model_dump(mode="json")))
+        typer.echo(json.dumps(of_run | _reliability(plan, tallies).model_dump(mode="json")))
     else:
         show(_reliability(plan, tallies))
         typer.echo(spent(spending))

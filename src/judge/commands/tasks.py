@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -22,18 +21,20 @@ from judge.scenario.checks import contradictions_of, repeated, unrecorded, warni
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.miniwob import chosen_tasks, settings_for, site_entry
 from judge.scenario.models import Scenario, SiteEntry
-from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
+from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
 from judge.scenario.webarena import unsatisfiable
 from shared.checks import NO_CHECKS
 from shared.errors import ConfigError
-from shared.files import write_atomic, write_errors
+from shared.files import decode, write_atomic, write_errors
 from shared.models import Task
 from shared.settings import Settings
 from shared.text import counted, one_line
+from shared.toml_lines import line_of, lines_of
 
 MINIWOB = "miniwob"
+_MAX_LISTED = 20
 
 tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=True)
 
@@ -70,7 +71,12 @@ def validate(
     """
     bad = 0
     for path in files:
-        scenario, problems, warnings = _examine(path, check=check)
+        scenario, problems, warnings = _examine(path)
+        if check and scenario is not None:
+            asked, failures = _reach(scenario)
+            problems += [f"{path}: {failure}" for failure in failures]
+            for line in asked:
+                typer.echo(f"{path}: {line}")
         passing: list[str] = []
         if try_ and scenario is not None and not problems:
             problems, passing = asyncio.run(try_checks(scenario, Settings.from_environ()))
@@ -174,7 +180,25 @@ def _warnings(scenario: Scenario) -> list[str]:
     return found
 
 
-def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str], list[str]]:
+def _reach(scenario: Scenario) -> tuple[list[str], list[str]]:
+    """Lines on the hosts that were reached and not asked, and on those that cannot be reached."""
+    # Sites with a cmd run only during an assessment.
+    local = {host_of(site.endpoint): site.name for site in scenario.sites if site.cmd}
+    hosts = asyncio.run(reached(task.website for task in scenario.tasks if host_of(task.website) not in local))
+    answered = [host for host, reason in hosts.items() if reason is None]
+    lines = [f"reached {len(answered)} of {counted(len(hosts), 'website')}{_listed(answered)}"] if hosts else []
+    if unasked := [f"{name} at {host}" for host, name in local.items()]:
+        lines.append(f"not asked, because only a run starts {'it' if len(unasked) == 1 else 'them'}{_listed(unasked)}")
+    failures = [f"{host} cannot be reached: {one_line(why)}" for host, why in hosts.items() if why is not None]
+    return lines, failures
+
+
+def _listed(names: list[str]) -> str:
+    shown = [*names[:_MAX_LISTED], *([f"… {len(names) - _MAX_LISTED} more"] if len(names) > _MAX_LISTED else [])]
+    return f": {', '.join(map(one_line, shown))}" if shown else ""
+
+
+def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
     """The scenario, if it can be parsed, its mistakes, and warnings about probable mistakes."""
     try:
         content = read_scenario_bytes(path)
@@ -189,9 +213,11 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str], li
         warnings += expired_logins(with_logins(scenario, scenario.tasks, environ=None), time.time())
     except ConfigError as error:
         problems.append(str(error))
-    for task in scenario.tasks:
-        found = [*contradictions_of(task), *unrecorded(task, scenario.config)]
-        problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in found]
+    by_task = [[*contradictions_of(task), *unrecorded(task, scenario.config)] for task in scenario.tasks]
+    lines = lines_of(decode(content)) if any(by_task) else {}
+    for place, (task, found) in enumerate(zip(scenario.tasks, by_task, strict=True)):
+        where = f"{path}: line {line_of(lines, ('tasks', place))}, task {task.task_id}"
+        problems += [f"{where}: {one_line(why, 500)}" for why in found]
     config = scenario.config
     if scenario.green_agent.cmd is None:
         # A judge that runs elsewhere may have files that do not exist here.
@@ -204,10 +230,4 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str], li
         check_config(config, Settings.from_environ(), with_key=False)
     except ConfigError as error:
         problems.append(f"{path}: {error}")
-    if check:
-        # Sites with a cmd run only during an assessment.
-        local = {urlsplit(site.endpoint).netloc for site in scenario.sites if site.cmd}
-        websites = [task.website for task in scenario.tasks if urlsplit(task.website).netloc not in local]
-        failures = asyncio.run(unreachable(websites))
-        problems += [f"{path}: {host} cannot be reached: {one_line(reason)}" for host, reason in failures.items()]
     return scenario, problems, warnings

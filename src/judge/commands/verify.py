@@ -30,7 +30,14 @@ def verify(
         typer.echo(f"does not match: {mismatch}")
     for note in findings.notes:
         typer.echo(f"note: {note}")
+    what = "Folder" if findings.is_foreign else "Run"
     if findings.mismatches:
-        typer.echo(f"Run {store.run_id}: {counted(len(findings.mismatches), 'mismatch', 'mismatches')}.")
+        typer.echo(f"{what} {store.run_id}: {counted(len(findings.mismatches), 'mismatch', 'mismatches')}.")
         raise typer.Exit(EXIT_LOST)
+    if findings.is_foreign:
+        read = counted(findings.tasks, "trajectory", "trajectories")
+        typer.echo(
+            f"Folder {store.run_id}: {read} with readable screenshots, no contradiction in what could be checked."
+        )
+        return
     typer.echo(f"Run {store.run_id}: {counted(findings.tasks, 'task')}, checksums, counts and rates match.")

@@ -12,7 +12,7 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -51,6 +51,7 @@ _NO_LABEL = {"not executable", "not_executable", "2", "2.0"}
 _HUMAN = "human"
 _OTHER_LABELS = "_human_label"
 _NO_VERDICT = {"", "unscored"}
+_JSON_REMEDY = "write {task_id: 1} or [{task_id, human}]"
 
 Row = Mapping[str, str]
 # By task id: the label as written, and the groups.
@@ -203,6 +204,11 @@ def read_pairs(path: Path) -> list[Pair]:
 
     A blank or `unscored` judge, a blank human and the label `not executable` (or 2) are kept as excluded.
     """
+    if path.suffix.lower() == ".json":
+        raise ConfigError(
+            f"{path}: JSON has labels only, and nothing to compare them with",
+            remedy=f"wabe agreement --verdicts RUN --labels {path}",
+        )
     rows = _csv_rows(path, ("human", "judge"))
     return [
         pair_of(row["human"], row["judge"], _others(row, ("human", "judge")), f"{path}: line {line}")
@@ -214,9 +220,13 @@ def read_labels(path: Path, column: str = _HUMAN) -> dict[str, tuple[str, dict[s
     """Labels by task id, each with its groups: a CSV `task_id,human[,group…]`, or JSON.
 
     JSON is `{task_id: label}` or a list of objects with `task_id`, `human` and groups. `column` replaces the name
-    `human`: Online-Mind2Web's own file has one column per agent (`Operator_human_label`); the others are ignored.
+    `human`: Online-Mind2Web's own `human_label.json` has one per agent (`Operator_human_label`, for short `Operator`);
+    those of other agents are ignored.
     """
-    rows = _json_rows(path, column) if path.suffix.lower() == ".json" else _csv_rows(path, ("task_id", column))
+    if path.suffix.lower() == ".json":
+        column, rows = _json_rows(path, column)
+    else:
+        rows = _csv_rows(path, ("task_id", column))
     labels: dict[str, tuple[str, dict[str, str]]] = {}
     for line, row in rows:
         task_id = row["task_id"]
@@ -316,7 +326,8 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
     return rows
 
 
-def _json_rows(path: Path, column: str) -> Iterable[tuple[int, Row]]:
+def _json_rows(path: Path, column: str) -> tuple[str, list[tuple[int, Row]]]:
+    """The column of labels, and the rows with their numbers."""
     with read_errors(path, "give a file of labels"):
         try:
             value = read_json(path, max_bytes=_MAX_FILE_BYTES)
@@ -325,15 +336,33 @@ def _json_rows(path: Path, column: str) -> Iterable[tuple[int, Row]]:
             raise ConfigError(f"{path}: {why}", remedy="correct that line") from None
     items = [{"task_id": key, column: label} for key, label in value.items()] if isinstance(value, dict) else value
     if not isinstance(items, list) or not items:
-        raise ConfigError(f"{path}: no labels", remedy="write {task_id: 1} or [{task_id, human}]")
-    rows = []
+        raise ConfigError(f"{path}: no labels", remedy=_JSON_REMEDY)
+    column = _label_column(path, items[0], column)
+    rows: list[tuple[int, Row]] = []
     for number, item in enumerate(items, 1):
         if not isinstance(item, dict) or not isinstance(item.get("task_id"), str) or column not in item:
             raise ConfigError(
                 f"{path}: label {number} has no task_id or no {column}", remedy="write both, or give --label-column"
             )
+        if isinstance(item[column], dict | list):
+            raise ConfigError(f"{path}: not labels: {shown(item['task_id'])} has no single value", remedy=_JSON_REMEDY)
         rows.append((number, {str(key): "" if cell is None else str(cell) for key, cell in item.items()}))
-    return rows
+    return column, rows
+
+
+def _label_column(path: Path, first: object, column: str) -> str:
+    """The column of labels, in Online-Mind2Web's own file that of its only agent."""
+    agents = [str(key) for key in first if str(key).endswith(_OTHER_LABELS)] if isinstance(first, dict) else []
+    if not agents or not isinstance(first, dict) or column in first:
+        return column
+    if f"{column}{_OTHER_LABELS}" in agents:
+        return f"{column}{_OTHER_LABELS}"
+    if column == _HUMAN and len(agents) == 1:
+        return agents[0]
+    raise ConfigError(
+        f"{path}: labels of {counted(len(agents), 'agent')}: {', '.join(map(shown, agents[:20]))}",
+        remedy=f"choose one, such as --label-column {agents[0]}",
+    )
 
 
 def verdicts_in(folder: Path) -> dict[str, Verdict]:

@@ -14,16 +14,18 @@ from typing import Final
 
 from judge.evaluators.webarena import evaluator_trace
 from judge.judges.webarena import read_trace
-from judge.results.folders import verdicts_beside
+from judge.results.folders import FoundTask, verdicts_beside
 from judge.scenario.sources import read_task_rows
 from judge.scenario.webarena import task_number
 from judge.store import TaskStore
 from judge.trajectory.files import load_trajectory
+from judge.trajectory.foreign import usable_id
 from judge.trajectory.formats import webeval
 from judge.trajectory.formats.online_mind2web import Problem, check_document, submission
+from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_file, read_json, reason_of, write_atomic, write_errors, write_json
-from shared.models import Record
+from shared.models import Record, Verdict
 from shared.text import counted
 
 ONLINE_MIND2WEB: Final = "online-mind2web-v2"
@@ -102,11 +104,23 @@ def _made(store: TaskStore, format_: str, length: int | None) -> tuple[str, dict
     if format_ == WEBEVAL:
         task = trajectory.task.model_copy(update={"task_id": store.name})
         named = trajectory.model_copy(update={"task": task})
-        made = webeval.export(named, verdicts_beside(store))
-        return store.name, made.texts, list(made.screenshots)
+        made = webeval.export(named, verdicts_beside(store), _counted(store, trajectory))
+        folder = store.folder.resolve().name
+        # A folder of another tool keeps its name, unless it had to be changed to be unique.
+        name = folder if trajectory.is_foreign and usable_id(folder) == store.name else store.name
+        return name, made.texts, list(made.screenshots)
     document = submission(trajectory, length)
     images = [(recorded, f"trajectory/{name}") for recorded, name in document.screenshots]
     return store.name, {"result.json": _json_text(document.document)}, images
+
+
+def _counted(store: TaskStore, trajectory: Trajectory) -> Verdict | None:
+    """The verdict that counts for a task; `None` if it is unscored or aborted."""
+    attempt = store.attempt() if isinstance(store, FoundTask) else trajectory.attempt
+    if attempt is None or attempt.outcome not in ("success", "failure"):
+        return None
+    verdict = attempt.verdict or Verdict(outcome="failure", reason=attempt.cause or attempt.stop_reason)
+    return verdict.model_copy(update={"outcome": attempt.outcome})
 
 
 def _webarena(store: TaskStore) -> tuple[str, dict[str, str]]:

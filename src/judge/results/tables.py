@@ -1,7 +1,8 @@
-"""A run as a table of attempts, for CSV, Parquet, Markdown and Python; docs/export.md describes its columns."""
+"""A run as a table of attempts, for files, Markdown and Python; docs/export.md describes its columns."""
 
 import csv
 import io
+import json
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -85,6 +86,7 @@ class AttemptRow(Record):
 class CheckRow(Record):
     """One check of an attempt; `passed` is `None` if it could not be decided, `step` is where it first passed."""
 
+    run_id: str
     task_id: str
     epoch: int
     number: int
@@ -130,7 +132,7 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore) -> Tabled:
         result = read_result(task.folder)
         attempt = Attempt.from_json(result, source=str(task.folder / "result.json"))
         sha256, judge_id = result.get("trajectory_sha256"), judge_id_of(record, task.name, task.epoch)
-    checks = tuple(_checks(task, attempt, sha256, judge_id))
+    checks = tuple(_checks(run_id, task, attempt, sha256, judge_id))
     verdict, usage, played = attempt.verdict, attempt.token_usage, attempt.task
     judge: JudgeInfo | None = verdict.judge if verdict else None
     timings = [step.timings for step in attempt.steps]
@@ -189,14 +191,14 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def _checks(task: TaskStore, attempt: Attempt, sha256: str | None, judge_id: str) -> Iterator[CheckRow]:
+def _checks(run_id: str, task: TaskStore, attempt: Attempt, sha256: str | None, judge_id: str) -> Iterator[CheckRow]:
     """The results of the checks, if they decided the attempt; only the verdict's own file has them."""
     verdict = task.read_verdict(judge_id)
     # Ignore a verdict on another trajectory.
     if verdict is None or attempt.verdict is None or (sha256 and verdict.trajectory_sha256 != sha256):
         return
     for number, each in enumerate(assertions_in(verdict), 1):
-        of_task = {"task_id": attempt.task.task_id, "epoch": task.epoch, "number": number}
+        of_task = {"run_id": run_id, "task_id": attempt.task.task_id, "epoch": task.epoch, "number": number}
         yield CheckRow.model_validate(of_task | each.model_dump(exclude={"normalised"}))
 
 
@@ -207,6 +209,14 @@ def csv_of(rows: Iterable[AttemptRow]) -> str:
     writer.writerow(AttemptRow.model_fields)
     writer.writerows((_cell(value) for _, value in row) for row in rows)
     return stream.getvalue()
+
+
+def jsonl_of(rows: Iterable[AttemptRow]) -> str:
+    """The rows as JSON lines: one object with every column per line, in ASCII."""
+    plain = (
+        {name: without_surrogates(value) if isinstance(value, str) else value for name, value in row} for row in rows
+    )
+    return "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in plain)
 
 
 def _cell(value: object) -> object:

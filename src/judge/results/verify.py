@@ -10,7 +10,7 @@ import json
 import multiprocessing
 import os
 import signal
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -46,7 +46,8 @@ from judge.trajectory.network import NETWORK_FILE
 from judge.trajectory.record import RESULT_SCHEMA, Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
-from shared.files import read_json
+from shared.files import LfsPointer, read_file, read_json, reason_of
+from shared.images import media_type
 from shared.models import JudgeInfo, Record, Task, Verdict
 from shared.text import counted, excerpt
 
@@ -54,16 +55,22 @@ _MAX_SHOWN = 80
 # From here on, starting processes takes less time than they save.
 _MANY_TASKS = 100
 _MAX_PROCESSES = 4
+# More than a Git LFS pointer has.
+_IMAGE_HEAD_BYTES = 2048
 
 R = TypeVar("R")
 
 
 class Findings(Record):
-    """`mismatches` are contradictions; `notes` are differences that may be harmless, such as other versions."""
+    """`mismatches` are contradictions; `notes` are differences that may be harmless, such as other versions.
+
+    `is_foreign`: of a folder that is not a run, for which little can be compared.
+    """
 
     tasks: int
     mismatches: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    is_foreign: bool = False
 
 
 def verify_run(store: RunStore) -> Findings:
@@ -143,18 +150,42 @@ def _leave_interrupts() -> None:
 def _folder(store: FolderStore) -> Findings:
     tasks, problems = tuple(store.tasks()), []
     recomputation, left_out = Recomputation(RunConfig()), Counter[str]()
+    recorded, compared = 0, 0
     for task in tasks:
         try:
             trajectory = load_trajectory(task.folder)
         except TrajectoryError as error:
             problems.append(f"{task.name}: {error.message}")
             continue
+        recorded += trajectory.is_digested
+        compared += len(list((task.folder / "verdicts").glob("*.json")))
         judged = {trajectory.sha256} if trajectory.is_digested else {trajectory.sha256, None}
         problems += [f"{task.name}/{problem}" for problem in _verdicts(task.folder, judged)]
         found = recomputation.differences(task, trajectory.stop_reason, None, left_out)
         problems += [f"{task.name}/{problem}" for problem in _recomputed(found)]
-    note = "not recorded by WABE: its trajectories are read, and verdicts compared with them"
-    return Findings(tasks=len(tasks), mismatches=tuple(problems), notes=(note, *notes_of(left_out)))
+        problems += [f"{task.name}: {problem}" for problem in _unusable_images(trajectory.screenshots)]
+    unrecorded = len(tasks) - recorded
+    notes = [f"compared with their trajectories: {counted(compared, 'verdict')}"]
+    notes += [
+        f"digests of {unrecorded} of {counted(len(tasks), 'trajectory', 'trajectories')}: not recorded, not checked"
+    ]
+    notes += ["counts, rates and checksums: a folder that is not a run of WABE has none, not checked"]
+    return Findings(tasks=len(tasks), mismatches=tuple(problems), notes=(*notes, *notes_of(left_out)), is_foreign=True)
+
+
+def _unusable_images(paths: Sequence[Path]) -> Iterator[str]:
+    """Screenshots that are Git LFS pointers, unreadable, or no images: one line for each kind, with the first name."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        try:
+            if media_type(read_file(path, head_bytes=_IMAGE_HEAD_BYTES)) is None:
+                found["neither JPEG, PNG nor WebP"].append(path.name)
+        except LfsPointer:
+            found["Git LFS pointers instead of images (run git lfs pull)"].append(path.name)
+        except (OSError, ValueError) as error:
+            found[f"unreadable ({reason_of(error)})"].append(path.name)
+    for what, names in found.items():
+        yield f"{what}: {len(names)} of {counted(len(paths), 'screenshot')}, such as {excerpt(names[0])}"
 
 
 def _differs(what: str, stored: object, made: object) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A run as a JUnit XML file, which continuous integration services show as a list of tests."""
 
 import math
+import os
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,10 +13,12 @@ from shared.text import one_line, show_hidden
 _MAX_TEXT_CHARS = 2000
 
 
-def write_junit(path: Path, submission: dict[str, Any], scenario: str) -> None:
+def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report: Path | None = None) -> None:
     """Write one test suite per participant, one test case per attempt. Raises `ConfigError` when it cannot be written.
 
-    A failed task is a failure; an unscored or aborted one is an error, because a skipped test would pass.
+    A failed task is a failure; an unscored or aborted one is an error, because a skipped test would pass. `report` is
+    the front page of the run's report, whose pages of tasks are linked: the property `task_page` has the path from the
+    XML file, and the attachment that from the working directory, as GitLab and Jenkins need it.
     """
     root = ElementTree.Element("testsuites")
     for result in submission["results"]:
@@ -39,15 +42,30 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str) -> None:
                 classname=_text(task.get("level") or scenario),
                 time=f"{duration:.3f}",
             )
+            page = _page_of(task, report)
+            link = page and os.path.relpath(page, path.resolve().parent)
+            if link:
+                properties = ElementTree.SubElement(case, "properties")
+                ElementTree.SubElement(properties, "property", name="task_page", value=_text(link))
             verdict = entry_outcome(task)
             if verdict != "success":
                 why = _text(task.get("reason") or task.get("error") or task.get("stop_reason") or "")
                 problem = ElementTree.SubElement(case, "failure" if verdict == "failure" else "error", type=verdict)
                 problem.set("message", one_line(why))
-                problem.text = why
+                problem.text = f"{why}\nTask page: {_text(link)}" if link else why
+            if page:
+                output = ElementTree.SubElement(case, "system-out")
+                output.text = f"[[ATTACHMENT|{_text(os.path.relpath(page))}]]"
     ElementTree.indent(root)
     with write_errors(f"--junit {path}", "choose a file you can write"):
         write_atomic(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _page_of(task: dict[str, Any], report: Path | None) -> Path | None:
+    """The page of an attempt in the report, if there is one."""
+    # The key comes from a judge that may not be ours.
+    page = report.resolve().parent / "tasks" / f"{Path(entry_key(task)).name}.html" if report else None
+    return page if page and page.is_file() else None
 
 
 def _seconds(value: object) -> float:

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +20,7 @@ from judge.results.run_record import (
     sha256_of,
     task_digests,
 )
+from judge.runner.baseline import Baseline, read_baseline
 from judge.runner.launch import Member, members_of
 from judge.runner.shards import balanced_shards, on_free_ports, run_id_of, shard_of
 from judge.runner.terminal import Display
@@ -41,7 +42,7 @@ _GIT_TIMEOUT_S = 10
 # The options that are repeated in the command that resumes a run.
 _AGAIN = (
     *("output", "limit", "level", "task", "judge_model"),
-    *("participant_model", "name", "epochs", "fail_under", "junit"),
+    *("participant_model", "name", "epochs", "fail_under", "junit", "baseline", "baseline_p"),
 )
 
 
@@ -66,6 +67,8 @@ class RunOptions(Record):
     epochs: int | None = None
     display: Display | None = None
     fail_under: float | None = None
+    baseline: str | None = None
+    baseline_p: float | None = None
     junit: Path | None = None
     shards: str | None = None
     engine: Literal["local", "ray"] = "local"
@@ -98,10 +101,22 @@ class Plan:
     tasks: tuple[Task, ...] = ()
     resumes: bool = False
     shard: Shard | None = None
+    baseline: Baseline | None = None
 
 
 def make_plan(options: RunOptions, settings: Settings) -> Plan:
     """The scenario with the options applied. Raises `ConfigError`, also if a run cannot be resumed with them."""
+    if options.baseline is None:
+        return _plan(options, settings)
+    # Before the run exists, because `latest` means the one before it.
+    baseline = read_baseline(options.baseline, options.output_dir)
+    plan = _plan(options.model_copy(update={"baseline": baseline.name}), settings)
+    if plan.store is not None and plan.store.run_id == baseline.name:
+        raise ConfigError(f"--baseline {options.baseline} is the run itself", remedy="name an earlier run")
+    return replace(plan, baseline=baseline)
+
+
+def _plan(options: RunOptions, settings: Settings) -> Plan:
     declared = load_scenario(options.scenario)
     scenario = declared if options.shards is None else on_free_ports(declared)
     members = members_of(scenario, settings)

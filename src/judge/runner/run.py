@@ -5,7 +5,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from judge.report.build import make_report, open_page
 from judge.results.run_record import (
     withdraw_unplayed,
 )
-from judge.results.submission import counts_of, entry_outcome
+from judge.results.submission import TaskSummary, counts_of, entry_outcome
+from judge.runner.baseline import Compared, compared
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
 from judge.runner.junit import write_junit
@@ -28,8 +29,10 @@ from judge.runner.restarts import restarts_of
 from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
 from judge.store import RunStore
+from judge.trajectory.files import read_result
+from judge.trajectory.record import Attempt
 from shared.checks import NO_CHECKS
-from shared.errors import ConfigError, WabeError
+from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
 from shared.llm.redis import check_server
 from shared.settings import Settings
@@ -133,6 +136,8 @@ async def _play(
             console.out(f"Up: {addresses}. Ctrl-C stops everything.", highlight=False)
             # Until a signal cancels it.
             await asyncio.Event().wait()
+        if plan.resumes and plan.store is not None:
+            progress.keeps(await asyncio.to_thread(_settled, plan.store))
         try:
             emit: Sink = FirstTasks(progress)
             return await request_assessment(
@@ -145,6 +150,17 @@ async def _play(
             progress.stopping()
             # Checked before the children are stopped, after which all of them have ended.
             crashes += [crash for child in children if (crash := child.crash())]
+
+
+def _settled(store: RunStore) -> list[dict[str, Any]]:
+    """The entries of the tasks that an earlier start settled, without looking at their evidence."""
+    found = []
+    for task in store.tasks():
+        with suppress(TrajectoryError, OSError):
+            attempt = Attempt.from_json(read_result(task.folder), source=str(task.folder))
+            if attempt.verdict is not None and attempt.outcome in ("success", "failure"):
+                found.append(TaskSummary.of(attempt).entry)
+    return found
 
 
 def _with(request: str, restarts: dict[str, str]) -> str:
@@ -193,21 +209,27 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         code = EXIT_LOST
         _tell_problem(console, unwritten)
     page = None
+    if store is not None:
+        page = _report(store, options, console)
+    _write_junit(submission, plan, page)
     if store is None:
         run_id = f" as {outcome.run_id}" if outcome.run_id else ""
         kept = f"Results: {options.output}" if options.output else "Results: not kept here (--output FILE keeps them)"
         console.out(f"{kept}. The judge at {plan.members[-1].endpoint} keeps the run{run_id}.", highlight=False)
     else:
-        page = _report(store, options, console)
         if code == EXIT_LOST and _is_worth_resuming(submission) and store.read_run():
             console.out(f"To retry lost tasks, resume with: {resume_command(options, store)}", highlight=False)
+    against = _against_baseline(submission, plan, console)
+    if against is not None and against.is_worse(options.baseline_p):
+        code = EXIT_LOST
     for rate in _rates_under(options.fail_under, submission):
         code = EXIT_LOST
         _tell_problem(console, f"success rate of all tasks {rate} % is below --fail-under {options.fail_under:g} %")
     if progress.display == "json":
         detail = submission["results"][0]["detail"]
         counts = counts_of(detail["tasks"])
-        known = {"run_id": store.run_id if store else outcome.run_id, "report": page and str(page)}
+        known: dict[str, Any] = {"run_id": store.run_id if store else outcome.run_id, "report": page and str(page)}
+        known |= {"baseline": against.model_dump(mode="json")} if against else {}
         print_json(console, "results", exit_code=code, **known, **counts)
     return code
 
@@ -231,10 +253,27 @@ def _write_results(submission: dict[str, Any], plan: Plan) -> str:
     if options.output is not None:
         with write_errors(f"--output {options.output}", "choose a file you can write"):
             write_json(options.output, submission)
-    if options.junit is not None:
-        path = plan.scenario.path.resolve()
-        write_junit(options.junit, submission, f"{path.parent.name}/{path.name}")
     return unwritten
+
+
+def _write_junit(submission: dict[str, Any], plan: Plan, page: Path | None) -> None:
+    if plan.options.junit is not None:
+        path = plan.scenario.path.resolve()
+        write_junit(plan.options.junit, submission, f"{path.parent.name}/{path.name}", report=page)
+
+
+def _against_baseline(submission: dict[str, Any], plan: Plan, console: Console) -> Compared | None:
+    """The run against its baseline, if there is one; shown, in every display mode if that fails the run."""
+    if plan.baseline is None:
+        return None
+    found = compared(plan.baseline, submission)
+    is_worse = found.is_worse(plan.options.baseline_p)
+    for line in found.lines():
+        if is_worse:
+            _tell_problem(console, line)
+        else:
+            console.out(line, highlight=False)
+    return found
 
 
 def _is_stored(submission: dict[str, Any], store: RunStore) -> bool:

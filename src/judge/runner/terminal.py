@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -83,6 +83,8 @@ class Progress:
         self._width = _id_width(task_ids)
         self._rows: dict[str, _Row] = {}
         self._counts = dict.fromkeys(OUTCOME_STYLES, 0)
+        self._kept: Mapping[str, dict[str, Any]] = {}
+        self._kept_counts: Counter[str] = Counter()
         self._run: RunStarted | None = None
         self._began = self._phase_began = clock()
         self._phase = ""
@@ -140,6 +142,10 @@ class Progress:
         if self.display == "full":
             self.phase("Stopping what was started")
 
+    def keeps(self, entries: Iterable[dict[str, Any]]) -> None:
+        """Show these results of an earlier start when the run begins, if the judge keeps as many."""
+        self._kept = {entry_key(entry): entry for entry in entries}
+
     def __call__(self, event: Event) -> None:
         """Take one event."""
         max_steps = row.max_steps if isinstance(event, TaskDone) and (row := self._rows.get(event.key)) else 0
@@ -159,11 +165,17 @@ class Progress:
                 self._console.print(describe(event), markup=False, highlight=False, style="dim", soft_wrap=True)
             case RunStarted():
                 self._console.out(describe(event), highlight=False)
+                if self._kept_counts:
+                    _print_tasks(self._console, list(self._kept.values()))
+                    self.shown.update(self._kept)
 
     def _apply(self, event: Event) -> None:
         match event:
             case RunStarted():
                 self._run, self._began, self._phase = event, self._clock(), ""
+                # The judge decides what is kept; a result that it judges again is not.
+                agrees = len(self._kept) == event.kept
+                self._kept_counts = Counter(map(entry_outcome, self._kept.values() if agrees else ()))
             case TaskStarted():
                 self._rows[event.key] = _Row(event.attempt, event.max_steps, since=self._clock())
             case StepDone() if row := self._rows.get(event.key):
@@ -204,8 +216,8 @@ class Progress:
         unit = "task" if run.epochs == 1 else "attempt"
         text = Text(f"{done + run.kept} of {counted(run.attempts, unit)}  ", style="bold")
         for outcome, style in OUTCOME_STYLES.items():
-            if self._counts[outcome]:
-                text.append(f"{self._counts[outcome]} {outcome}  ", style=style)
+            if count := self._counts[outcome] + self._kept_counts[outcome]:
+                text.append(f"{count} {outcome}  ", style=style)
         text.append(f"elapsed {_duration(elapsed)}", style="dim")
         # Tasks kept from an earlier run took no time, so the estimate excludes them.
         waiting = run.attempts - run.kept - done
@@ -277,19 +289,19 @@ def print_summary(
         # Older judges leave out some counts, which can be computed from the tasks.
         detail = counts_of(result["detail"]["tasks"]) | result["detail"]
         tasks = detail["tasks"]
-        # For example tasks that a resumed run has kept.
+        # For example tasks that a shard has played.
         _print_tasks(console, [task for task in tasks if entry_key(task) not in shown])
-        console.print(_rates_line(str(result.get("winner", "")), detail), soft_wrap=True)
+        _print_line(console, _rates_line(str(result.get("winner", "")), detail))
         if repeats := repeats_in(tasks):
-            console.out(f"  {repeats_text(repeats)}", highlight=False)
+            _print_line(console, Text(f"  {repeats_text(repeats)}"))
         for line in _truth_lines(detail):
-            console.print(line, soft_wrap=True, highlight=False)
+            _print_line(console, line)
         for note, style in (
             (incomplete_note(detail), "bold yellow"),
             ((detail.get("judge") or {}).get("note"), "yellow"),
         ):
             if note:
-                console.out(note, style=style)
+                _print_line(console, Text(note, style=style))
         lost += sum(_lost(detail).values())
         # The user was warned about tasks without checks at the start, so they are only an error if nothing was scored.
         if detail["scored_tasks"]:
@@ -305,6 +317,11 @@ def _print_tasks(console: Console, tasks: list[dict[str, Any]]) -> None:
         why = task.get("reason") or task.get("error") or task.get("stop_reason") or ""
         taken, allowed = (int(task.get(key) or 0) for key in ("steps_taken", "max_steps"))
         _print_task(console, width, entry_outcome(task), entry_key(task), taken, allowed, str(why))
+
+
+def _print_line(console: Console, line: Text) -> None:
+    """Print a line, wrapped between words on a terminal; in a file or pipe it stays one line."""
+    console.print(line, soft_wrap=not console.is_terminal, highlight=False)
 
 
 def _truth_lines(detail: dict[str, Any]) -> list[Text]:

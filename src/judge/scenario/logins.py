@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from judge.scenario.models import Scenario, SiteEntry, resolved
+from judge.scenario.toml import line_in_file
 from judge.sites import Site, is_off_site, origin_of, own_site, site_of
 from shared.access import StorageState, read_storage_state
+from shared.errors import ConfigError
 from shared.fields import Invalid, shown
 from shared.files import read_json, reason_of
 from shared.models import Task
 from shared.text import counted
+from shared.toml_lines import KeyPath
 from shared.validation import Problem, mistake
 
 _MAX_STATE_BYTES = 4_000_000
@@ -40,7 +43,7 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
         task = _with_sites(_with_content(task, scenario, where, states, environ), sites, allowed)
         if problem := login_problem(task, allowed):
             path, text, remedy = problem
-            raise mistake(scenario.path, (*where, *path), text, remedy, is_toml=True)
+            raise _mistake(scenario, (*where, *path), text, remedy)
         found.append(task)
     return tuple(found)
 
@@ -117,7 +120,8 @@ def _with_content(
     if isinstance(state, str):
         state = _read(scenario, state, where, states)
     if environ is not None:
-        named = mistake(scenario.path, (*where, "http_credentials"), "", "", is_toml=True).message
+        # For every task, so without its line, which is only found by reading the file.
+        named = _mistake(scenario, (*where, "http_credentials"), "", "", has_line=False).message
         credentials = tuple(
             each.model_copy(
                 update={name: resolved(getattr(each, name), environ, named) for name in ("username", "password")}
@@ -154,9 +158,16 @@ def _read(scenario: Scenario, name: str, where: tuple[str, int], states: dict[st
         value = read_json(path, max_bytes=_MAX_STATE_BYTES)
     except (OSError, ValueError) as error:
         remedy = "log in once and save it there with Playwright: context.storage_state(path=…)"
-        raise mistake(scenario.path, key, f"{path}: {reason_of(error)}", remedy, is_toml=True) from None
+        raise _mistake(scenario, key, f"{path}: {reason_of(error)}", remedy) from None
     try:
         states[name] = read_storage_state(value)
     except Invalid as error:
-        raise mistake(scenario.path, key, f"{path}: {error.problem}", error.remedy, is_toml=True) from None
+        raise _mistake(scenario, key, f"{path}: {error.problem}", error.remedy) from None
     return states[name]
+
+
+def _mistake(scenario: Scenario, path: KeyPath, problem: str, remedy: str, *, has_line: bool = True) -> ConfigError:
+    place = path[1]
+    task = scenario.tasks[place].task_id if path[0] == "tasks" and isinstance(place, int) else None
+    line = line_in_file(scenario, path) if has_line else None
+    return mistake(scenario.path, path, problem, remedy, is_toml=True, line=line, task=task)

@@ -241,15 +241,14 @@ def statistics(tasks: Sequence[Task]) -> list[str]:
     return lines
 
 
-async def unreachable(urls: Iterable[str], *, at_once: int = 8, timeout_s: float = 10.0) -> dict[str, str]:
-    """The hosts (`https://host:port`) that do not answer, each with the reason. Every host gets one request.
+async def reached(urls: Iterable[str], *, at_once: int = 8, timeout_s: float = 10.0) -> dict[str, str | None]:
+    """Every host (`https://host:port`), with the reason if it does not answer. Each gets one request.
 
-    Any HTTP answer counts as reachable: many sites refuse clients that are not browsers.
+    Any HTTP answer counts as reached: many sites refuse clients that are not browsers.
     """
     by_host: dict[str, str] = {}
     for url in urls:
-        parts = urlsplit(url)
-        by_host.setdefault(f"{parts.scheme}://{parts.netloc}", url)
+        by_host.setdefault(host_of(url), url)
     slots = asyncio.Semaphore(at_once)
 
     async with httpx.AsyncClient(trust_env=False, timeout=timeout_s) as client:
@@ -263,4 +262,10 @@ async def unreachable(urls: Iterable[str], *, at_once: int = 8, timeout_s: float
                     return str(error)[:200] or type(error).__name__
 
         reasons = await asyncio.gather(*(ask(url) for url in by_host.values()))
-    return {host: reason for host, reason in zip(by_host, reasons, strict=True) if reason is not None}
+    return dict(zip(by_host, reasons, strict=True))
+
+
+def host_of(url: str) -> str:
+    """The address of the host in a URL: scheme, name and port."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

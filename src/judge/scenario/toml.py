@@ -12,6 +12,7 @@ from shared.errors import ConfigError
 from shared.fields import did_you_mean, shown
 from shared.files import decode, parse_toml, read_errors, read_file
 from shared.models import Level, Task
+from shared.toml_lines import KeyPath, line_of, lines_of
 from shared.validation import Mistakes, mistake, validated
 
 MAX_FILE_BYTES = 16_000_000
@@ -42,11 +43,23 @@ def read_scenario_bytes(path: Path, *, what: str = "a scenario TOML file") -> by
 def parse_scenario(content: bytes, path: Path) -> Scenario:
     """Validate the bytes of a scenario file; `path` names it in errors. Raises only `ConfigError`."""
     with read_errors(path, "write TOML as UTF-8: each key once, strings in quotes"):
-        tables = parse_toml(decode(content))
+        text = decode(content)
+        tables = parse_toml(text)
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
-    found = validated(_SCENARIO_FILE, tables, path, is_toml=True, examples=EXAMPLES)
+    found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES)
     return Scenario(**dict(found), path=path, source_checksum=hashlib.sha256(content).hexdigest())
+
+
+def line_in_file(scenario: Scenario, path: KeyPath) -> int | None:
+    """The line of a key of the scenario's file; `None` if the file is not the one that was read."""
+    try:
+        content = read_file(scenario.path, max_bytes=MAX_FILE_BYTES)
+    except (OSError, ValueError):
+        return None
+    if hashlib.sha256(content).hexdigest() != scenario.source_checksum:
+        return None
+    return line_of(lines_of(decode(content)), path)
 
 
 def problems_of(content: bytes, path: Path) -> tuple[Scenario | None, list[str]]:

@@ -78,6 +78,8 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         (["--display", "plian"], "'plian' is not one of 'full', 'plain', 'json', 'none'. Did you mean 'plain'?"),
         (["--fail-under", "101"], "--fail-under 101 is not a percentage"),
         (["--fail-under", "nan"], "--fail-under nan is not a percentage"),
+        (["--baseline-p", "0.05"], "--baseline-p 0.05 is not usable"),
+        (["--baseline", "r1", "--baseline-p", "2"], "--baseline-p 2 is not usable"),
         (["--limit", "0"], "--limit"),
         (["--limit", "many"], "--limit"),
         (["--max-parallel", "0"], "--max-parallel"),

@@ -52,6 +52,7 @@ def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tm
     ]
     assert json.loads(listed(tmp_path, "--json")) == [
         {
+            "run_id": "20260101-000000-aa",
             "id": "20260101-000000-aa",
             "scenario": "demo/scenario.toml",
             "participant": "white_agent",

@@ -1,6 +1,8 @@
 import json
 import re
 import socket
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +147,28 @@ def test_an_unreachable_host_is_a_mistake_only_when_checked(app: typer.Typer, tm
 def test_a_site_that_the_runner_starts_is_not_checked(app: typer.Typer, tmp_path: Path) -> None:
     path = Path(scenario_file(tmp_path, a_task(website="http://127.0.0.1:9/")))
     path.write_text('[[sites]]\nname = "s"\nendpoint = "http://127.0.0.1:9"\ncmd = "serve"\n' + path.read_text())
-    assert "valid" in run(app, "validate", "--check", str(path))
+    output = run(app, "validate", "--check", str(path))
+    assert "valid" in output
+    assert "not asked, because only a run starts it: s at http://127.0.0.1:9" in output
+
+
+def test_a_check_says_which_websites_it_reached(app: typer.Typer, tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        host = f"http://127.0.0.1:{server.server_port}"
+        path = scenario_file(tmp_path, a_task(website=f"{host}/missing"))
+        assert f"reached 1 of 1 website: {host}\n" in run(app, "validate", "--check", path)
+        server.shutdown()
+        thread.join()
+
+
+def test_a_check_that_can_never_pass_is_named_with_the_line_of_its_task(app: typer.Typer, tmp_path: Path) -> None:
+    path = Path(scenario_file(tmp_path, a_task("s"), a_task()))
+    text = path.read_text().replace("max_steps = 15", "max_steps = 15\nrecord_network = false")
+    path.write_text(text + 'checks = [{ kind = "request", method = "POST", url = "/x" }]\n')
+    line = path.read_text()[: path.read_text().rindex("[[tasks]]")].count("\n") + 1
+    assert f"{path}: line {line}, task t: check 1: requests are not recorded" in run(app, "validate", str(path), code=2)
 
 
 def checked(task_id: str, website: str, *checks: dict[str, Any]) -> Task:

@@ -126,12 +126,30 @@ def test_labels_may_be_a_plain_mapping(tmp_path: Path) -> None:
     assert read_labels(file(tmp_path, '{"t1": true, "t2": 0}', "l.json")) == {"t1": ("True", {}), "t2": ("0", {})}
 
 
-def test_the_benchmarks_own_labels_are_read_for_one_agent(tmp_path: Path) -> None:
-    label = {"task_id": "t1", "confirmed_task": "Do it", "Operator_human_label": "2", "SeeAct_human_label": "1"}
+@pytest.mark.parametrize("column", ["Operator_human_label", "Operator"])
+def test_the_benchmarks_own_labels_are_read_for_one_agent(tmp_path: Path, column: str) -> None:
+    label = {"task_id": "t1", "confirmed_task": "Do it", "Operator_human_label": 2, "SeeAct_human_label": 1}
     path = file(tmp_path, json.dumps([label]), "human_label.json")
-    assert read_labels(path, "Operator_human_label") == {"t1": ("2", {"confirmed_task": "Do it"})}
-    with pytest.raises(ConfigError, match=r"no human \(write both, or give --label-column\)"):
+    assert read_labels(path, column) == {"t1": ("2", {"confirmed_task": "Do it"})}
+
+
+def test_the_benchmarks_own_labels_name_their_agents_if_none_is_chosen(tmp_path: Path) -> None:
+    label = {"task_id": "t1", "Operator_human_label": "2", "SeeAct_human_label": "1"}
+    path = file(tmp_path, json.dumps([label]), "human_label.json")
+    agents = "labels of 2 agents: 'Operator_human_label', 'SeeAct_human_label'"
+    with pytest.raises(ConfigError, match=rf"{agents} \(choose one, such as --label-column Operator_human_label\)"):
         read_labels(path)
+
+
+def test_the_only_agent_of_the_benchmarks_labels_needs_no_choice(tmp_path: Path) -> None:
+    path = file(tmp_path, '[{"task_id": "t1", "SeeAct_human_label": "1"}]', "human_label.json")
+    assert read_labels(path) == {"t1": ("1", {})}
+
+
+def test_json_is_no_table_of_labels_and_verdicts(tmp_path: Path) -> None:
+    path = file(tmp_path, '[{"task_id": "t1", "Operator_human_label": 2}]', "human_label.json")
+    with pytest.raises(ConfigError, match=r"JSON has labels only.*\(wabe agreement --verdicts RUN --labels "):
+        read_pairs(path)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +161,9 @@ def test_the_benchmarks_own_labels_are_read_for_one_agent(tmp_path: Path) -> Non
         ("l.json", "{}", "no labels"),
         ("l.json", "3", "no labels"),
         ("l.json", '[{"task_id": "t"}]', "label 1 has no task_id or no human"),
+        ("l.json", '{"participants": {"a": ""}, "results": []}', "not labels: 'participants' has no single value"),
+        ("l.json", '[{"task_id": "t", "human": [1]}]', "not labels: 't' has no single value"),
+        ("l.json", "[1]", "label 1 has no task_id or no human"),
     ],
 )
 def test_bad_labels_are_one_line(tmp_path: Path, name: str, content: str, expected: str) -> None:

@@ -24,7 +24,7 @@ V1 = {"task": "Find it", "action_history": ["<a> -> CLICK"], "thoughts": ["I loo
 
 def write_v1(folder: Path) -> Path:
     (folder / "trajectory").mkdir(parents=True)
-    (folder / "trajectory" / "0_full_screenshot.png").write_bytes(b"\x89PNG 0")
+    (folder / "trajectory" / "0_full_screenshot.png").write_bytes(b"\x89PNG\r\n\x1a\n 0")
     (folder / "result.json").write_text(json.dumps(V1))
     return folder
 
@@ -93,7 +93,7 @@ def test_a_folder_is_judged_and_then_verified(mixed: Path, tmp_path: Path) -> No
     scored = asyncio.run(score(mixed, RunConfig(judge_model="offline")))
     assert {one.folder.parent.name: one.outcome for one in scored}["b"] == "failure"
     assert verify_run(resolve_store(str(mixed), tmp_path)).mismatches == ()
-    (mixed / "a" / "same" / "screenshot2.png").write_bytes(b"another picture")
+    (mixed / "a" / "same" / "screenshot2.png").write_bytes(b"\x89PNG\r\n\x1a\n another picture")
     assert [text.split("/")[0] for text in verify_run(resolve_store(str(mixed), tmp_path)).mismatches] == ["same"]
 
 
@@ -157,3 +157,27 @@ def test_the_scores_of_other_evaluators_are_compared_with_labels(tmp_path: Path)
     given = ["--verdicts", str(tmp_path / "field"), "--labels", str(tmp_path / "labels.csv")]
     said = CliRunner().invoke(wabe, ["agreement", *given, "--json"])
     assert "webeval-gpt_eval" in said.output, said.output
+
+
+def test_verify_says_what_it_did_not_check_in_a_folder(tmp_path: Path) -> None:
+    write_webeval(tmp_path / "field" / "t")
+    found = verify_run(resolve_store(str(tmp_path / "field"), tmp_path))
+    assert (found.mismatches, found.is_foreign) == ((), True)
+    assert found.notes[1:] == (
+        "digests of 1 of 1 trajectory: not recorded, not checked",
+        "counts, rates and checksums: a folder that is not a run of WABE has none, not checked",
+    )
+
+
+def test_verify_reports_git_lfs_pointers_instead_of_screenshots(tmp_path: Path) -> None:
+    folder = write_webeval(tmp_path / "field" / "t")
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
+    for number in (1, 2):
+        (folder / f"screenshot{number}.png").write_bytes(pointer)
+    (folder / "screenshot4.png").write_bytes(b"<html>")
+    assert verify_run(resolve_store(str(tmp_path / "field"), tmp_path)).mismatches == (
+        't: Git LFS pointers instead of images (run git lfs pull): 2 of 5 screenshots, such as "screenshot1.png"',
+        't: neither JPEG, PNG nor WebP: 1 of 5 screenshots, such as "screenshot4.png"',
+    )
+    result = CliRunner().invoke(wabe, ["verify", str(tmp_path / "field"), "--output-dir", str(tmp_path)])
+    assert result.exit_code == 1

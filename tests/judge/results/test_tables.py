@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from helpers.paths import ROOT
 from helpers.results import JUDGE, a_finished_run, a_result, a_row, a_step, a_verdict, write_attempt, write_verdict_on
 from judge.results.identity import record_card
-from judge.results.tables import AttemptRow, Tabled, Unreadable, csv_of, parquet_of, table_of
+from judge.results.tables import AttemptRow, Tabled, Unreadable, csv_of, jsonl_of, parquet_of, table_of
 from judge.store import RunStore
 from shared.errors import ConfigError
 from shared.models import Timings, TokenUsage
@@ -189,3 +190,12 @@ def test_every_column_is_documented_in_its_order() -> None:
         name for cell in re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
     ]
     assert named == list(AttemptRow.model_fields)
+
+
+@given(st.text(), st.none() | st.text())
+def test_json_lines_hold_every_column_of_a_row_per_line_whatever_its_texts(task: str, reason: str | None) -> None:
+    row = a_row(task=task, reason=reason, success=None)
+    first, second = map(json.loads, jsonl_of([row, row]).splitlines())
+    assert first == second
+    assert list(first) == list(AttemptRow.model_fields)
+    assert (first["task"], first["reason"], first["success"]) == (task, reason, None)

@@ -65,3 +65,26 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("")
     with pytest.raises(ConfigError, match="--junit"):
         written(tmp_path / "folder" / "j.xml", a_task("t", "success"))
+
+
+def test_a_test_case_links_its_task_page_if_the_report_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "run" / "report" / "tasks" / "t1.2.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("")
+    outside = tmp_path / "secret.html"
+    outside.write_text("")
+    monkeypatch.chdir(tmp_path)
+    tasks = [a_task("t1", "failure") | {"epoch": 2}, a_task("t2", "failure"), a_task("../../../secret", "success")]
+    write_junit(
+        tmp_path / "ci" / "j.xml",
+        {"results": [{"winner": "w", "detail": {"tasks": tasks}}]},
+        "demo/scenario.toml",
+        report=page.parent.parent / "index.html",
+    )
+    linked, *others = ElementTree.parse(tmp_path / "ci" / "j.xml").getroot()[0]
+    assert [(each.get("name"), each.get("value")) for each in linked.iter("property")] == [
+        ("task_page", "../run/report/tasks/t1.2.html")
+    ]
+    assert linked.findtext("system-out") == "[[ATTACHMENT|run/report/tasks/t1.2.html]]"
+    assert (linked.findtext("failure") or "").splitlines() == ["because", "Task page: ../run/report/tasks/t1.2.html"]
+    assert [[child.tag for child in case] for case in others] == [["failure"], []]

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from helpers.results import a_result, a_submission, a_verdict
 from helpers.runner.scenario_runs import write_scenario
+from judge.runner.baseline import Baseline
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import Member
 from judge.runner.plan import Plan, RunOptions
@@ -23,12 +24,18 @@ from shared.errors import WabeError
 JUDGE = Member(name="green_agent", endpoint="http://127.0.0.1:9009", cmd=None, is_agent=True)
 
 
-def concluded(folder: Path, store: RunStore | None = None, **options: Any) -> tuple[int, str]:
+def concluded(
+    folder: Path, store: RunStore | None = None, *, solved: tuple[str, ...] | None = None, **options: Any
+) -> tuple[int, str]:
     """A run of two tasks, one of them a success. Without `store` its judge keeps the records elsewhere."""
     results = a_submission(a_result("rugs"), a_result("lamps", verdict=a_verdict("failure")))["results"]
     outcome = RunOutcome(results=tuple(results), state="completed", run_id="r1")
     given = RunOptions(scenario=write_scenario(folder / "shop" / "scenario.toml"), **options)
-    plan = Plan(given, load_scenario(given.scenario), members=(JUDGE,), request="", store=store)
+    baseline = None
+    if solved is not None:
+        baseline = Baseline("r0", a_submission(*(a_result(task) for task in solved))["results"][0]["detail"]["tasks"])
+    scenario = load_scenario(given.scenario)
+    plan = Plan(given, scenario, members=(JUDGE,), request="", store=store, baseline=baseline)
     said = io.StringIO()
     console = Console(file=said, width=200, quiet=given.display in ("json", "none"))
     code = conclude(outcome, plan, console, Progress(console, given.display))
@@ -40,6 +47,29 @@ def test_a_rate_below_the_limit_is_a_failed_run(tmp_path: Path, limit: float | N
     found, text = concluded(tmp_path, fail_under=limit)
     assert found == code
     assert ("is below --fail-under" in text) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("solved", "max_p", "code"), [(("rugs",), None, 0), (("lamps",), None, 1), (("lamps",), 0.05, 0)]
+)
+def test_a_task_that_the_baseline_solved_and_this_run_did_not_fails_the_run(
+    tmp_path: Path, solved: tuple[str, ...], max_p: float | None, code: int
+) -> None:
+    found, text = concluded(tmp_path, solved=solved, baseline="r0", baseline_p=max_p)
+    assert found == code
+    assert "Baseline r0: 1 task scored in both runs" in text
+    assert ("lost: lamps" in text) == (solved == ("lamps",))
+
+
+def test_a_lost_task_is_said_even_where_nothing_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert concluded(tmp_path, solved=("lamps",), baseline="r0", display="none") == (1, "")
+    assert "  lost: lamps" in capsys.readouterr().err
+
+
+def test_the_last_json_line_has_the_comparison_with_the_baseline(tmp_path: Path) -> None:
+    _, text = concluded(tmp_path, solved=("lamps",), baseline="r0", display="json")
+    found = json.loads(text.splitlines()[-1])["baseline"]
+    assert (found["baseline"], found["lost"], found["p"]) == ("r0", ["lamps"], 1.0)
 
 
 def test_a_missed_limit_is_said_even_where_nothing_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,6 +85,43 @@ def test_the_totals_count_every_outcome_and_estimate_the_time_left(clock: Clock)
     assert "about 1:00 left" in shown
 
 
+def test_kept_tasks_come_first_and_are_counted_in_the_bar(clock: Clock) -> None:
+    out = io.StringIO()
+    progress = Progress(Console(file=out, force_terminal=True, width=120), clock=clock)
+    entries = a_submission(a_result("t1", verdict=a_verdict()), a_result("t2", verdict=a_verdict("failure")))
+    progress.keeps(entries["results"][0]["detail"]["tasks"])
+    progress(RunStarted(run_id="r", total=4, kept=2))
+    progress(TaskDone(task_id="t3", outcome="success", steps=1, reason="done"))
+    text = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert re.findall(r"^(success|failure) +(t\d)", text, re.MULTILINE) == [
+        ("success", "t1"),
+        ("failure", "t2"),
+        ("success", "t3"),
+    ]
+    assert progress.shown == {"t1", "t2", "t3"}
+    assert "3 of 4 tasks  2 success  1 failure" in drawn(progress)
+
+
+def test_results_that_the_judge_does_not_keep_are_not_shown_as_kept(clock: Clock) -> None:
+    progress = Progress(Console(file=io.StringIO(), width=120), clock=clock)
+    progress.keeps(a_submission(a_result("t1", verdict=a_verdict()))["results"][0]["detail"]["tasks"])
+    progress(RunStarted(run_id="r", total=4, kept=0))
+    assert progress.shown == set()
+    assert "0 of 4 tasks  elapsed" in drawn(progress)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_last_line_wraps_at_words_on_a_terminal_only(is_terminal: bool) -> None:
+    console = Console(file=io.StringIO(), force_terminal=is_terminal, width=40, color_system=None)
+    with console.capture() as capture:
+        print_summary(console, a_submission(a_result("t1", verdict=a_verdict())), None, shown={"t1"})
+    lines = [line.rstrip() for line in capture.get().splitlines()]
+    assert (len(lines) > 1) is is_terminal
+    rates = "white_agent: success rate 100.0 %, 1 of 1 scored task (95 % interval"
+    assert " ".join(lines).startswith(rates)
+    assert not is_terminal or all(len(line) <= 40 for line in lines)
+
+
 def test_the_epochs_of_a_task_are_told_apart(clock: Clock) -> None:
     progress = watching(
         clock,

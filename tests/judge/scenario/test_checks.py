@@ -85,7 +85,7 @@ def task(*checks: dict[str, Any], **fields: Any) -> Task:
 def read(table: dict[str, Any]) -> Task:
     """The task of a table in a scenario file."""
     table = {"task_id": "t", "website": "http://shop.test/", "task": "x", **table}
-    return validated(TASKS, [table], "shop.toml", under=("tasks",), is_toml=True)[0]
+    return validated(TASKS, [table], "shop.toml", under=("tasks",), toml="")[0]
 
 
 @pytest.mark.parametrize(("checks", "said"), MISTAKES, ids=lambda value: str(value)[:50])

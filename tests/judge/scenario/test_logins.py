@@ -1,6 +1,7 @@
 """What logs a task's browser in: read beside the scenario, sent in the request, kept to the task's own site."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +142,17 @@ def test_a_task_gets_the_logins_of_every_site_that_belongs_to_it(tmp_path: Path)
         ),
     ],
 )
-def test_a_mistake_names_file_key_and_remedy(tmp_path: Path, keys: dict[str, Any], expected: str) -> None:
+def test_a_mistake_names_file_line_task_key_and_remedy(tmp_path: Path, keys: dict[str, Any], expected: str) -> None:
     said = complaint(tmp_path, **keys)
-    assert said.startswith(f"s.toml: {expected.format(folder=tmp_path)}"), said
-    assert said.endswith(")")
+    found = re.fullmatch(r"s\.toml: (?:line (?P<line>\d+)(?:, )?)?(?P<task>task t)?(?:: )?(?P<rest>\[\[.*\))", said)
+    assert found, said
+    assert found["rest"].startswith(expected.format(folder=tmp_path)), said
+    assert bool(found["task"]) is expected.startswith("[[tasks]]")
+    # An unset variable may concern every task, so the file is not read again for its line.
+    if "variable" not in expected:
+        # A task that has its site's login has no such key of its own.
+        key = "[[tasks]]" if "site" in keys and found["task"] else expected.split("'")[1]
+        assert (tmp_path / "s.toml").read_text().splitlines()[int(found["line"]) - 1].startswith(key)
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from judge.scenario.checks import repeated
 from judge.scenario.sources import (
     DATASET,
     hub_tasks,
+    reached,
     read_dataset,
     sample,
     scenario_toml,
     statistics,
     tasks_toml,
-    unreachable,
 )
 from judge.scenario.toml import parse_scenario, problems_of
 from shared.errors import ConfigError
@@ -175,11 +175,12 @@ def test_every_bad_task_is_named_in_one_go() -> None:
     scenario, problems = problems_of((HEAD + bad + again).encode(), Path("s.toml"))
     assert scenario is None
     assert problems == [
-        "s.toml: [[tasks]] #3, key 'website': 'x' does not begin with http:// or https://"
+        "s.toml: line 17, task t0: [[tasks]] #3, key 'website': 'x' does not begin with http:// or https://"
         " (write it like https://www.example.org/)",
-        "s.toml: [[tasks]] #3, key 'task': missing (add task = \"Find …\")",
-        "s.toml: [[tasks]] #4, key 'lvl': unknown key (did you mean 'level'?)",
-        "s.toml: [[tasks]] #5, key 'task_id': 't0' is already the id of an earlier task (make ids unique)",
+        "s.toml: line 15, task t0: [[tasks]] #3, key 'task': missing (add task = \"Find …\")",
+        "s.toml: line 19: [[tasks]] #4, key 'lvl': unknown key (did you mean 'level'?)",
+        "s.toml: line 21, task t0: [[tasks]] #5, key 'task_id': 't0' is already the id of an earlier task"
+        " (make ids unique)",
     ]
 
 
@@ -195,8 +196,8 @@ def test_what_is_no_scenario_at_all_is_one_problem(content: bytes) -> None:
 
 
 def test_every_table_that_is_missing_or_wrong_is_named() -> None:
-    keys = [problem.partition(": ")[2].partition(": ")[0] for problem in problems_of(b"tasks = 3", Path("s.toml"))[1]]
-    assert keys == ["key 'green_agent'", "key 'participants'", "key 'tasks'"]
+    keys = [problem.partition(": ")[2].rpartition(": ")[0] for problem in problems_of(b"tasks = 3", Path("s.toml"))[1]]
+    assert keys == ["key 'green_agent'", "key 'participants'", "line 1: key 'tasks'"]
 
 
 def test_a_task_that_repeats_another_is_noted() -> None:
@@ -283,7 +284,8 @@ async def served() -> AsyncIterator[tuple[Site, int]]:
 
 async def test_a_site_that_answers_is_reachable_and_asked_once(served: tuple[Site, int]) -> None:
     site, port = served
-    assert await unreachable([f"http://127.0.0.1:{port}/a", f"http://127.0.0.1:{port}/b"]) == {}
+    host = f"http://127.0.0.1:{port}"
+    assert await reached([f"{host}/a", f"{host}/b"]) == {host: None}
     assert site.requests == 1
 
 
@@ -291,14 +293,14 @@ async def test_a_site_that_answers_is_reachable_and_asked_once(served: tuple[Sit
 async def test_any_answer_means_that_the_host_is_there(served: tuple[Site, int], status: str) -> None:
     site, port = served
     site.status = status
-    assert await unreachable([f"http://127.0.0.1:{port}/"]) == {}
+    assert await reached([f"http://127.0.0.1:{port}/"]) == {f"http://127.0.0.1:{port}": None}
 
 
 async def test_a_host_that_refuses_is_named_with_the_reason() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         host = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        lost = await unreachable([f"{host}/page"])
+        lost = await reached([f"{host}/page"])
     assert list(lost) == [host]
     assert lost[host]
 
@@ -306,7 +308,7 @@ async def test_a_host_that_refuses_is_named_with_the_reason() -> None:
 async def test_a_host_that_hangs_is_given_up(served: tuple[Site, int]) -> None:
     site, port = served
     site.answers = False
-    assert list(await unreachable([f"http://127.0.0.1:{port}/"], timeout_s=0.2)) == [f"http://127.0.0.1:{port}"]
+    assert await reached([f"http://127.0.0.1:{port}/"], timeout_s=0.2) == {f"http://127.0.0.1:{port}": "TimeoutError"}
 
 
 async def test_no_more_hosts_are_asked_at_once_than_allowed(served: tuple[Site, int]) -> None:
@@ -315,7 +317,7 @@ async def test_no_more_hosts_are_asked_at_once_than_allowed(served: tuple[Site, 
     hosts = [f"http://127.0.0.{n}:{port}/" for n in range(1, 7)]
     servers = [await asyncio.start_server(site.handle, f"127.0.0.{n}", port) for n in range(2, 7)]
     try:
-        await unreachable(hosts, at_once=2, timeout_s=0.2)
+        await reached(hosts, at_once=2, timeout_s=0.2)
     finally:
         for server in servers:
             server.close()

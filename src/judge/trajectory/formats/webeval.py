@@ -9,10 +9,13 @@ executing tool … with arguments {…}`. The tool's own loader reads the first 
 of the source `WebSurfer`; our output works with both. Screenshots are numbered from 0, with one more file than there
 are actions, or from 1, so the answer file's list is used, not the names. An answer `<no_answer>` of a run that was not
 aborted means that the step budget was exceeded.
+
+Its analysis (`post_eval_analysis.py`) reads one score per folder, under one of three file names, counts actions and
+their times in `core.log`, and counts steps in `web_surfer.log`. Our output has all three.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -42,7 +45,11 @@ NO_ANSWER = "<no_answer>"
 _ANSWER = "_answer.json"
 _LOG = "web_surfer.log"
 _TASK_DATA = "task_data.json"
+_CORE_LOG = "core.log"
 _SOURCE = "WebSurfer"
+# The score files that webeval's analysis looks for; it takes the first one, whatever others a folder has.
+_ANALYSED = ("0.8-5-3.json", "gpt_eval.json", "WebJudge_Online_Mind2Web_eval-3.json")
+_GPT_EVAL, _WEBJUDGE = _ANALYSED[1:]
 _MAX_TEXT_CHARS = 20_000
 _MAX_SCORES = 50
 _MAX_SCORE_BYTES = 4_000_000
@@ -126,7 +133,7 @@ def load(folder: Path) -> Trajectory:
 def verdicts(folder: Path) -> dict[str, Verdict]:
     """The scores of webeval's evaluators as verdicts, by id; unscored if a file cannot be read."""
     return {
-        f"webeval-{usable_id(path.stem)}": _verdict(folder, path)
+        _verdict_id(path.name): _verdict(folder, path)
         for path in sorted((folder / "scores").glob("*.json"))[:_MAX_SCORES]
     }
 
@@ -163,7 +170,7 @@ def _stop_reason(answer: _Answer) -> StopReason:
 def _last_error(folder: Path) -> str | None:
     """The last error in `core.log`, in which tracebacks and other lines follow an error's first line."""
     try:
-        path = inside(folder, "core.log", max_bytes=MAX_FILE_BYTES)
+        path = inside(folder, _CORE_LOG, max_bytes=MAX_FILE_BYTES)
         lines = read_file(path).decode("utf-8", "replace").splitlines()
     except (OSError, ValueError, TrajectoryError):
         return None
@@ -305,60 +312,121 @@ def _steps(events: list[_Event], names: list[str]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict]) -> Export:
+def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict], counted: Verdict | None = None) -> Export:
     """The folder of one trajectory, with `verdicts` by judge id as its scores. Raises `TrajectoryError`.
 
-    webeval's loader refuses unknown keys in the answer file, but accepts any in the log. A step whose action was not
-    executed becomes an event without `action`, which both of its modes skip.
+    `counted` is the verdict that counts; its score gets a name that webeval's analysis reads. webeval's loader refuses
+    unknown keys in the answer file, but accepts any in the log. A step whose action was not executed becomes an event
+    without `action`, which both of its modes skip. A folder that was recorded in this layout keeps its names, scores
+    and logs.
     """
     attempt = trajectory.attempt
     if attempt is None:
         raise TrajectoryError(f"{trajectory.folder}: no attempt is recorded")
-    pages = [page for page in attempt.observations if page.screenshot]
+    recorded = trajectory.folder if trajectory.is_foreign and answer_files(trajectory.folder) else None
+    pages = [str(page.screenshot) for page in attempt.observations if page.screenshot]
     screenshots = [
-        (str(page.screenshot), f"screenshot{place}{PurePosixPath(str(page.screenshot)).suffix.lower()}")
-        for place, page in enumerate(pages)
+        (name, name if recorded else f"screenshot{place}{PurePosixPath(name).suffix.lower()}")
+        for place, name in enumerate(pages)
     ]
     names = dict(screenshots)
-    usage = attempt.participant_usage
-    answer = {
-        "final_answer": (attempt.final_answer or "") if attempt.stop_reason in JUDGED_ENDS else NO_ANSWER,
-        "env_state_json": NO_ANSWER,
-        "env_state_raw": NO_ANSWER,
-        "screenshots": [name for _, name in screenshots],
-        "is_aborted": trajectory.is_aborted,
-        "is_rel_paths": True,
-        "token_usage": {"agent": {"prompt_tokens": usage.input, "completion_tokens": usage.output}} if usage else {},
-    }
     times = {
         "start_time": attempt.started_at,
         "end_time": attempt.ended_at,
         "duration": attempt.ended_at - attempt.started_at,
     }
     texts = {
-        _LOG: "".join(f"{json.dumps(event)}\n" for event in _written(attempt, names)),
-        f"{trajectory.task.task_id}_final{_ANSWER}": json.dumps(answer, indent=2),
+        _LOG: "".join(f"{json.dumps(event)}\n" for event in _written(attempt, names, keeps_names=recorded is not None)),
         "times.json": json.dumps(times),
-        "core.log": _core_log(attempt),
+        _CORE_LOG: _core_log(attempt),
     }
-    for judge_id, verdict in verdicts.items():
-        if verdict.outcome != "unscored":
-            score = {"score": float(verdict.outcome == "success"), "gpt_response_text": verdict.reason}
-            texts[f"scores/{judge_id}.json"] = json.dumps(score)
+    if recorded:
+        texts |= _kept_texts(recorded, list(names.values()))
+    else:
+        answer = _answer(trajectory, attempt, names)
+        texts[f"{trajectory.task.task_id}_final{_ANSWER}"] = json.dumps(answer, indent=2)
+    texts |= _scores(verdicts, counted, kept=texts.keys())
     return Export(
         texts={name: without_surrogates(text) for name, text in texts.items()}, screenshots=tuple(screenshots)
     )
 
 
-def _written(attempt: Attempt, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The log's events. Times are sums of the steps' durations."""
+def _answer(trajectory: Trajectory, attempt: Attempt, names: Mapping[str, str]) -> dict[str, Any]:
+    usage = attempt.participant_usage
+    return {
+        "final_answer": (attempt.final_answer or "") if attempt.stop_reason in JUDGED_ENDS else NO_ANSWER,
+        "env_state_json": NO_ANSWER,
+        "env_state_raw": NO_ANSWER,
+        "screenshots": list(names.values()),
+        "is_aborted": trajectory.is_aborted,
+        "is_rel_paths": True,
+        "token_usage": {"agent": {"prompt_tokens": usage.input, "completion_tokens": usage.output}} if usage else {},
+    }
+
+
+def _kept_texts(folder: Path, screenshots: list[str]) -> dict[str, str]:
+    """The files of a folder in this layout that are written again under their own names, except the log."""
+    (path,) = answer_files(folder)
+    # Absolute paths named files of the recording machine.
+    answer = read_object(folder, path.name) | {"screenshots": screenshots, "is_rel_paths": True}
+    texts = {path.name: json.dumps(answer, indent=2)}
+    scores = [f"scores/{score.name}" for score in sorted((folder / "scores").glob("*.json"))[:_MAX_SCORES]]
+    for name in ("times.json", _CORE_LOG, _TASK_DATA, *scores):
+        if (folder / name).exists():
+            file = inside(folder, name, source=folder / name, max_bytes=MAX_FILE_BYTES)
+            with read_errors(file, kind=TrajectoryError):
+                texts[name] = read_file(file).decode("utf-8", "replace")
+    return texts
+
+
+def _scores(verdicts: Mapping[str, Verdict], counted: Verdict | None, *, kept: Collection[str]) -> dict[str, str]:
+    """The score files. `kept` are files that are there already, among them the scores of a folder in this layout."""
+    texts: dict[str, str] = {}
+    kept_ids = {_verdict_id(name) for name in kept if name.startswith("scores/")}
+    others = {judge_id: verdict for judge_id, verdict in verdicts.items() if judge_id not in kept_ids}
+    is_kept = any(_decides_alike(verdicts[judge_id], counted) for judge_id in kept_ids & verdicts.keys())
+    if counted is not None and not is_kept and not any(f"scores/{name}" in kept for name in _ANALYSED):
+        is_webjudge = counted.judge is not None and counted.judge.method == "webjudge"
+        texts[f"scores/{_WEBJUDGE if is_webjudge else _GPT_EVAL}"] = _score(counted)
+        # Once is enough: read again, a score under two names would be two verdicts.
+        others = {judge_id: verdict for judge_id, verdict in others.items() if not _decides_alike(verdict, counted)}
+    texts |= {f"scores/{name}.json": _score(each) for name, each in others.items() if each.outcome != "unscored"}
+    return texts
+
+
+def _decides_alike(one: Verdict, other: Verdict | None) -> bool:
+    return other is not None and (one.judge, one.outcome, one.reason) == (other.judge, other.outcome, other.reason)
+
+
+def _verdict_id(score_file: str) -> str:
+    return f"webeval-{usable_id(PurePosixPath(score_file).stem)}"
+
+
+def _score(verdict: Verdict) -> str:
+    return json.dumps({"score": float(verdict.outcome == "success"), "gpt_response_text": verdict.reason})
+
+
+def _moments(attempt: Attempt) -> Iterator[tuple[Step, float]]:
+    """Each step with the time at which its action began: the sum of the durations before it."""
     now = attempt.started_at
     for step in attempt.steps:
         now += step.timings.observe_s + step.timings.reply_s
+        yield step, now
+        now += step.timings.act_s
+
+
+def _executed(step: Step) -> str | None:
+    """The line of the step's action, if it was executed."""
+    return step.outcome.line if step.outcome and step.outcome.ok else None
+
+
+def _written(attempt: Attempt, names: Mapping[str, str], *, keeps_names: bool) -> Iterator[dict[str, Any]]:
+    """The log's events; `keeps_names`: the actions have webeval's own names already."""
+    for step, now in _moments(attempt):
         action, outcome = step.action, step.outcome
         action = action or Action(tool="")
-        line = outcome.line if outcome and outcome.ok else None
-        is_end = line is not None and line.endswith(("-> FINISH", "-> CLOSE"))
+        line = _executed(step)
+        is_end = line is not None and line.endswith(("-> FINISH", "-> CLOSE")) and not keeps_names
         tool = _ENDING if is_end else action.tool
         params = {f"{key}_" if key in _NOT_PARAMS else key: value for key, value in action.params.items()}
         yield {
@@ -373,16 +441,28 @@ def _written(attempt: Attempt, names: Mapping[str, str]) -> Iterator[dict[str, A
             "tool": action.tool,
             **({"screenshot": names[step.screenshot]} if step.screenshot else {}),
         }
-        now += step.timings.act_s
 
 
 def _core_log(attempt: Attempt) -> str:
+    """Start, executed actions, cause and end. Without texts of participants or pages, which could look like errors."""
     task_id = attempt.task.task_id
-    start, end = (
-        f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S},{int(moment * 1000) % 1000:03d}"
-        for moment in (attempt.started_at, attempt.ended_at)
-    )
+    actions = [
+        f"{_stamp(now)} [INFO] wabe - WebSurferEvent(source='{_SOURCE}', action='{usable_id(step.action.tool)}')"
+        for step, now in _moments(attempt)
+        if step.action is not None and _executed(step) is not None
+    ]
     cause = one_line(attempt.cause or "", 2000) if attempt.stop_reason not in JUDGED_ENDS else ""
-    error = [f"{end} {_ERROR} wabe - {cause}"] if cause else []
-    lines = [f"{start} [INFO] wabe - [Execution {task_id}] Start", *error]
-    return "\n".join([*lines, f"{end} [INFO] wabe - [Execution {task_id}] Completed", ""])
+    error = [f"{_stamp(attempt.ended_at)} {_ERROR} wabe - {cause}"] if cause else []
+    return "\n".join(
+        [
+            f"{_stamp(attempt.started_at)} [INFO] wabe - [Execution {task_id}] Start",
+            *actions,
+            *error,
+            f"{_stamp(attempt.ended_at)} [INFO] wabe - [Execution {task_id}] Completed",
+            "",
+        ]
+    )
+
+
+def _stamp(moment: float) -> str:
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S},{int(moment * 1000) % 1000:03d}"

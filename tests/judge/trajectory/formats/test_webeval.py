@@ -1,6 +1,7 @@
 """webeval's folders: read in every form in which they come, and written so that both of its loading modes take them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.results import JPEG, a_result, a_step, a_verdict, write_attempt, write_verdict_on
+from helpers.results import JPEG, JUDGE, a_result, a_step, a_verdict, write_attempt, write_verdict_on
 from helpers.trajectory.webeval import ACTIONS, THOUGHTS, structured, write_score, write_webeval
 from judge.results.export import export_tasks, write_tasks
-from judge.results.folders import give_tasks
+from judge.results.folders import FolderStore, give_tasks
 from judge.store import TaskStore
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from shared.errors import ConfigError, TrajectoryError
@@ -335,3 +336,81 @@ def test_a_foreign_folder_becomes_an_online_mind2web_submission(tmp_path: Path) 
     result = json.loads((tmp_path / "out" / "t" / "result.json").read_text())
     assert [step["action"] for step in result["action_history"]][1] == "CLICK page -> click the page | SUCCESS"
     assert result["task"] == Task(task_id="t", website="", task="Find the cheapest tent").task
+
+
+def what_the_analysis_reads(folder: Path) -> tuple[float | None, int]:
+    """The score and number of actions that webeval's `post_eval_analysis.py` finds in a folder."""
+    names = ("0.8-5-3.json", "gpt_eval.json", "WebJudge_Online_Mind2Web_eval-3.json")
+    scores = [folder / "scores" / name for name in names if (folder / "scores" / name).exists()]
+    score = json.loads(scores[0].read_text())["score"] if scores else None
+    lines = (folder / "core.log").read_text().splitlines()
+    stamp = r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2},\d{3}"
+    return score, sum("WebSurferEvent(source='WebSurfer'" in line and bool(re.match(stamp, line)) for line in lines)
+
+
+@pytest.mark.parametrize(("method", "name"), [("webjudge", "WebJudge_Online_Mind2Web_eval-3"), ("checks", "gpt_eval")])
+def test_webevals_analysis_finds_the_verdict_that_counts_and_the_actions(
+    tmp_path: Path, method: str, name: str
+) -> None:
+    counted = a_verdict("failure", reason="No tent.", judge=JUDGE.model_copy(update={"method": method}))
+    store = a_run_of_ours(tmp_path / "t1", verdict=counted)
+    write_verdict_on(store, f"{method}-1", counted)
+    write_verdict_on(store, "rubric-2", a_verdict("success", reason="A tent."))
+    list(export_tasks([store], tmp_path / "out", format_="webeval"))
+    folder = tmp_path / "out" / "t1"
+    assert what_the_analysis_reads(folder) == (0.0, 3)
+    assert sorted(path.stem for path in (folder / "scores").iterdir()) == sorted([name, "rubric-2"])
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "score"), [("participant_error", 0.0), ("environment_fault", None), ("finished", None)]
+)
+def test_an_attempt_without_a_verdict_has_a_score_only_if_it_counts(
+    tmp_path: Path, stop_reason: Any, score: float | None
+) -> None:
+    store = a_run_of_ours(tmp_path / "t1", stop_reason=stop_reason, verdict=None, error="it broke [ERROR] a - b")
+    list(export_tasks([store], tmp_path / "out", format_="webeval"))
+    assert what_the_analysis_reads(tmp_path / "out" / "t1")[0] == score
+
+
+def test_no_text_of_a_page_or_participant_gets_into_the_core_log(tmp_path: Path) -> None:
+    step = a_step(
+        0, line="<[ERROR] x - y link> -> CLICK", action=Action(tool="browser_click", thought="[ERROR] a - b", params={})
+    )
+    store = TaskStore(tmp_path / "t1")
+    write_attempt(store, a_result("t1", steps=(step,)))
+    list(export_tasks([store], tmp_path / "out", format_="webeval"))
+    assert "[ERROR]" not in (tmp_path / "out" / "t1" / "core.log").read_text()
+
+
+def test_a_folder_in_this_layout_keeps_its_names_and_files_when_written_again(tmp_path: Path) -> None:
+    source = write_webeval(tmp_path / "in" / "Shop--0.b", first=1)
+    write_score(source, "mmrubric_0.8-5-3", 0.5)
+    write_score(source, "gpt_eval", 1)
+    (source / "core.log").write_text("2025-11-10 21:00:00,000 [ERROR] webeval - Web surfing error\n")
+    (source / "task_data.json").write_text('{"task_summary": "Find it"}')
+    store = FolderStore(tmp_path / "in", tmp_path / "output")
+    (exported,) = export_tasks(store.tasks(), tmp_path / "out", format_="webeval")
+    folder = tmp_path / "out" / "Shop--0.b"
+    assert exported.folder == folder
+    names = {path.relative_to(source) for path in source.rglob("*") if path.is_file()} - {Path("task.json")}
+    assert {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} == names
+    changed = {str(name) for name in names if (source / name).read_bytes() != (folder / name).read_bytes()}
+    assert changed <= {"web_surfer.log", "Shop--0.b_final_answer.json"}
+    before, after = (json.loads((at / "Shop--0.b_final_answer.json").read_text()) for at in (source, folder))
+    assert after == before
+    events = map(json.loads, (folder / "web_surfer.log").read_text().splitlines())
+    assert [event["action"] for event in events] == ["visit_url", "left_click", "type", "terminate"]
+
+
+def test_our_verdict_on_a_folder_in_this_layout_is_written_beside_its_own_scores(tmp_path: Path) -> None:
+    source = write_webeval(tmp_path / "in" / "t1")
+    write_score(source, "mmrubric", 1)
+    write_verdict_on(
+        TaskStore(source), "webjudge-1", a_verdict("failure", judge=JUDGE.model_copy(update={"method": "webjudge"}))
+    )
+    store = FolderStore(tmp_path / "in", tmp_path / "output")
+    list(export_tasks(store.tasks(), tmp_path / "out", format_="webeval"))
+    scores = {path.stem for path in (tmp_path / "out" / "t1" / "scores").iterdir()}
+    assert scores == {"mmrubric", "WebJudge_Online_Mind2Web_eval-3"}
+    assert what_the_analysis_reads(tmp_path / "out" / "t1") == (0.0, 4)

@@ -1,0 +1,129 @@
+"""Compares a run with an earlier one, for `wabe run --baseline`: which tasks that the earlier one solved are lost."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judge.report.data import TaskRow
+from judge.report.totals import Comparison, compare
+from judge.results.statistics import tallies_of
+from judge.results.submission import entry_outcome, read_submissions
+from judge.store import find_run
+from shared.errors import ConfigError
+from shared.models import Record
+from shared.text import counted, one_line
+
+_MAX_NAMED = 20
+_NO_RESULTS = "finish that run first, or name another one"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """An earlier run's task entries. `name` finds it again: the run's id, or the path of a submission."""
+
+    name: str
+    entries: Sequence[Mapping[str, Any]]
+
+
+class Compared(Record):
+    """A run against its baseline. `lost` are tasks with a lower rate, `undecided` those without a verdict now.
+
+    `paired`, `gained`, `lost` and `p` are those of a comparison in the report: only tasks scored in both runs.
+    """
+
+    baseline: str
+    paired: int
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    undecided: tuple[str, ...]
+    changed: tuple[str, ...]
+    missing: int
+    p: float
+
+    def is_worse(self, max_p: float | None) -> bool:
+        """Whether the run fails: a task is no longer solved; with `max_p`, only if chance explains it too rarely.
+
+        Without a task to compare nothing is shown, so that fails as well.
+        """
+        if not self.paired:
+            return True
+        if max_p is None:
+            return bool(self.lost or self.undecided)
+        return len(self.lost) > len(self.gained) and self.p <= max_p
+
+    def lines(self) -> list[str]:
+        """What to tell the user; the first line has the numbers."""
+        found = [
+            f"Baseline {self.baseline}: {counted(self.paired, 'task')} scored in both runs, {len(self.gained)} gained,"
+            f" {len(self.lost)} lost, p = {self.p:.3g} (McNemar's exact test)"
+        ]
+        for what, names in (
+            ("lost", self.lost),
+            ("solved there, without a verdict here", self.undecided),
+            ("not compared, because text or website differ", self.changed),
+        ):
+            if names:
+                more = f", … {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+                found.append(f"  {what}: {one_line(', '.join(names[:_MAX_NAMED]))}{more}")
+        if self.missing:
+            found.append(f"  not in this run: {counted(self.missing, 'task')} of the baseline")
+        return found
+
+
+def read_baseline(argument: str, output_dir: Path) -> Baseline:
+    """A run by id, folder or `latest`, or a submission file. Raises `ConfigError` if it has no results."""
+    path = Path(argument)
+    if path.is_file():
+        return Baseline(argument, _entries(path))
+    store = find_run(argument, output_dir)
+    path = store.folder / "results.json"
+    if not path.is_file():
+        raise ConfigError(f"--baseline {argument}: run {store.run_id} has no results.json", remedy=_NO_RESULTS)
+    is_here = store.output_dir.resolve() == output_dir.resolve()
+    return Baseline(store.run_id if is_here else str(store.folder), _entries(path))
+
+
+def compared(baseline: Baseline, submission: Mapping[str, Any]) -> Compared:
+    """The run with this submission against its baseline."""
+    entries = _of(submission)
+    texts = {str(entry.get("task_id")): _text(entry) for entry in entries}
+    before = [_row(entry, texts) for entry in baseline.entries]
+    after = [_row(entry, texts) for entry in entries]
+    found: Comparison = compare(before, after)
+    was, now = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (before, after))
+    return Compared(
+        baseline=baseline.name,
+        paired=found.paired,
+        gained=found.gained,
+        lost=found.lost,
+        undecided=tuple(
+            name
+            for name in was
+            if was[name].successes and name in now and not now[name].scored and name not in found.changed_tasks
+        ),
+        changed=found.changed_tasks,
+        missing=found.only_first,
+        p=found.p,
+    )
+
+
+def _entries(path: Path) -> list[Mapping[str, Any]]:
+    return _of(read_submissions(path)[0])
+
+
+def _of(submission: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [entry for result in submission["results"][:1] for entry in result["detail"]["tasks"]]
+
+
+def _text(entry: Mapping[str, Any]) -> tuple[str, str]:
+    return str(entry.get("task_description") or ""), str(entry.get("website") or "")
+
+
+def _row(entry: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) -> TaskRow:
+    """The parts of a row that are compared. Older submissions have no texts; their ids must do."""
+    task_id = str(entry.get("task_id"))
+    task, website = _text(entry)
+    if not task:
+        task, website = texts.get(task_id, ("", ""))
+    return TaskRow(task_id, task, website, site="", level="", outcome=entry_outcome(entry), why="")
