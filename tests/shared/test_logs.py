@@ -162,6 +162,8 @@ def test_every_logger_of_the_process_is_cleaned(root: logging.Logger, capsys: py
         logging.getLogger(name).warning("by %s: \x1b[2J\nforged", name)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
+        # Another test may have left them captured elsewhere.
+        logging.captureWarnings(False)
         logging.captureWarnings(True)
         warnings.warn("odd \x1b[2J input", stacklevel=1)
     written = capsys.readouterr().err
