@@ -32,6 +32,7 @@ _JUDGING_FILES = (
     "shared/snapshot.py",
     "shared/strict_json.py",
     "shared/text.py",
+    "shared/toml_lines.py",
     "shared/validation.py",
 )
 
