@@ -124,7 +124,7 @@ async def leave_unread(browser: PlaywrightBrowser, site: Site, foreign: Site, en
     site.pages["/endless"] = endless
     await browser.open(f"{site.url}files")
     await browser._server.call("browser_click", {"target": "a"})
-    settled = await browser._server.call("browser_run_code_unsafe", {"code": settle_code(5)})
+    settled = await browser._server.call("browser_run_code_unsafe", {"code": settle_code(5, 5)})
     assert '"downloads":["file.html"]' in settled.text, "it is this task's, and this test does not take it"
     await browser.open(foreign.url)
     await browser.open(f"{site.url}asking")
