@@ -201,7 +201,7 @@ async def bare_task(client: Client, settle: SettleMode, website: str, actions: i
         await call(client, "browser_run_code_unsafe", {"code": begin_code(settle)})
     await call(client, "browser_navigate", {"url": website})
     for step in range(looks):
-        await call(client, "browser_run_code_unsafe", {"code": settle_code(MAX_SETTLE_S)})
+        await call(client, "browser_run_code_unsafe", {"code": settle_code(MAX_SETTLE_S, MAX_SETTLE_S)})
         page = await call(client, "browser_snapshot", {"boxes": True})
         await call(client, "browser_take_screenshot", {"type": "jpeg", "scale": "css"})
         if step < actions:

@@ -110,7 +110,7 @@ NoticeCode = Literal[
     "script_stopped",  # after `seconds` of CPU time
     "tabs_closed",  # `count` of those that pages opened
     "tab_crashed",  # an empty tab has taken its place
-    "tab_flooded",  # by messages, requests or navigations; an empty tab has taken its place
+    "tab_flooded",  # by console messages or navigations; an empty tab has taken its place
     "tab_busy",  # its script let nothing through; an empty tab has taken its place
     "tab_took_too_long",  # more than `seconds`; an empty tab has taken its place
 ]

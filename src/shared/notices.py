@@ -32,7 +32,7 @@ def notice_text(notice: Notice) -> str:
         case "tab_crashed":
             return "This tab crashed; it is empty now"
         case "tab_flooded":
-            return "This page sent messages, requests or navigations without end; the tab was replaced by an empty one"
+            return "This page sends console messages or navigations without end; the tab was replaced by an empty one"
         case "tab_busy":
             return "This page's script is busy and does not let the page be shown; the tab was replaced by an empty one"
         case "tab_took_too_long":

@@ -727,12 +727,12 @@ class Context {
     // then stops loading the document but stays on it, and the events that Playwright waits for never fire.
     const brokenOff = async () => {
       const settler = await this.attach(page);
-      const { session } = settler.targets.get(page);
+      const target = settler.targets.get(page);
       for (let isComplete = false; !isOver && !(isComplete && !settler.isNavigating());) {
         await delay(LOOK_REAL);
         if (performance.now() - settler.brokenOffAt > BROKEN_OFF) return;
-        // Not answered while the page is navigating.
-        const answer = await session.send("Runtime.evaluate", { expression: "document.readyState" }).catch(() => {});
+        // Not answered while the page is navigating; a script that does not end is stopped.
+        const answer = await target.send("Runtime.evaluate", { expression: "document.readyState" }).catch(() => {});
         isComplete = answer?.result.value === "complete";
       }
     };
