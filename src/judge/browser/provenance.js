@@ -78,7 +78,7 @@
   };
   // The nearest references from an element outwards. The snapshot may not show the first ones: references outlive it.
   const chain = element => [...outwards(element)].map(refOf).filter(Boolean).slice(0, MAX_CHAIN);
-  // The snapshot does not show what was typed into a text box that is no form field.
+  // The snapshot does not show what was typed into a text box that is not a form field.
   const valueOf = host => FIELDS.has(host._ariaRef?.role) ? textOf(host).slice(0, MAX_VALUE_CHARS) : "";
   const found = {
     is_main: self === top,
