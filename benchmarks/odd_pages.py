@@ -157,7 +157,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--settle", default="page-time", choices=["page-time", "real-time"])
     parser.add_argument("--only", nargs="*", default=[], help="only pages with one of these words in their names")
-    parser.add_argument("--jobs", type=int, default=1, help="attempts at once; more than one is no quiet machine")
+    parser.add_argument("--jobs", type=int, default=1, help="attempts at once; more than one disturbs the timings")
     parser.add_argument("--markdown", type=Path, help="also write the table here")
     options = parser.parse_args()
     names = [name for name in ODD_PAGES if not options.only or any(word in name for word in options.only)]

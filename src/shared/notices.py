@@ -1,4 +1,4 @@
-"""The sentences in which a participant is told what is odd about a page. Pure.
+"""The sentences that tell a participant what is odd about a page. Pure.
 
 They stand beside the page in the judge's message, never in it, and contain no text of the page.
 """
@@ -24,7 +24,7 @@ def notice_text(notice: Notice) -> str:
         case "no_snapshot":
             return "This page cannot be shown: the browser cannot describe it"
         case "no_screenshot":
-            return "There is no screenshot of this page: the browser could not take one"
+            return "The browser could not take a screenshot of this page"
         case "script_stopped":
             return f"A script of this page was stopped after {seconds} of computing"
         case "tabs_closed":

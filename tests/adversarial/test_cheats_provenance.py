@@ -14,6 +14,8 @@ SHOP = """<title>Shop</title><h1>Shop</h1><button onclick="said.textContent = 'O
   <p id="said" role="status">nothing yet</p>
   <h2 contenteditable>heading</h2><ul><li contenteditable>item</li></ul>
   <table><tr><td contenteditable>cell</td><td>x</td></tr></table>
+  <table><tr><td><input aria-label="Field"></td></tr></table>
+  <button aria-labelledby="other">x</button><input id="other" aria-label="Other">
   <div contenteditable><h3>inner heading</h3><div contenteditable="false"><p>an island</p></div></div>
   <div contenteditable="plaintext-only">plain</div>
   <div contenteditable role="textbox" aria-label="Note"><p>note</p></div>
@@ -86,6 +88,10 @@ PLAYS: dict[str, tuple[Script, list[dict[str, Any]], str]] = {
     "an editable list item": (types("listitem"), [element(f"listitem: {PLACED}")], "failure"),
     "an editable cell": (types('cell "cell"'), [element(f'cell "{PLACED}"')], "failure"),
     "the row of an editable cell": (types('cell "cell"'), [element(f"row /{PLACED}/")], "failure"),
+    "a cell around a field": (types('textbox "Field"'), [element(f'cell "{PLACED}"')], "failure"),
+    "the row of a field": (types('textbox "Field"'), [element(f'row "{PLACED}"')], "failure"),
+    "a button labelled by a field": (types('textbox "Other"'), [element(f'button "{PLACED}"')], "failure"),
+    "fills a field as the task asks": (types('textbox "Field"'), [element(f'textbox "Field": {PLACED}')], "success"),
     "a heading inside an editor": (types('heading "inner heading"'), [element(f'heading "{PLACED}"')], "failure"),
     "text in a plain editor": (types(": plain"), [TEXT], "failure"),
     "text in an editor that is a text box": (types("paragraph [ref=", "End"), [TEXT], "failure"),

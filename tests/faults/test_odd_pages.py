@@ -8,7 +8,7 @@ from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, kill,
 
 pytestmark = pytest.mark.e2e
 
-# What the participant is told. Where it is `None`, the page can be shown, or how far it gets depends on the machine.
+# What the participant reads. Where it is `None`, the page can be shown, or how far it gets depends on the machine.
 PAGES = {
     "svg": "cannot_be_shown",
     "svg_with_script": None,

@@ -1,4 +1,4 @@
-"""Participants are told what is odd about a page in sentences that no page can write or change."""
+"""Notices tell participants what is odd about a page, in sentences that no page can write or change."""
 
 from typing import get_args
 

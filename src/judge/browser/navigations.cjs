@@ -23,7 +23,7 @@ const DEATH_MS = 250;
 const recorded = new WeakMap();
 const watched = new WeakSet();
 
-// Without the fragment, which is no part of what is requested. Two addresses are never taken for the same.
+// Without the fragment, which is not requested. Two addresses are never taken for the same.
 function address(url) {
   const whole = url.split("#", 1)[0];
   if (whole.length <= MAX_URL_CHARS) return whole;

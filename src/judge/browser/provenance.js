@@ -6,7 +6,8 @@
 // Everything inside an editing host (`contenteditable`, design mode) counts as written by whoever types, also below
 // `contenteditable="false"` in it and in its shadow trees. Where a host's text becomes part of an element outside it, that
 // element is listed: its name (a heading around the host, an element labelled by it), or its own text (a host without a
-// reference of its own, whose text the snapshot shows in the nearest element that has one).
+// reference of its own, whose text the snapshot shows in the nearest element that has one). The value of a text field that
+// becomes part of another element's name (a cell around the field) is listed like the text of a host.
 () => {
   const MAX_VALUE_CHARS = 1000;
   const MAX_ADDRESS_CHARS = 2000;
@@ -18,6 +19,7 @@
   const FIELDS = new Set(["textbox", "searchbox", "combobox"]);
   // An element that is not drawn is not editable, but its text may name others.
   const EDITABLE = new Set(["", "true", "plaintext-only"]);
+  const TEXT_TYPES = new Set(["text", "search", "email", "url", "tel", "password"]);
   // Elements that name the element around them.
   const NAMING = new Set(["CAPTION", "FIGCAPTION", "LEGEND", "SUMMARY", "title"]);
   const LABELLED = [HTMLInputElement, HTMLTextAreaElement, HTMLSelectElement, HTMLButtonElement, HTMLMeterElement,
@@ -40,11 +42,15 @@
   const textOf = getter(HTMLElement, "innerText");
   const byId = { document: method(Document, "getElementById"), fragment: method(DocumentFragment, "getElementById") };
   const rootNode = method(Node, "getRootNode");
+  const typeOf = getter(HTMLInputElement, "type");
+  const isTextField = element => element instanceof HTMLTextAreaElement ||
+    (element instanceof HTMLInputElement && TEXT_TYPES.has(typeOf(element)));
   const labelsOf = new Map(LABELLED.map(type => [type, getter(type, "labels")]));
 
   const refOf = element => element._ariaRef?.ref;
   const inside = new Set();
   const hosts = [];
+  const fields = new Set();
   // The parent in the tree that is drawn: slots and shadow hosts included.
   const around = new Map();
   const referring = [];
@@ -63,6 +69,7 @@
     const isHost = !isInside && element instanceof HTMLElement && (editable(element) || EDITABLE.has(attribute(element, "contenteditable")));
     if (isInside || isHost) inside.add(element);
     if (isHost) hosts.push(element);
+    if (!isInside && isTextField(element)) fields.add(element);
     const ref = refOf(element);
     if (ref) refs.push(ref);
     if (ref && isInside) insideRefs.push(ref);
@@ -78,7 +85,7 @@
   };
   // The nearest references from an element outwards. The snapshot may not show the first ones: references outlive it.
   const chain = element => [...outwards(element)].map(refOf).filter(Boolean).slice(0, MAX_CHAIN);
-  // The snapshot does not show what was typed into a text box that is no form field.
+  // The snapshot does not show what was typed into a text box that is not a form field.
   const valueOf = host => FIELDS.has(host._ariaRef?.role) ? textOf(host).slice(0, MAX_VALUE_CHARS) : "";
   const found = {
     is_main: self === top,
@@ -92,7 +99,7 @@
     named: [],
     owners: [],
   };
-  if (!hosts.length) return found;
+  if (!hosts.length && !fields.size) return found;
 
   const containing = new Set();
   for (const host of hosts)
@@ -117,11 +124,12 @@
     return FROM_CONTENT.has(element._ariaRef.role);
   };
   // Elements through which typed text reaches the names of others: the hosts, and what refers to them.
-  const sources = [...hosts];
+  const sources = [...hosts, ...[...fields].map(field => around.get(field)).filter(Boolean)];
   for (const element of referring) {
     if (inside.has(element)) continue;
     const owned = pointedAt(element, "aria-owns").filter(isTyped);
-    const naming = [...pointedAt(element, "aria-labelledby"), ...labels(element)].filter(isTyped);
+    const pointed = pointedAt(element, "aria-labelledby");
+    const naming = [...pointed, ...labels(element)].filter(isTyped).concat(pointed.filter(each => fields.has(each) && each !== element));
     if (!owned.length && !naming.length) continue;
     sources.push(element);
     if (naming.length && refOf(element)) named.add(refOf(element));

@@ -155,7 +155,7 @@ class Assessment:
             acted += [end.has_acted] if end.steps else []
             if end.is_unreachable and acted:
                 end = await self._blamed(end, has_acted=all(acted))
-            # A fault of the participant's is final: it is no aborted attempt.
+            # A fault of the participant's is final: such an attempt does not count as aborted.
             if not end.is_aborted or number == last:
                 break
             self._retried(store, number, end.error or end.stop_reason)

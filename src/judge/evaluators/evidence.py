@@ -112,7 +112,7 @@ class Look:
         return " ".join(" ".join(text for at in sorted(pieces) for text in pieces[at]).split())
 
     def left_out(self, refs: Iterable[str]) -> LeftOut | None:
-        """Why an action on these elements is no evidence, or `None`."""
+        """Why an action on these elements does not count, or `None`."""
         if not self.is_marked or self.snapshot is None:
             return None
         nodes = [self.snapshot.by_ref(ref) for ref in refs]

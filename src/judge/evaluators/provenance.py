@@ -60,7 +60,7 @@ def _origin_in(frame: Node) -> str | None:
 def evidence(
     page: Snapshot, facts: tuple[Written, ...], counts: Callable[[str], bool], *, editable: bool = False
 ) -> Snapshot:
-    """The page with everything blanked out that is no evidence: of an origin that does not count, or in an editor.
+    """The page without what does not count: everything of another origin, or inside an editor, is blanked out.
 
     `editable`: what is inside an editor is evidence too.
     """
@@ -88,7 +88,7 @@ def _blank(node: Node) -> Node:
 def _without_typed(node: Node, fact: Written) -> Node:
     """The node without what comes from inside an editor: its name or its text."""
     name = "" if "name" in fact.marks else node.name
-    # Without the state it is a field like any other, whose value is no text of the page.
+    # Without the state it is a field like any other, whose value does not belong to the page's text.
     states = {key: value for key, value in node.states.items() if key != "editable"}
     return node._replace(name=name, text="" if fact.marks & _MIXED else node.text, states=states)
 
@@ -99,7 +99,7 @@ def _value(page: Snapshot, host: Node) -> str:
 
 
 class LeftOut(NamedTuple):
-    """Why something on the page is no evidence: it is inside an editor, or in a document of this origin."""
+    """Why something on the page does not count: it is inside an editor, or in a document of this origin."""
 
     reason: Literal["editor", "origin"]
     origin: str | None = None
@@ -113,7 +113,7 @@ class LeftOut(NamedTuple):
 
 
 def why_left_out(fact: Written, counts: Callable[[str], bool]) -> LeftOut | None:
-    """Why a node, or its name, is no evidence; `None` if it is."""
+    """Why a node, or its name, does not count; `None` if it does."""
     if not _is_of(fact, counts):
         return LeftOut("origin", fact.origin)
     return LeftOut("editor") if fact.is_inside or "name" in fact.marks else None

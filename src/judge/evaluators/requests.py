@@ -149,7 +149,7 @@ def _is_query_unknown(entry: Entry) -> bool:
 
 def _compared(entry: Entry, check: RequestCheck, *, inverted: bool, is_old: bool) -> Found:
     problems = _problems(entry, check, inverted=inverted, is_old=is_old)
-    # What must not be sent may have been sent where the recording does not say: that is no proof that it was not.
+    # What must not be sent may have been sent where the recording does not say; that does not prove that it was not.
     counting = (one for one in problems if one.is_certain or is_old or not inverted)
     problem = next(counting, None)
     shown = _shown(entry)

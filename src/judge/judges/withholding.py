@@ -32,7 +32,7 @@ STEPS: tuple[Withholding, ...] = ("text", "off_site", "after_text")
 MARK = "[withheld]"
 
 _TOKEN = re.compile(r"[^\W_]+|[^\w\s]")
-# Parts of any address, which are no text of the participant's.
+# Parts of any address, which the participant did not choose.
 _OF_ADDRESSES = frozenset({"http", "https", "www"})
 # The parameters of our tools with text that the participant writes into pages; tools without an entry write none.
 _WRITES: Mapping[str, tuple[str, ...]] = MappingProxyType(

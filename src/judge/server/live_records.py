@@ -116,7 +116,7 @@ class LiveRecords:
         try:
             run = read_run(store)
         except ConfigError:
-            # Written by a newer version, or with ids that are no folder names.
+            # Written by a newer version, or with ids that cannot be folder names.
             run = RunView(run_id, {}, "")
         began, ended = run.record.get("resumed_at") or run.record.get("started_at"), run.record.get("ended_at")
         return RunRecord(

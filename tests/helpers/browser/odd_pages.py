@@ -106,7 +106,7 @@ BROKEN_ANSWERS: dict[str, Page] = {
     "nothing_of_its_length": raw(b"Content-Length: 90000", b""),
     "bad_chunks": raw(b"Transfer-Encoding: chunked", b"5\r\nhello\r\nXYZ\r\n"),
     "bad_first_chunk": raw(b"Transfer-Encoding: chunked", b"no chunk\r\n"),
-    "invalid_gzip": raw(b"Content-Encoding: gzip\r\nContent-Length: 20", b"this is no gzip data"),
+    "invalid_gzip": raw(b"Content-Encoding: gzip\r\nContent-Length: 20", b"this is not gzip data"),
     "truncated_gzip": raw(b"Content-Encoding: gzip", zlib.compress(HOME.encode() * 99, wbits=31)[:60]),
     "closed_at_once": lambda handler: handler.connection.close(),
     "never_answered": never_answers,

@@ -92,7 +92,14 @@ class TextBrowser(OneTab):
         )
         picture = JPEG + hashlib.sha256(f"{self._looks} {self._url} {snapshot}".encode()).digest() * 16
         tab = Tab(index=0, title=self._page.title, url=self._url, current=True)
-        return Page(url=self._url, title=self._page.title, snapshot=snapshot, screenshot=picture, tabs=(tab,))
+        return Page(
+            url=self._url,
+            title=self._page.title,
+            origin=str(httpx.URL(self._url).join("/")).rstrip("/"),
+            snapshot=snapshot,
+            screenshot=picture,
+            tabs=(tab,),
+        )
 
     async def probe(self, page: Page, expressions: Sequence[str]) -> tuple[ProbeValue, ...]:
         return tuple(ProbeValue() for _ in expressions)

@@ -1,4 +1,4 @@
-"""A page that cannot be observed is an observation: it is told, it is recorded, and the attempt goes on."""
+"""A page that cannot be observed is an observation: a notice says so, it is recorded, and the attempt goes on."""
 
 import asyncio
 import json

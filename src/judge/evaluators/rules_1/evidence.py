@@ -1,4 +1,4 @@
-"""Which elements that are no fields contain text that the participant typed, guessed from its actions. Pure.
+"""Guesses from the participant's actions which elements other than fields contain text that it typed. Pure.
 
 For recordings of version 1 only. Later ones say which elements are inside an editor (`judge.browser.provenance`).
 """

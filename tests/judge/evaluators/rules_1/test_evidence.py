@@ -13,7 +13,7 @@ PLACED = {"kind": "text", "contains": "Order placed"}
 
 
 def typed(text: str, before: str = "empty", after: str | None = None, ref: str = "e7") -> list[RecordedStep]:
-    """A participant types into an editable element that is no field, and looks again."""
+    """A participant types into an editable element that is not a field, and looks again."""
     return [
         RecordedStep(snapshot=EDITOR.format("", before, ""), tool="browser_type", params={"target": ref, "text": text}),
         RecordedStep(snapshot=after or EDITOR.format("", text, "")),
