@@ -28,15 +28,15 @@ from judge.browser.session import Hop, ToolResult, Traffic
 from judge.browser.settle import (
     AWAKE_S,
     GLANCE_CODE,
-    ORIGINS_CODE,
-    PROVENANCE_CODE,
     REPLACE_CODE,
     UNBLOCK_CODE,
     WAKE_CODE,
     Report,
     SettleMode,
     begin_code,
+    beside_code,
     open_code,
+    read_beside,
     read_glance,
     read_report,
     settle_code,
@@ -350,20 +350,28 @@ class PlaywrightBrowser:
         # A tab that never loaded, selected by the participant: a screenshot of it would time out.
         if page is None or not page.url:
             return page
-        marked = await self._marked(page)
-        return None if marked is None else await self._with_screenshot(marked)
+        return await self._complete(page)
 
-    async def _with_screenshot(self, page: Page) -> Page | None:
-        # In CSS pixels, because participants give coordinates in those.
-        answer = await self._server.call("browser_take_screenshot", {"type": "jpeg", "scale": "css"})
-        # If a dialog opened before the screenshot, the next snapshot reports it.
-        if responses.modal_state(answer.text) or not await self._stayed():
+    async def _complete(self, page: Page) -> Page | None:
+        """The page with who wrote what its snapshot shows, and a screenshot; `None` if it changed: look again.
+
+        The server reads the address after the snapshot. A page that went to another origin in between would be recorded
+        as one of the site that it went to.
+        """
+        answer = await self._run(beside_code(self._server.settings.config.action_timeout_s))
+        beside = read_beside(answer.text)
+        # If a dialog opened meanwhile, the next snapshot reports it.
+        if beside is None or beside.origins != 1:
             return None
-        if answer.ok and answer.image:
-            return page.model_copy(update={"screenshot": self._decoded(answer.image)})
-        if _TIMEOUT.search(answer.text):
-            raise _TimedOut(page.model_copy(update={"notice": Notice(code="no_screenshot")}))
-        return None
+        marked = mark(page.snapshot, read_documents(beside.documents))
+        if not marked.is_complete and self._marks_left:
+            self._marks_left -= 1
+            self._is_settled = True
+            return None
+        facts = {"snapshot": marked.snapshot, "origin": marked.origin, "is_mixed": marked.is_mixed}
+        if beside.image is None:
+            raise _TimedOut(page.model_copy(update={**facts, "notice": Notice(code="no_screenshot")}))
+        return page.model_copy(update={**facts, "screenshot": self._decoded(beside.image)})
 
     async def _glance(self, notice: Notice) -> Page:
         """A page without a snapshot: its address, its title and, if possible, a screenshot."""
@@ -385,25 +393,6 @@ class PlaywrightBrowser:
             return responses.parse_tab_list(answer.text)
         except responses.UnreadableResponse:
             return ()
-
-    async def _marked(self, page: Page) -> Page | None:
-        """The page with who wrote what its snapshot shows; `None` if the page has changed meanwhile: look again."""
-        answer = await self._run(PROVENANCE_CODE)
-        marked = mark(page.snapshot, read_documents(answer.text))
-        if not marked.is_complete and self._marks_left:
-            self._marks_left -= 1
-            self._is_settled = True
-            return None
-        facts = {"snapshot": marked.snapshot, "origin": marked.origin, "is_mixed": marked.is_mixed}
-        return page.model_copy(update=facts)
-
-    async def _stayed(self) -> bool:
-        """Whether the page was of one origin since it settled.
-
-        The server reads the address after the snapshot. A page that went elsewhere in between would be recorded as one
-        of the site that it went to.
-        """
-        return (await self._run(ORIGINS_CODE)).text == "1"
 
     async def _snapshot(self) -> Answer:
         """The snapshot; that of the previous page if the next one does not load within the navigation timeout."""

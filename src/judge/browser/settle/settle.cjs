@@ -87,6 +87,8 @@ const ATTACH_LIMIT = 3000;
 const ANSWER_LIMIT = 4000;
 const CLOSE_LIMIT = 5000;
 const GLANCE_LIMIT = 3000;
+// Of JPEG screenshots, in percent.
+const QUALITY = 90;
 // Types of requests that no page waits for.
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
@@ -714,11 +716,6 @@ class Context {
     }
   }
 
-  // How many origins the page has had since it settled: 1 unless it went from one to another.
-  async countOrigins(page) {
-    return (await this.attach(page)).origins.size;
-  }
-
   // Opens an address, and waits for the document, and briefly for its images.
   async open(page, url, limit) {
     const until = performance.now() + limit;
@@ -753,12 +750,19 @@ class Context {
     }
   }
 
-  // Who wrote what the snapshot that was just taken shows, one entry for each document (`provenance.js`). Nothing from
-  // those that do not answer in time.
-  async provenance(page) {
+  // What belongs to the snapshot that was just taken: who wrote what it shows, one entry for each document
+  // (`provenance.js`), nothing from those that do not answer in time; a screenshot; and how many origins the page has had
+  // since it settled, 1 unless it went from one to another.
+  async beside(page, limit) {
     const settler = await this.attach(page);
     const asked = settler.all().map(target => target.evaluate(`(${PROVENANCE})()`, target.snapshotWorlds));
-    return Promise.race([Promise.all(asked).then(found => found.flat()), delay(MAX_PROVENANCE).then(() => [])]);
+    const documents = Promise.race([Promise.all(asked).then(found => found.flat()), delay(MAX_PROVENANCE).then(() => [])]);
+    // In CSS pixels, because participants give coordinates in those.
+    const shot = page.screenshot({ type: "jpeg", quality: QUALITY, scale: "css", timeout: limit }).catch(error => error);
+    const [found, picture] = await Promise.all([documents, shot]);
+    const isLate = picture.name === "TimeoutError";
+    if (picture instanceof Error && !isLate) throw picture;
+    return { documents: found, image: isLate ? null : picture.toString("base64"), origins: settler.origins.size };
   }
 
   async wake(page) {
