@@ -81,6 +81,8 @@ _RETURNED = "### Error\nError: wabe: "
 # stopped; and the part that a script may take before its page is given up.
 _SETTLING = 0.4
 _PATIENCE = 0.75
+# Between the events of a double click, which otherwise takes no time on the page's clock.
+_CLICK_PAUSE_MS = 40
 # For an empty tab to take the place of a page.
 _REPLACE_S = 30.0
 _log = logging.getLogger(__name__)
@@ -533,6 +535,8 @@ class PlaywrightBrowser:
                 return await self._scroll(**params)
             case "browser_mouse_wheel":
                 return await self._wheel(**params)
+            case "browser_mouse_click_xy" if params.get("clickCount", 1) > 1:
+                return await self._server.call(tool, {**params, "delay": _CLICK_PAUSE_MS})
             case "browser_type" if "target" not in params:
                 limit_ms = round(self._server.settings.config.action_timeout_s * 1000)
                 code = points.typing_code(**params, limit_ms=limit_ms)

@@ -42,7 +42,7 @@ _CRASH = re.compile(r"### Error\n(?:Error: )?(?:[\w.]+: )?(?:Target|Page) crashe
 # Escape sequences of terminals (ECMA-48): colours, titles, two-character ones.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_ERROR_PREFIX = re.compile(r"(?:\w*Error: )?(?:browserBackend\.callTool: )?")
+_ERROR_PREFIX = re.compile(r"(?:\w*Error: )?(?:(?:browserBackend|tab|locator|elementHandle)\.\w+: )?")
 _STACK_LINE = re.compile(r"^[ \t]++at .*(?:\n|$)", re.MULTILINE)
 
 

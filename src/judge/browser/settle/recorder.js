@@ -4,15 +4,22 @@
   if (globalThis.wabe) return;
   const MAX_TEXTS = 50;
   const MAX_WATCHED = 500;
-  const MAX_CHARS = 300;
+  // Of a text that a person could have read while it was there.
+  const MAX_CHARS = 200;
   // Of longer pages nothing is reported as vanished.
   const MAX_SHOWN = 1_000_000;
   const LOOK_EVERY_MS = 50;
   // Longer animations are treated as decoration.
   const MAX_ANIMATION_MS = 5000;
-  const LOADING = /^(loading|please wait)\b.{0,40}$/i;
+  const LOADING = /^((loading|please wait)\b|running ?(\.{3}|…)).{0,40}$/i;
   const BUSY = '[aria-busy="true"], progress:not([value]), [role="progressbar"]:not([aria-valuenow])';
+  const WORDS = ["Loading", "Please wait", "Running"];
+  const NAMED = WORDS.flatMap(word => ["alt", "aria-label"].map(key => `[${key}^="${word}" i]`)).join(", ");
+  // A page without text that shows one of these is not empty.
+  const MEDIA = "img, svg, canvas, video, iframe, embed, object, input, textarea, select, button";
   const NO_TEXT = /^(SCRIPT|STYLE|NOSCRIPT|TEMPLATE|HEAD|BODY|HTML|TITLE|META|LINK|OPTION)$/;
+  const CONTROLS = "button, [role=button], a, label, [role=tooltip]";
+  const ANNOUNCING = "[role=alert], [role=status], [role=log], [aria-live]:not([aria-live=off]), output";
   const LINKS = "a, area, iframe, frame, embed, object, form, [formaction]";
   const MAX_LINKS = 10000;
   const MAX_LINK_CHARS = 2000;
@@ -24,33 +31,73 @@
   // Elements that changed since the last observation, each with the text last seen in it.
   let watched = new Map();
   let gone = new Set();
+  // Elements with those that took their place.
+  let replaced = new WeakMap();
   // The text of the last observation.
   let shown = "";
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
-  const textOf = element => squeezed(element.textContent.slice(0, 10 * MAX_CHARS)).slice(0, MAX_CHARS);
-  // White space between blocks differs between `innerText` and `textContent`, and styles change the case of text.
+  // As it is rendered. Longer texts are only measured.
+  const textOf = element => {
+    if (element.textContent.length > 10 * MAX_CHARS) return "x".repeat(MAX_CHARS + 1);
+    const text = squeezed(element.innerText ?? element.textContent);
+    let rest = packed(text);
+    for (const control of element.querySelectorAll(CONTROLS)) rest = rest.replace(packed(control.innerText ?? ""), "");
+    return rest ? text : "";
+  };
+  // White space between blocks differs between elements and the page, and styles change the case of text.
   const packed = text => text.replace(/\s+/g, "").toLowerCase();
   const isShown = element => element.isConnected && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+  const isInView = element => {
+    const { left, right, top, bottom } = element.getBoundingClientRect();
+    return right > Math.max(left, 0) && bottom > Math.max(top, 0) && left < innerWidth && top < innerHeight;
+  };
   const watch = node => {
     const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
-    if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName)) watched.set(element, "");
+    if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName) && !element.closest(CONTROLS))
+      watched.set(element, "");
+  };
+  const kind = node => `${node.nodeName} ${node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("class") : ""}`;
+  const count = (region, element) => [...region.getElementsByTagName(element.tagName)].filter(each => kind(each) === kind(element)).length;
+  // Whether the element, or one of its kind in the region it was in, is there again.
+  const isReplaced = element => {
+    for (let region = element; region; region = region.parentElement) {
+      const other = replaced.get(region);
+      if (other) return region === element || count(other, element) >= count(region, element);
+    }
+    return false;
   };
   const look = () => {
     lookedAt = now();
     for (const [element, seen] of watched) {
-      let text = isShown(element) ? textOf(element) : "";
-      if (text.length === MAX_CHARS && element.children.length) {
+      let text = isShown(element) && isInView(element) ? textOf(element) : "";
+      if (text.length > MAX_CHARS) {
         // A large part of the page: if one of its texts vanishes, others remain. Watch its parts instead.
         for (const child of element.children) watch(child);
         text = "";
       }
-      if (seen && !text.includes(seen) && gone.size < MAX_TEXTS) gone.add(seen);
+      // A text that becomes another one is a value that changes, unless the page announces it.
+      const isGone = seen && !text.includes(seen) && (!text || element.closest(ANNOUNCING)) && !isReplaced(element);
+      if (isGone && gone.size < MAX_TEXTS) gone.add(seen);
       watched.set(element, text);
     }
   };
+  // Elements that gave way to others of their kind, as in a list that is rendered again.
+  const noteReplaced = mutations => {
+    const added = new Map();
+    for (const { target, addedNodes } of mutations) {
+      if (!added.has(target)) added.set(target, new Map());
+      for (const node of addedNodes) if (node.nodeType === Node.ELEMENT_NODE) added.get(target).set(kind(node), node);
+    }
+    for (const { target, removedNodes } of mutations)
+      for (const node of removedNodes) {
+        const other = node.isConnected ? undefined : added.get(target).get(kind(node));
+        if (other) replaced.set(node, other);
+      }
+  };
   const changed = mutations => {
     changedAt = now();
+    noteReplaced(mutations);
     for (const { type, target, addedNodes } of mutations) {
       if (type !== "childList") watch(target);
       for (const node of addedNodes) {
@@ -75,13 +122,20 @@
 
   const isBusy = () => {
     for (const element of document.querySelectorAll(BUSY)) if (isShown(element)) return true;
-    const starts = ["Loading", "loading", "Please wait"].map(word => `starts-with(normalize-space(), "${word}")`).join(" or ");
+    for (const element of document.querySelectorAll(NAMED))
+      if (LOADING.test((element.getAttribute("alt") ?? element.getAttribute("aria-label")).trim()) && isShown(element)) return true;
+    const starts = [...WORDS, "loading"].map(word => `starts-with(normalize-space(), "${word}")`).join(" or ");
     const texts = document.evaluate(`//body//text()[string-length() < 200 and (${starts})]`, document, null, XPathResult.UNORDERED_NODE_SNAPSHOT_TYPE, null);
     for (let at = 0; at < texts.snapshotLength; at++) {
       const { data, parentElement } = texts.snapshotItem(at);
       if (LOADING.test(data.trim()) && parentElement && isShown(parentElement)) return true;
     }
     return false;
+  };
+  const isBlank = () => {
+    if (!document.body || document.body.innerText.trim()) return false;
+    for (const element of document.querySelectorAll(MEDIA)) if (isShown(element)) return false;
+    return true;
   };
   const isMoving = () => document.getAnimations().some(animation => {
     const timing = animation.effect?.getComputedTiming();
@@ -126,8 +180,9 @@
   const ask = name => !dispatchEvent(new CustomEvent(name, { cancelable: true }));
 
   globalThis.wabe = {
-    // In milliseconds of page time; `busy` and `moving` are only determined if the page is otherwise quiet.
-    state(quietMs) {
+    // In milliseconds of page time. `busy`, `moving` and `blank` are only determined if the page is otherwise quiet, the
+    // first and the last also if its server may write into it at any time (`hasServer`).
+    state(quietMs, hasServer) {
       const records = observer.takeRecords();
       if (records.length) changed(records);
       look();
@@ -138,8 +193,9 @@
         scrolls,
         timer: ask(eventName),
         worker: ask(`${eventName}-worker`),
-        busy: isQuiet && isBusy(),
+        busy: (isQuiet || hasServer) && isBusy(),
         moving: isQuiet && isMoving(),
+        blank: hasServer && window === top && isBlank(),
       };
     },
     frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
@@ -158,9 +214,10 @@
       const before = shown;
       shown = document.body ? packed(document.body.innerText) : "";
       const isStill = text => before.includes(packed(text)) || shown.includes(packed(text));
-      const texts = shown.length > MAX_SHOWN ? [] : [...gone].filter(text => !LOADING.test(text) && !isStill(text));
+      const texts = shown.length > MAX_SHOWN ? [] : [...gone].filter(text => /[\p{L}\p{N}]/u.test(text) && !LOADING.test(text) && !isStill(text));
       gone = new Set();
       watched = new Map();
+      replaced = new WeakMap();
       return {
         vanished: texts.filter(text => !texts.some(other => other !== text && other.includes(text))),
         document: window === top
