@@ -39,12 +39,14 @@ class Hop(Record):
 class Traffic(Record):
     """The requests of an attempt so far, as entries of HAR 1.2 with nothing redacted.
 
-    `dropped` is the number of requests beyond the limit; `is_pending`: a response is still being read.
+    `dropped` is the number of requests beyond the limit; `is_pending`: a response is still being read. `console` are
+    the messages of the pages' consoles (`judge.trajectory.console`).
     """
 
     entries: tuple[dict[str, Any], ...] = ()
     dropped: int = 0
     is_pending: bool = False
+    console: tuple[dict[str, Any], ...] = ()
 
 
 class Browser(Protocol):

@@ -69,6 +69,11 @@ class Redaction:
         redacted: dict[str, Any] = self._without_secrets({**entry, "request": request, "response": response})
         return redacted
 
+    def text(self, text: str) -> str:
+        """Free text without the listed secrets and without those in addresses."""
+        redacted: str = self._without_secrets(_ADDRESS.sub(lambda found: self._address(found[0]), text))
+        return redacted
+
     def _is_secret(self, name: str) -> bool:
         if name.lower() in self._keep:
             return False
