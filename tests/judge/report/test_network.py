@@ -31,10 +31,10 @@ def written(store: RunStore, folder: Path) -> tuple[Path, str]:
 
 
 def rows(page: str) -> list[list[str]]:
-    found = re.findall(r"<tr(?: class=\"t-failure\")?>((?:<td.*?</td>)+)</tr>", page)
-    return [
-        [re.sub(r"<.*?>", "", cell).replace("\xa0", " ") for cell in re.findall(r"<td.*?</td>", row)] for row in found
-    ]
+    """The lines of the requests: method, address, status, type and time."""
+    found = re.findall(r'<ul class="requests">.*?</ul>', page, re.DOTALL)
+    lines = [line for part in found for line in re.findall(r"<summary>(.*?)</summary>", part)]
+    return [[text.replace("\xa0", " ") for text in re.findall(r">([^<>]+)<", line) if text.strip()] for line in lines]
 
 
 def test_requests_are_listed_with_the_step_that_caused_them(tmp_path: Path) -> None:
