@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-# The configuration has a table of its own; the request repeats it; the counts are at the top of the page.
-_LEFT_OUT = frozenset({"config", "request", "task_ids", "schema_version", "outcomes"})
+# The configuration has a table of its own; the request repeats it; counts and costs are at the top of the page.
+_LEFT_OUT = frozenset({"config", "request", "task_ids", "schema_version", "outcomes", "judge_usage"})
 _GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "participants": "Participant",
@@ -17,7 +17,6 @@ _GROUPS: Mapping[str, str] = MappingProxyType(
         "judge_model": "Judge",
         "judge_id": "Judge",
         "judge_ids": "Judge",
-        "judge_usage": "Judge",
         "decided_by": "Judge",
         "environment": "Browser",
         "packages": "Packages",
@@ -25,7 +24,7 @@ _GROUPS: Mapping[str, str] = MappingProxyType(
 )
 _ORDER = ("Run", "Participant", "Judge", "Browser", "Packages", "Checksums")
 # Keys whose parts are clear without them.
-_UNNAMED = frozenset({"identity", "environment", "packages", "judge"})
+_UNNAMED = frozenset({"participants", "identity", "environment", "packages", "judge"})
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 Rows = list[tuple[str, str]]

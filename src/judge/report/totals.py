@@ -16,6 +16,7 @@ from statistics import fmean, median
 from typing import Any
 
 from judge.report.data import LEVELS, OUTCOMES, Phases, RowOutcome, TaskRow
+from judge.results.run_record import NO_RESULT
 from judge.results.statistics import bootstrap, interval_95, repeats_of, success_rate, tallies_of
 from judge.results.submission import is_complete
 from shared.fields import as_mapping
@@ -345,9 +346,11 @@ def _texts(rows: Sequence[TaskRow]) -> dict[str, set[tuple[str, str]]]:
 def differences(records: Sequence[Mapping[str, object]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The settings that must be equal for a fair comparison but differ: name and each run's value."""
     configs = [as_mapping(record.get("config")) for record in records]
-    names = dict.fromkeys(name for config in configs for name in config if name != "judge_model")
+    names = dict.fromkeys(name for config in configs for name in config if name not in NO_RESULT)
     values = {name: tuple(str(record.get(name) or "unknown") for record in records) for name in _COMPARED_SETTINGS}
-    values |= {name: tuple(str(config.get(name, "not set")) for config in configs) for name in names}
+    values |= {
+        name: tuple(str(config.get(name, "not set")) for config in configs) for name in names if name not in values
+    }
     different = [(name.replace("_", " "), each) for name, each in values.items() if len(set(each)) > 1]
     return tuple(different[:_MAX_DIFFERENCES])
 
