@@ -63,6 +63,9 @@ def run(
         float | None,
         typer.Option(metavar="PERCENT", help="Exit with 1 if the success rate of all tasks is below this."),
     ] = None,
+    linger: Annotated[
+        bool, typer.Option("--linger", help="Keep the live page up after the run, with the report, until Ctrl-C.")
+    ] = False,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
     shards: Annotated[
         str | None,
@@ -114,6 +117,7 @@ def run(
         epochs=epochs,
         display=display,
         fail_under=fail_under,
+        linger=linger,
         junit=junit,
         shards=shards,
         engine=engine,

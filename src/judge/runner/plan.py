@@ -66,6 +66,7 @@ class RunOptions(Record):
     epochs: int | None = None
     display: Display | None = None
     fail_under: float | None = None
+    linger: bool = False
     junit: Path | None = None
     shards: str | None = None
     engine: Literal["local", "ray"] = "local"
