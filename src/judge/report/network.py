@@ -33,6 +33,7 @@ class NetworkView:
     count: int = 0
     note: str = ""
     home: object = None
+    has_contents: bool = True
 
     def address(self, entry: Entry) -> str:
         """The request's address, without the origin if that is the task's own."""
@@ -43,6 +44,8 @@ class NetworkView:
 
     def details(self, entry: Entry) -> tuple[tuple[str, str], ...]:
         """Headers and bodies, each with its title, cut so that the page stays usable."""
+        if not self.has_contents:
+            return ()
         limit = min(_MAX_BODY_CHARS, max(_MIN_BODY_CHARS, _MAX_DETAILS_CHARS // max(1, self.count)))
         texts = {
             "Request headers": _headers(entry.request.headers),

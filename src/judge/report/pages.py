@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from itertools import zip_longest
@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from judge.report.charts import charts_of, duration
 from judge.report.data import LEVELS, RowOutcome, RunView, TaskRow, TaskView
+from judge.report.network import ConsoleView
 from judge.report.setup import moment, setup_of
 from judge.report.totals import Comparison, MatrixRow, Totals, differences, grouped, task_counts
 from judge.results.categories import CATEGORIES
@@ -54,10 +55,14 @@ class ComparedRun:
 
 
 class Renderer:
-    """Renders pages. `bundled` pages have no head: they are between `begin_bundle` and `end_bundle`, in one file."""
+    """Renders pages. `bundled` pages have no head: they are between `begin_bundle` and `end_bundle`, in one file.
 
-    def __init__(self, *, bundled: bool = False) -> None:
+    Without `contents`, pages of tasks show neither headers and bodies nor console messages.
+    """
+
+    def __init__(self, *, bundled: bool = False, contents: bool = True) -> None:
         self._bundled = bundled
+        self._contents = contents
 
     def index(self, run: RunView, totals: Totals, rows: list[TaskRow], *, up: str = "") -> str:
         """The run's front page. `up` is a link to the comparison it belongs to."""
@@ -99,6 +104,8 @@ class Renderer:
         run: RunView | None = None,
     ) -> str:
         """A task's page; `before` and `after` are its neighbours' ids, `run` the run if its labels can be stored."""
+        if not self._contents:
+            task = replace(task, network=replace(task.network, has_contents=False), console=ConsoleView())
         return self._page(
             "task.html",
             task=task,

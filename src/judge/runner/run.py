@@ -278,7 +278,7 @@ def _report(store: RunStore, options: RunOptions, console: Console) -> Path | No
     try:
         has_tasks = next(store.tasks(), None) is not None
         with console.status("Writing the report"):
-            page = make_report([store]) if has_tasks else None
+            page = make_report([store], contents=not Settings.from_environ().is_ci) if has_tasks else None
     except WabeError as error:
         _tell_problem(console, f"No report: {error}", style="")
         return None

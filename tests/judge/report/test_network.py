@@ -111,6 +111,17 @@ def test_headers_and_bodies_are_shown_with_their_request(tmp_path: Path) -> None
         assert text in page
 
 
+def test_a_report_without_contents_shows_neither_headers_and_bodies_nor_the_console(tmp_path: Path) -> None:
+    sent = RecordedRequest(path="/api/cart", post='{"sku": "D-1"}', headers={"X-Shop": "one"})
+    report(tmp_path, (1, sent))
+    store = RunStore(tmp_path, "run-1")
+    write_console(store.task("t1").folder, [{"step": 1, "level": "log", "text": "said"}], str)
+    page = (make_report([store], tmp_path / "ci", contents=False).parent / "tasks" / "t1.html").read_text()
+    assert rows(page) == [["POST", "/api/cart", "200", "fetch", "5 ms"]]
+    assert not [text for text in ("X-Shop", "D-1", "said<") if text in page]
+    assert "left out of reports that are made in CI" in page
+
+
 def test_long_bodies_are_cut(tmp_path: Path) -> None:
     long = RecordedRequest(post="x" * 10_000, mime_type="text/plain")
     _, page = report(tmp_path, *[(1, long)] * 3)
