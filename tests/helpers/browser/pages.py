@@ -61,8 +61,8 @@ async def open_page(**options: Any) -> AsyncIterator[WatchedPage]:
         yield watched
 
 
-# Axe leaves undecided: symbols such as ✓, texts in charts, and what a shadow lies over. Their colours are plain: that of
-# the text and that of the nearest background.
+# Axe leaves undecided: symbols such as ✓, texts in charts, and what a shadow lies over. Their colours are plain: that
+# of the text and that of the nearest background.
 _FAINT = """nodes => nodes.map(({ target }) => target.at(-1)).filter(selector => {
     const read = text => {
         const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
