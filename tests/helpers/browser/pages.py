@@ -65,10 +65,9 @@ async def open_page(**options: Any) -> AsyncIterator[WatchedPage]:
 # of the text and that of the nearest background.
 _FAINT = """nodes => nodes.map(({ target }) => target.at(-1)).filter(selector => {
     const read = text => {
-        const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-        canvas.fillStyle = text;
-        canvas.fillRect(0, 0, 1, 1);
-        return new axe.commons.color.Color(...canvas.getImageData(0, 0, 1, 1).data.slice(0, 3), 1);
+        const colour = new axe.commons.color.Color();
+        colour.parseString(text);
+        return colour;
     };
     const element = document.querySelector(selector);
     let behind = element;
