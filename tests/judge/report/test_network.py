@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,7 +131,7 @@ def test_long_bodies_are_cut(tmp_path: Path) -> None:
 
 def test_console_messages_are_listed_with_their_step_and_escaped(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result("t1"))
-    said = [
+    said: list[dict[str, Any]] = [
         {"step": 0, "level": "log", "text": "ready"},
         {"step": 1, "level": "uncaught", "text": "<script>alert(1)</script>", "url": "http://a.test/a.js", "line": 4},
         {"step": 2, "level": "warning", "text": "slow"},

@@ -188,8 +188,9 @@ async def test_the_link_to_a_step_is_copied(browser: Browser, report: Path) -> N
 
 
 async def test_playback_is_as_fast_as_chosen(page: Page, report: Path) -> None:
-    await page.clock.install()
+    await page.clock.install(time=0)
     await page.goto((report / "task_000.html").as_uri())
+    await page.clock.pause_at(1_000_000)
     await page.get_by_role("combobox", name="Playback speed").select_option("4")
     await page.get_by_role("button", name="Play").click()
     await page.clock.run_for(700)

@@ -224,8 +224,8 @@ def test_a_matrix_begins_with_what_differs_and_ends_with_what_every_run_can_do()
 
 
 def test_a_matrix_begins_with_tasks_that_some_runs_solved_and_others_did_not() -> None:
-    first = {"lost": "aborted", "absent": "failure", "mixed": "failure", "same": "failure"}
-    later = {"lost": "success", "mixed": "success", "same": "failure"}
+    first: dict[str, RowOutcome] = {"lost": "aborted", "absent": "failure", "mixed": "failure", "same": "failure"}
+    later: dict[str, RowOutcome] = {"lost": "success", "mixed": "success", "same": "failure"}
     runs = [[replace(ROW, task_id=name, outcome=end) for name, end in ends.items()] for ends in (first, later)]
     matrix = matrix_of(runs)
     assert [each.task_id for each in matrix] == ["mixed", "lost", "absent", "same"]
@@ -233,7 +233,8 @@ def test_a_matrix_begins_with_tasks_that_some_runs_solved_and_others_did_not() -
 
 
 def test_the_epochs_of_a_task_are_one_row() -> None:
-    twice = [replace(ROW, epoch=epoch, outcome=end, steps=epoch) for epoch, end in ((2, "failure"), (1, "success"))]
+    second = replace(ROW, epoch=2, outcome="failure", steps=2)
+    twice = [second, replace(ROW, steps=1)]
     (each,) = matrix_of([twice, [ROW]])
     assert each.pages == ("t", "t.2")
     assert each.is_mixed
@@ -250,7 +251,10 @@ def test_scores_of_checks_are_no_relevance() -> None:
 
 
 def test_differing_settings_are_named_instead_of_their_checksum() -> None:
-    records = [{"config": {"max_steps": 12, "settle": "auto"}, "config_checksum": "a"}, {"config": {"settle": "auto"}}]
+    records: list[dict[str, Any]] = [
+        {"config": {"max_steps": 12, "settle": "auto"}, "config_checksum": "a"},
+        {"config": {"settle": "auto"}},
+    ]
     assert differences(records) == (("max steps", ("12", "not set")),)
 
 
