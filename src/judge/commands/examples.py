@@ -29,6 +29,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe report latest --single-file --output report.html",
             "wabe report 20260101-120000-1a2b3c4d 20260102-120000-5e6f7a8b --output comparison",
         ),
+        "view": ("wabe view", "wabe view 20260101-120000-1a2b3c4d --port 0 --open"),
         "export": (
             "wabe export latest",
             "wabe export latest --format webarena-verified --output submission",

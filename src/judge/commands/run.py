@@ -71,6 +71,9 @@ def run(
         float | None,
         typer.Option(metavar="P", help="With --baseline: only if the paired test's p-value is at most this."),
     ] = None,
+    linger: Annotated[
+        bool, typer.Option("--linger", help="Keep the live page up after the run, with the report, until Ctrl-C.")
+    ] = False,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
     shards: Annotated[
         str | None,
@@ -127,6 +130,7 @@ def run(
         fail_under=fail_under,
         baseline=baseline,
         baseline_p=baseline_p,
+        linger=linger,
         junit=junit,
         shards=shards,
         engine=engine,

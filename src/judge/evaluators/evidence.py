@@ -35,6 +35,10 @@ class ActionDone(NamedTuple):
     line: str
     left_out: LeftOut | None = None
 
+    def counts(self, *, editable: bool) -> bool:
+        """Whether the action is evidence; `editable`: also inside an editor."""
+        return self.left_out is None or (editable and self.left_out.reason == "editor")
+
 
 @dataclass(frozen=True)
 class Look:

@@ -78,7 +78,9 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
         return lost
     passed = last.passed != inverted
     step = candidates[hits[0]][1].step if passed and not inverted and hits else None
-    return Decision(passed, last, None if step is None else max(0, step - 1))
+    near = candidates[-1][1].step if candidates and not passed and not inverted else None
+    # The first page (0) has no action.
+    return Decision(passed, last, None if step is None else max(0, step - 1), near_step=near - 1 if near else None)
 
 
 def _is_sent_by(site: Site, entry: Entry) -> bool:

@@ -32,7 +32,7 @@ _PACKAGES = ("wabe", "a2a-sdk", "mcp", "playwright", "anthropic", "google-genai"
 # Settings that belong to one start. `site_restarts` are ports of the runner; `[[sites]]` are compared by command.
 _OF_START = frozenset({"run_id", "name", "participant_ids", "site_restarts", "max_parallel"})
 # Settings that do not affect a result; also sharding and epochs.
-_NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs"}
+NO_RESULT = _OF_START | {"shard_index", "num_shards", "num_instances", "epochs"}
 # Settings that may differ when a run is resumed, because no verdict depends on them; also the judge model's rate limits
 # and budgets: a verdict that a budget prevented is unscored, and resuming asks again.
 _NOT_COMPARED = _OF_START | {
@@ -351,7 +351,7 @@ def _without_unset(task: Task) -> dict[str, Any]:
 
 def settings_checksum(settings: Mapping[str, Any]) -> str:
     """SHA-256 of those settings in a `run.json`, of any version, that can affect a result."""
-    return sha256_of({key: value for key, value in settings.items() if key not in _NO_RESULT})
+    return sha256_of({key: value for key, value in settings.items() if key not in NO_RESULT})
 
 
 def package_versions() -> dict[str, str]:

@@ -69,6 +69,7 @@ class RunOptions(Record):
     fail_under: float | None = None
     baseline: str | None = None
     baseline_p: float | None = None
+    linger: bool = False
     junit: Path | None = None
     shards: str | None = None
     engine: Literal["local", "ray"] = "local"

@@ -17,36 +17,65 @@
   const MAX_LINKS = 10000;
   const MAX_LINK_CHARS = 2000;
   const MAX_ELEMENTS = 50000;
+  const INLINE = /^(A|ABBR|B|BDI|BDO|CITE|CODE|EM|I|KBD|LABEL|MARK|OUTPUT|Q|S|SMALL|SPAN|STRONG|SUB|SUP|TIME|U|VAR|WBR)$/;
   const now = () => performance.now();
+  const NOTHING = { raw: "", blocks: [] };
   let changedAt = now();
   let scrolls = 0;
   let lookedAt = -Infinity;
-  // Elements that changed since the last observation, each with the text last seen in it.
+  // Elements that changed since the last observation, each with its text last seen, and the texts of its blocks.
   let watched = new Map();
   let gone = new Set();
   // The text of the last observation.
   let shown = "";
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
-  const textOf = element => squeezed(element.textContent.slice(0, 10 * MAX_CHARS)).slice(0, MAX_CHARS);
+  const rawOf = element => element.textContent.slice(0, 10 * MAX_CHARS);
+  // The texts of an element's blocks, at most `MAX_CHARS` in all: if one of them changes, the others have not vanished.
+  const blocksOf = element => {
+    const blocks = [];
+    let [run, length] = ["", 0];
+    const end = () => {
+      const text = squeezed(run).slice(0, MAX_CHARS);
+      if (text) blocks.push(text);
+      length += text.length;
+      run = "";
+    };
+    const walk = parent => {
+      for (let node = parent.firstChild; node && length + run.length < MAX_CHARS; node = node.nextSibling) {
+        if (node.nodeType === Node.TEXT_NODE) run += node.data.slice(0, 10 * MAX_CHARS);
+        else if (INLINE.test(node.nodeName)) walk(node);
+        else if (node.nodeType === Node.ELEMENT_NODE) {
+          end();
+          walk(node);
+          end();
+        }
+      }
+    };
+    walk(element);
+    end();
+    return blocks;
+  };
   // White space between blocks differs between `innerText` and `textContent`, and styles change the case of text.
   const packed = text => text.replace(/\s+/g, "").toLowerCase();
   const isShown = element => element.isConnected && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
   const watch = node => {
     const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
-    if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName)) watched.set(element, "");
+    if (element && watched.size < MAX_WATCHED && !watched.has(element) && !NO_TEXT.test(element.tagName)) watched.set(element, NOTHING);
   };
   const look = () => {
     lookedAt = now();
     for (const [element, seen] of watched) {
-      let text = isShown(element) ? textOf(element) : "";
-      if (text.length === MAX_CHARS && element.children.length) {
+      let raw = isShown(element) ? rawOf(element) : "";
+      if (raw === seen.raw) continue;
+      const text = squeezed(raw);
+      if (text.length >= MAX_CHARS && element.children.length) {
         // A large part of the page: if one of its texts vanishes, others remain. Watch its parts instead.
         for (const child of element.children) watch(child);
-        text = "";
+        raw = "";
       }
-      if (seen && !text.includes(seen) && gone.size < MAX_TEXTS) gone.add(seen);
-      watched.set(element, text);
+      for (const block of seen.blocks) if (!text.includes(block) && gone.size < MAX_TEXTS) gone.add(block);
+      watched.set(element, raw ? { raw, blocks: blocksOf(element) } : NOTHING);
     }
   };
   const changed = mutations => {

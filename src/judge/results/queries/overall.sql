@@ -10,8 +10,8 @@
 -- Read as JSON, so that a page with none but older files gives rows and no error. The id is looked up by a JSON
 -- pointer, since a role may have any name.
 WITH entries AS (
-  SELECT ROW_NUMBER() OVER () AS number, to_json(t.participants) AS ids, to_json(unnest) AS result
-  FROM results t, UNNEST(t.results)
+  SELECT ROW_NUMBER() OVER () AS number, file, to_json(t.participants) AS ids, to_json(unnest) AS result
+  FROM (SELECT ROW_NUMBER() OVER () AS file, participants, results FROM results) t, UNNEST(t.results)
 ),
 verdicts AS (
   SELECT number, UNNEST(json_extract_string(result, '$.detail.tasks[*].verdict')) AS verdict FROM entries
@@ -27,14 +27,15 @@ decided AS (
   FROM truths WHERE truth <> '' GROUP BY number
 ),
 task_keys AS (
-  SELECT number, COALESCE(
+  SELECT file, COALESCE(
            task ->> 'task_sha256',
            NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
          ) AS task_key
-  FROM (SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
+  FROM (SELECT file, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
 ),
 task_sets AS (
-  SELECT number, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY number
+  -- Of a whole file, whose results may be shards of one set; the same in every query.
+  SELECT file, LEFT(md5(string_agg(DISTINCT task_key, ',' ORDER BY task_key)), 8) AS task_set FROM task_keys GROUP BY file
 ),
 lost AS (
   SELECT number, COUNT(*) FILTER (WHERE verdict IN ('unscored', 'aborted')) AS tasks,
@@ -56,8 +57,15 @@ borne_out AS (
   SELECT number, COALESCE(100 * AVG(rate), 0) AS rate FROM task_rates GROUP BY number HAVING SUM(verdicts) > 0
 ),
 stated AS (
+  -- The same name as in the other queries: that of who played where a file has no id.
   SELECT COALESCE(
-           ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
+           NULLIF(COALESCE(
+             ids ->> '/white_agent', ids ->> ('/' || REPLACE(REPLACE(result ->> 'winner', '~', '~0'), '/', '~1'))
+           ), ''),
+           result ->> '/detail/provenance/identity/name',
+           NULLIF(concat_ws(' ', result ->> '/detail/provenance/identity/card_name',
+                                 result ->> '/detail/provenance/identity/card_version'), ''),
+           ids ->> '/white_agent'
          ) AS id,
          LEAST(TRY_CAST(result ->> '/detail/success_rate' AS DOUBLE), borne_out.rate) AS rate,
          TRY_CAST(result ->> '/detail/successful_tasks' AS BIGINT) AS completed,
@@ -75,7 +83,7 @@ stated AS (
          result -> '/detail/provenance/identity' AS played, result -> '/detail/provenance' AS made_with,
          COALESCE(TRY_CAST(result ->> '/detail/self_recorded' AS BOOLEAN), FALSE)
            OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded
-  FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (number)
+  FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (file)
        LEFT JOIN borne_out USING (number)
 ),
 made AS (
