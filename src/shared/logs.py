@@ -1,21 +1,41 @@
-"""Logging set-up: one format, to standard error, without secrets and of bounded volume."""
+"""Logging set-up: one format, to standard error, without secrets, in plain lines and of bounded volume.
+
+Libraries log what clients, pages and models sent: it may contain line breaks and terminal controls, and may be as long
+as a request. So every record passes `CleanRecords`, whichever logger it comes from.
+"""
 
 import logging
 import sys
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
 from typing import TextIO
 
 from pydantic import SecretStr
 
+from shared.text import clip, show_hidden
+
 _PERIOD_S = 60.0
 _MAX_REPEATS = 3
 _MAX_CHARS = 100_000
+_OWN = frozenset({"judge", "participants", "shared", "wabe"})
+# Every request passes through this code, whatever handles it.
+_PASSED_BY_ALL = frozenset({"shared.a2a.serving"})
+_MAX_LINE_CHARS = 2_000
+_MAX_FOREIGN_CHARS = 1_000
+_MAX_LINES = 200
+# Marks the lines of a traceback, so that no text in it can pass for a record of its own.
+_CONTINUED = "  | "
 
 
-class RedactSecrets(logging.Filter):
-    """Replaces known secrets in every record."""
+class CleanRecords(logging.Filter):
+    """Makes every record plain: no secrets, no control characters, bounded.
+
+    A message is one line. A traceback follows in marked lines if our own code logged the error or is part of it; what a
+    library reports about an error of its own, such as a request that it could not read, is one line.
+    """
 
     def __init__(self, secrets: Iterable[SecretStr | None]) -> None:
         super().__init__()
@@ -25,14 +45,57 @@ class RedactSecrets(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite the record in place; never drops one."""
-        # Formatted first, because a secret may be in the arguments or in the traceback.
-        text = logging.Formatter().format(record)
-        for value in self._values:
-            text = text.replace(value, "[secret]")
-        record.msg, record.args = text, ()
+        # The secrets are replaced first: they are also found where a text is cut or contains controls.
+        message, error, trace = (self._redacted(text) for text in _texts_of(record))
+        is_own = record.name.partition(".")[0] in _OWN
+        if not trace and error:
+            message = f"{message}: {error}"
+        line = _plain(message.strip(), _MAX_LINE_CHARS if is_own else _MAX_FOREIGN_CHARS)
+        record.msg, record.args = "\n".join([line, *_marked(trace)]), ()
         # The text already includes the traceback; these fields still contain the secrets.
         record.exc_info = record.exc_text = record.stack_info = None
         return True
+
+    def _redacted(self, text: str) -> str:
+        for value in self._values:
+            text = text.replace(value, "[secret]")
+        return text
+
+
+def _texts_of(record: logging.LogRecord) -> tuple[str, str, str]:
+    """The message of a record, its error in short, and the traceback if it is to be shown."""
+    try:
+        message = record.getMessage()
+    # A library's arguments may not fit its message, and an argument's own code may raise anything.
+    except Exception:  # noqa: BLE001
+        message = f"{record.msg!r:.500} (cannot be formatted)"
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    is_own = record.name.partition(".")[0] in _OWN
+    trace = ""
+    if is_own or (error is not None and _is_through_our_code(error.__traceback__)):
+        trace = "".join(traceback.format_exception(error)) if error is not None else record.exc_text or ""
+        trace += f"\n{record.stack_info}" if record.stack_info else ""
+    short = "".join(traceback.format_exception_only(error)).strip() if error is not None else ""
+    return message, short, trace.strip()
+
+
+def _is_through_our_code(trace: TracebackType | None) -> bool:
+    """Whether an error passed through our own code, so that it may be a bug of ours."""
+    modules = (str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(trace))
+    return any(name.partition(".")[0] in _OWN and name not in _PASSED_BY_ALL for name in modules)
+
+
+def _plain(text: str, limit: int) -> str:
+    """The text in one line, without control characters; breaks become visible."""
+    return clip(show_hidden(clip(text, limit)).replace("\n", "\\n").replace("\t", " "), limit)
+
+
+def _marked(trace: str) -> Iterator[str]:
+    lines = trace.split("\n") if trace else []
+    half = _MAX_LINES // 2
+    if len(lines) > _MAX_LINES:
+        lines = [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
+    return (_CONTINUED + _plain(line, _MAX_LINE_CHARS) for line in lines)
 
 
 class BoundedHandler(logging.StreamHandler[TextIO]):
@@ -80,10 +143,11 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
 
 
 def configure_logging(*, verbose: bool = False, secrets: Iterable[SecretStr | None] = ()) -> None:
-    """Send log records to standard error; libraries from WARNING on."""
+    """Send log records and Python's warnings to standard error; libraries from WARNING on."""
     handler = BoundedHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    handler.addFilter(RedactSecrets(secrets))
+    handler.addFilter(CleanRecords(secrets))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.captureWarnings(True)
     for name in ("judge", "participants", "shared"):
         logging.getLogger(name).setLevel(logging.DEBUG if verbose else logging.INFO)

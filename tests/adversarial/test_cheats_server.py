@@ -25,7 +25,7 @@ from judge.runner.follow import request_assessment
 from judge.server.limits import ServiceLimits
 from shared.a2a.client import AssessmentClient
 from shared.a2a.server import MAX_BODY_BYTES
-from shared.logs import RedactSecrets
+from shared.logs import CleanRecords
 from shared.settings import Settings
 
 KEY = "sk-planted-4f9a1c77e2d84b06"
@@ -211,7 +211,7 @@ async def test_no_key_appears_in_logs_results_errors_or_card(
 def test_a_logged_secret_is_blacked_out_also_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     known = Settings.from_environ({"OPENAI_API_KEY": KEY})
     logger, handler = logging.getLogger("redaction-test"), logging.StreamHandler()
-    handler.addFilter(RedactSecrets((known.openai_api_key,)))
+    handler.addFilter(CleanRecords((known.openai_api_key,)))
     logger.addHandler(handler)
     logger.propagate = False
     try:
@@ -225,7 +225,7 @@ def test_a_logged_secret_is_blacked_out_also_in_a_traceback(capsys: pytest.Captu
 def test_a_traceback_that_another_handler_wrote_down_before_is_blacked_out_too() -> None:
     formatter, redact = (
         logging.Formatter(),
-        RedactSecrets((Settings.from_environ({"OPENAI_API_KEY": KEY}).openai_api_key,)),
+        CleanRecords((Settings.from_environ({"OPENAI_API_KEY": KEY}).openai_api_key,)),
     )
     try:
         raise ValueError(f"bad key {KEY}")

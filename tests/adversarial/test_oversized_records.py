@@ -88,7 +88,7 @@ class Talkative(ChecksJudge):
     def __init__(self) -> None:
         super().__init__(RunConfig(judge_model="offline"))
 
-    async def judge(self, trajectory: Trajectory) -> Verdict:
+    def recompute(self, trajectory: Trajectory) -> Verdict:
         calls = [{"stage": "image", "reply": "\x01" * 400_000} for _ in range(20)]
         points = tuple("\x01" * 2_000 for _ in range(2_000))
         return Verdict(outcome="success", reason="\x01" * 400_000, key_points=points, evidence={"calls": calls})
@@ -101,7 +101,7 @@ async def test_a_verdict_with_evidence_without_end_can_be_read(tmp_path: Path, r
     (size,) = (size for name, size in sizes(task).items() if name.startswith("checks"))
     record_property("outcome", f"{scored.outcome}: {size} bytes on file")
     assert size < MAX_FILE_BYTES
-    assert (await judge_stored(task, judge)).kept
+    assert not (await judge_stored(task, judge)).replaced
 
 
 def test_a_submission_of_a_thousand_loud_tasks_can_be_read(tmp_path: Path, record_property: Record) -> None:

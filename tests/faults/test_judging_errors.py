@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from helpers.results import a_finished_run, a_result, a_verdict
+from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.commands import score as score_command
 from judge.commands.app import app
-from judge.config import RunConfig
-from judge.judges.checked import ChecksJudge
+from judge.judges.base import Judge
 from judge.judges.rescoring import Scored, judge_stored, score_all
 from judge.store import RunStore
 from judge.trajectory.files import load_trajectory
@@ -22,11 +21,11 @@ from shared.models import StopReason, Verdict
 Record = Callable[[str, object], None]
 
 
-class Exploding(ChecksJudge):
+class Exploding(Judge):
     """Says success, but has a mistake in it that one task brings to light."""
 
     def __init__(self, error: BaseException | None = None) -> None:
-        super().__init__(RunConfig(judge_model="offline"))
+        self.id, self.info = "exploding-1", JUDGE
         self._error = error
         self.asked = 0
 
@@ -43,7 +42,7 @@ def run(tmp_path: Path) -> RunStore:
     return a_finished_run(tmp_path, *(a_result(name, verdict=a_verdict("unscored")) for name in ("t0", "t1", "t2")))
 
 
-async def scored(run: RunStore, judge: ChecksJudge, **options: Any) -> list[Scored]:
+async def scored(run: RunStore, judge: Judge, **options: Any) -> list[Scored]:
     done: list[Scored] = []
     await score_all([task.folder for task in run.tasks()], judge, max_parallel=2, done=done.append, **options)
     return sorted(done, key=lambda one: one.folder)

@@ -10,9 +10,8 @@ import pytest
 
 from helpers.episode.one_page_shop import assess_in_shop
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
-from judge.config import RunConfig
 from judge.events import Event, TaskRetried
-from judge.judges.checked import ChecksJudge
+from judge.judges.base import Judge
 from judge.judges.code import code_checksum
 from judge.judges.rescoring import judge_stored
 from judge.results.submission import TaskSummary
@@ -39,11 +38,11 @@ class Player:
         return render_reply(Action(tool="finish") if done else Action(tool="browser_click", params={"target": "e1"}))
 
 
-class ClickJudge(ChecksJudge):
-    """Success means that something was clicked."""
+class ClickJudge(Judge):
+    """Success means that something was clicked; like a judge model's, its verdicts are not recomputed."""
 
     def __init__(self) -> None:
-        super().__init__(RunConfig(judge_model="offline"))
+        self.id, self.info = "click-1", JUDGE
         self.asked = 0
 
     async def judge(self, trajectory: Trajectory) -> Verdict:

@@ -1,10 +1,12 @@
 """Task results and submissions for tests."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from helpers.trajectory.recordings import RecordedRequest
 from judge.config import RunConfig
+from judge.judges.checked import ChecksJudge
 from judge.results.identity import identity_in
 from judge.results.run_record import begin_run, end_run, provenance
 from judge.results.submission import Submission, TaskSummary, build_submission
@@ -105,6 +107,13 @@ def write_attempt(task: TaskStore, result: Attempt) -> Attempt:
         written = written.model_copy(update={"network": trace})
     task.write_result(written.to_json())
     return written
+
+
+def verdict_of_checks(result: Attempt, **config: Any) -> Verdict:
+    """The verdict that checks give on this attempt."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_attempt(TaskStore(Path(folder)), result)
+        return ChecksJudge(RunConfig(**config)).recompute(load_trajectory(folder))
 
 
 def write_verdict_on(task: TaskStore, judge_id: str, verdict: Verdict) -> None:

@@ -36,6 +36,7 @@ class Tally:
     outcomes: dict[str, str] = field(default_factory=dict)
     updated: tuple[str, ...] = ()
     _kept: int = 0
+    _replaced: list[str] = field(default_factory=list)
     _broken: list[str] = field(default_factory=list)
     _usage: TokenUsage = field(default_factory=TokenUsage)
     _costs: list[float | None] = field(default_factory=list)
@@ -49,7 +50,10 @@ class Tally:
             self._usage += usage
             self._costs.append(scored.verdict.cost_usd if usage.calls else 0.0)
         name = TaskStore(scored.folder).key
-        line = f"{name}: {scored.outcome}{' (kept)' if scored.kept else ''}: {one_line(scored.reason)}"
+        if scored.replaced:
+            self._replaced.append(name)
+        mark = " (kept)" if scored.kept else " (the stored verdict differed)" if scored.replaced else ""
+        line = f"{name}: {scored.outcome}{mark}: {one_line(scored.reason)}"
         if scored.outcome == "broken":
             self._broken.append(f"{scored.folder}: {scored.reason}")
             typer.echo(line, err=True)
@@ -75,6 +79,7 @@ class Tally:
             "trajectories": counts.total(),
             **{name: counts[name] for name in _OUTCOMES},
             "kept": self._kept,
+            "replaced": list(self._replaced),
             "success_rate": None if rate is None else round(float(100 * rate), 1),
             "confidence_interval_95": None if rate is None else interval,
             **({"repeats": repeats} if repeats else {}),
@@ -112,7 +117,12 @@ class Tally:
         total = counted(summary["trajectories"], "trajectory", "trajectories")
         line = f"{self.judge.id}: {total}, {counts}; {rate}; {counted(tokens, 'token')}"
         updated = f"\nThe run's results.json now has the new verdicts of {counted(len(self.updated), 'task')}."
-        return f"{''.join(sites)}{line}, {_cost(summary['cost_usd'])}{updated if self.updated else ''}"
+        replaced = (
+            f"\n{counted(len(self._replaced), 'stored verdict')} differed from what the recording gives, and "
+            f"{'was' if len(self._replaced) == 1 else 'were'} replaced: {one_line(', '.join(self._replaced), 500)}"
+        )
+        ends = (replaced if self._replaced else "") + (updated if self.updated else "")
+        return f"{''.join(sites)}{line}, {_cost(summary['cost_usd'])}{ends}"
 
 
 def spent(spending: Spending) -> str:

@@ -31,7 +31,7 @@ from judge.events import (
     TaskStarted,
 )
 from judge.judges.base import Judge
-from judge.judges.rescoring import judge_stored, verdict_on_file
+from judge.judges.rescoring import differences, judge_stored, recomputed, verdict_on_file
 from judge.results.submission import TaskSummary
 from judge.sites import NetworkPolicy
 from judge.store import RunStore, TaskStore, bounded
@@ -109,8 +109,10 @@ class Assessment:
 
     def _kept(self, task: Task, store: TaskStore) -> TaskSummary | None:
         """The stored result if it is settled: undamaged evidence, and this judge's verdict on it."""
+        judge = self.judge.judges_of(task)[0]
         try:
             stored = _stored(task, store)
+            made = None if stored is None else recomputed(judge, stored[1], self.config.off_site)
         # `_settle` meets any error again inside the isolation boundary, and reports it.
         except Exception:  # noqa: BLE001
             return None
@@ -120,11 +122,12 @@ class Assessment:
         counted = result.verdict
         if counted is None or result.outcome not in ("success", "failure"):
             return None
-        judge_id = self.judge.judges_of(task)[0].id
-        found = verdict_on_file(store, judge_id, trajectory)
+        found = verdict_on_file(store, judge.id, trajectory)
         # Otherwise `result.json` does not state this judge's verdict, and the attempt is judged again.
         is_same = found is not None and (found.outcome, found.reason) == (counted.outcome, counted.reason)
-        return TaskSummary.of(result, judge_id) if is_same else None
+        # Nor may a verdict that was edited stand, if the recording alone decides it.
+        is_true = found is not None and (made is None or not differences(found, made))
+        return TaskSummary.of(result, judge.id) if is_same and is_true else None
 
     async def _settle(self, task: Task, store: TaskStore) -> Attempt:
         first = store.attempts() + 1

@@ -32,6 +32,10 @@ class Judge(ABC):
         """Send the requests that depend on the task alone, or on the task and one screenshot. Never raises."""
         return
 
+    def recompute(self, trajectory: Trajectory) -> Verdict | None:
+        """The verdict, if the recording alone decides it; `None` if a model or another program has to. Blocks."""
+        return None
+
     @abstractmethod
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict. Model errors are not raised: they make it `unscored` and are named in its reason."""

@@ -47,14 +47,18 @@ class ChecksJudge(Judge):
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """Success if every check passes; unscored if there are none, or if evidence for one was not recorded."""
+        # In a thread, because reading snapshots of several megabytes takes seconds.
+        return await asyncio.to_thread(self.recompute, trajectory)
+
+    def recompute(self, trajectory: Trajectory) -> Verdict:
+        """The same as `judge`: checks need nothing but the recording."""
         if not trajectory.task.checks:
             return Verdict(outcome="unscored", reason=NO_CHECKS, judge=self.info, cost_usd=0.0)
         info = self.info
         if (rules := rules_of(trajectory)) != CURRENT_RULES:
             note = _FOREIGN if trajectory.is_foreign else _UNRECORDED
             info = info.model_copy(update={"prompt_version": rules, "note": note})
-        # In a thread, because reading snapshots of several megabytes takes seconds.
-        assertions = await asyncio.to_thread(evaluate, trajectory, self._allowed_sites)
+        assertions = evaluate(trajectory, self._allowed_sites)
         return Verdict(
             outcome=_outcome(assertions),
             reason=reason_of(assertions),

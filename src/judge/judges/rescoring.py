@@ -4,6 +4,7 @@ A verdict is valid only for the trajectory whose digest it names, and that diges
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -31,6 +32,8 @@ WHY_ZERO: Mapping[StopReason, str] = MappingProxyType(
         "unreadable_replies": "the participant kept sending replies that could not be read",
     }
 )
+# The key of a verdict's rules version, as `differences` names it.
+RULES = "judge.prompt_version"
 # Not searched: `attempts`, for example, contains earlier attempts, which do not count.
 _PARTS_OF_A_TRAJECTORY = ("trajectory", "snapshots", "final", "verdicts", "attempts", "scores")
 # Deeper than any layout; a limit, because links can nest folders without end.
@@ -38,12 +41,16 @@ _MAX_DEPTH = 32
 
 
 class Scored(Record):
-    """The result for one folder. `kept`: an earlier verdict was reused. Aborted and broken ones have no `verdict`."""
+    """The result for one folder. Aborted and broken ones have no `verdict`.
+
+    `kept`: an earlier verdict was reused. `replaced`: the stored verdict was not what the recording gives.
+    """
 
     folder: Path
     outcome: ScoreOutcome
     reason: str
     kept: bool = False
+    replaced: bool = False
     verdict: Verdict | None = None
 
 
@@ -122,9 +129,10 @@ async def judge_stored(
 ) -> Scored:
     """Judge the trajectory in a task's folder and write the verdict beside it. Raises only `CancelledError`.
 
-    In this order: an aborted attempt is not judged; some stop reasons settle the score without a judge; this judge's
-    existing verdict on this very trajectory is reused, unless it is unscored or `again` is set; otherwise `asking` is
-    called and the judge decides. If a task has several judges, all verdicts are written and the first one counts.
+    In this order: an aborted attempt is not judged; what the recording alone decides (some stop reasons, and checks) is
+    always recomputed, so that an edited verdict does not stay; this judge's existing verdict on this very trajectory is
+    reused, unless it is unscored or `again` is set; otherwise `asking` is called and the judge decides. If a task has
+    several judges, all verdicts are written and the first one counts.
     """
     folder = store.folder
     try:
@@ -140,16 +148,18 @@ async def judge_stored(
         return Scored(folder=folder, outcome="aborted", reason=reason)
 
     async def judged(one: Judge) -> Scored:
-        before = None
+        before = made = None
         try:
             before = verdict_on_file(store, one.id, trajectory)
-            settled = _why_settled(trajectory, off_site)
-            if settled is not None:
-                verdict = Verdict(outcome="failure", reason=settled, judge=one.info)
-            elif before is not None and before.outcome != "unscored" and not again:
+            is_due = before is None or before.outcome == "unscored" or again
+            if is_due and why_settled(trajectory, off_site) is None:
+                asking()
+            made = await asyncio.to_thread(recomputed, one, trajectory, off_site)
+            if made is not None:
+                verdict = made
+            elif before is not None and not is_due:
                 return Scored(folder=folder, outcome=before.outcome, reason=before.reason, kept=True, verdict=before)
             else:
-                asking()
                 verdict = await one.judge(trajectory)
         except TrajectoryError as error:
             return Scored(folder=folder, outcome="broken", reason=str(error))
@@ -157,21 +167,57 @@ async def judge_stored(
         except Exception as error:  # noqa: BLE001
             verdict = Verdict(outcome="unscored", reason=_internal(store, error), judge=one.info)
         verdict = bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
-        # A judge that now fails must not replace its earlier verdict.
-        is_worse = verdict.outcome == "unscored" and before is not None and before.outcome != "unscored"
+        is_replaced = made is not None and before is not None and bool(differences(before, verdict))
         try:
-            if not is_worse:
+            if _is_news(verdict, before, is_recomputed=made is not None):
                 await asyncio.to_thread(store.write_verdict, one.id, verdict)
         except OSError as error:
             reason = f"{folder / 'verdicts'}: cannot be written: {error.strerror or error}"
             return Scored(folder=folder, outcome="broken", reason=reason)
-        return Scored(folder=folder, outcome=verdict.outcome, reason=verdict.reason, verdict=verdict)
+        return Scored(
+            folder=folder, outcome=verdict.outcome, reason=verdict.reason, replaced=is_replaced, verdict=verdict
+        )
 
     scored = [await judged(one) for one in judge.judges_of(trajectory.task)]
     return scored[0]
 
 
-def _why_settled(trajectory: Trajectory, off_site: str) -> str | None:
+def _is_news(verdict: Verdict, before: Verdict | None, *, is_recomputed: bool) -> bool:
+    """Whether a verdict is to be stored: a judge that now fails must not replace its earlier verdict."""
+    if before is None or is_recomputed:
+        return before is None or bool(differences(before, verdict))
+    return verdict.outcome != "unscored" or before.outcome == "unscored"
+
+
+def recomputed(judge: Judge, trajectory: Trajectory, off_site: str = "flag") -> Verdict | None:
+    """The judge's verdict as it is stored, if the recording alone decides it, without a model; otherwise `None`.
+
+    Blocks. Raises `TrajectoryError`.
+    """
+    settled = why_settled(trajectory, off_site)
+    if settled is not None:
+        verdict: Verdict | None = Verdict(outcome="failure", reason=settled, judge=judge.info)
+    else:
+        verdict = judge.recompute(trajectory)
+    if verdict is None:
+        return None
+    return bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
+
+
+def differences(stored: Verdict, made: Verdict) -> dict[str, tuple[object, object]]:
+    """What differs between a stored verdict and its recomputation, by key: the stored value and the recomputed one."""
+    before, after = (_said(verdict) for verdict in (stored, made))
+    return {key: (before[key], after[key]) for key in before if before[key] != after[key]}
+
+
+def _said(verdict: Verdict) -> dict[str, object]:
+    # Round-tripped, as when read from a file: a surrogate pair becomes one character.
+    said = json.loads(json.dumps(verdict.model_dump(mode="json", exclude={"judge", "trajectory_sha256"})))
+    judge = verdict.judge
+    return {"flags": [], **said, RULES: None if judge is None else judge.prompt_version}
+
+
+def why_settled(trajectory: Trajectory, off_site: str) -> str | None:
     """Why the attempt failed, if its stop reason settles that; `None` if a judge must decide."""
     why = WHY_ZERO.get(trajectory.stop_reason) if trajectory.stop_reason else None
     if why is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
+from judge.results.recomputed import Recomputation, deciding_config
 from judge.results.run_record import (
     judge_id_of,
     made_with,
@@ -69,7 +70,8 @@ def take_over(store: RunStore) -> tuple[str, ...]:
         # A later epoch's judge is recorded only if it differs from the first epoch's.
         usual = {task.key: record["judge_id"] if task.epoch == 1 else deciding[task.name] for task in tasks}
         record = {**record, "judge_ids": {key: found for key, found in deciding.items() if found != usual[key]}}
-        summaries = [_judged(task, deciding[task.key]) for task in tasks]
+        recomputation = Recomputation(deciding_config(record))
+        summaries = [_judged(task, deciding[task.key], recomputation) for task in tasks]
         # Compare with the submission, which is written last, so that the next call completes an interrupted one.
         entries = {entry_key(one.entry): one.entry for one in summaries}
         changed = tuple(key for key, entry in entries.items() if _differs(published.get(key), entry))
@@ -100,7 +102,8 @@ def _unjudged(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _differs(published: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> bool:
     """Whether a task's outcome or deciding verdict has changed; older submissions do not name the verdict."""
-    return published is None or any(published.get(key, entry[key]) != entry[key] for key in ("verdict", "decided_by"))
+    keys = ("verdict", "decided_by", "reason")
+    return published is None or any(published.get(key, entry[key]) != entry[key] for key in keys)
 
 
 def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
@@ -114,20 +117,29 @@ def _deciding(task: TaskStore, record: Mapping[str, Any]) -> str:
     return found[-1].stem if found else own
 
 
-def _judged(task: TaskStore, judge_id: str) -> TaskSummary:
-    """A task's summary with the current verdict of its judge, written to disk before this returns."""
+def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> TaskSummary:
+    """A task's summary with the current verdict of its judge, written to disk before this returns.
+
+    A verdict that the recording contradicts is replaced.
+    """
     # Compares digests first: files that were modified must not be rewritten with a matching digest.
     trajectory = load_trajectory(task.folder)
     attempt = trajectory.attempt
     if attempt is None or trajectory.is_foreign:
         raise TrajectoryError(f"{task.folder / 'result.json'}: not a result of a wabe run")
     verdict = None if attempt.is_aborted else verdict_on_file(task, judge_id, trajectory)
+    if verdict is not None:
+        found, verdict = verdict, recomputation.corrected(judge_id, verdict, trajectory)
+        if verdict is not found:
+            task.write_verdict(judge_id, verdict)
     counted = attempt.verdict
-    if verdict is not None and (counted is None or _who(verdict) != _who(counted)):
+    if verdict is not None and (counted is None or _said(verdict) != _said(counted)):
         attempt = attempt.model_copy(update={"verdict": verdict})
         task.write_result(attempt.to_json())
     return TaskSummary.of(attempt, judge_id)
 
 
-def _who(verdict: Verdict) -> tuple[str, str]:
-    return verdict.outcome, verdict.judge.method if verdict.judge else ""
+def _said(verdict: Verdict) -> tuple[object, ...]:
+    """What `result.json` repeats of a verdict, and `wabe verify` compares."""
+    method = verdict.judge.method if verdict.judge else ""
+    return verdict.outcome, method, verdict.reason, verdict.key_points, verdict.image_judge_record

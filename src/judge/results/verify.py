@@ -2,19 +2,28 @@
 
 Everything that can be derived is recomputed from the per-task files: digests of screenshots, snapshots and
 trajectories, checksums of tasks, configuration, judging code and prompts, every entry of the submission, its counts and
-rates. Missing digests in a run of an older version, and differing code, are notes and not mismatches.
+rates, and every verdict that needs no judge model. Missing digests in a run of an older version, and what was not
+recomputed, are notes and not mismatches.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from judge.judges.checked import OFFLINE
+from judge.config import RunConfig
+from judge.judges.checked import METHOD, OFFLINE
 from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
+from judge.results.recomputed import Difference, Recomputation, deciding_config, is_of_checks, notes_of
 from judge.results.run_record import (
     judge_id_of,
     made_with,
@@ -38,10 +47,15 @@ from judge.trajectory.record import RESULT_SCHEMA, Attempt
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import read_json
-from shared.models import Record, Verdict
+from shared.models import JudgeInfo, Record, Task, Verdict
 from shared.text import counted, excerpt
 
 _MAX_SHOWN = 80
+# From here on, starting processes takes less time than they save.
+_MANY_TASKS = 100
+_MAX_PROCESSES = 4
+
+R = TypeVar("R")
 
 
 class Findings(Record):
@@ -65,11 +79,21 @@ def verify_run(store: RunStore) -> Findings:
     schema, tasks = run.get("schema_version"), tasks_of(store, run)
     is_older = schema in OLDER_RUN_SCHEMAS
     mismatches = [] if is_older else list(_differs("run.json: schema_version", schema, RUN_SCHEMA))
+    try:
+        recomputation = Recomputation(deciding_config(run))
+    except ConfigError as error:
+        recomputation = Recomputation(RunConfig())
+        mismatches.append(f"{error.message}: verdicts are recomputed without it")
     notes = [f"older version ({schema}): digests not recorded, not checked"] if is_older else []
     summaries = []
-    # One at a time, because checking the largest task takes a few hundred megabytes.
-    for task in tasks:
-        summary, problems = _task(task, judge_id_of(run, task.name, task.epoch), is_older=is_older)
+    left_out = Counter[str]()
+    judge_ids = [judge_id_of(run, task.name, task.epoch) for task in tasks]
+    checked = partial(_task, recomputation=recomputation, is_older=is_older)
+    for task, judge_id, (summary, problems, not_made) in zip(
+        tasks, judge_ids, _mapped(checked, tasks, judge_ids), strict=True
+    ):
+        problems += _decider(run, summary.task, judge_id) if summary else ()
+        left_out += not_made
         mismatches += [f"{task.folder.relative_to(store.folder)}{problem}" for problem in problems]
         summaries += [summary] if summary else []
     known = {task.folder for task in tasks}
@@ -82,20 +106,43 @@ def verify_run(store: RunStore) -> Findings:
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         result, detail = {}, {}
     mismatches += _checksums(run, summaries, detail)
-    code = list(_code(run, summaries))
-    (notes if is_older else mismatches).extend(code)
+    judges = {summary.judge for summary in summaries if summary.judge}
+    by_checks = {judge for judge in judges if judge.method == METHOD}
+    # Verdicts of checks are recomputed by the installed code, whatever code gave them.
+    notes += _code(run, by_checks)
+    (notes if is_older else mismatches).extend(_code(run, judges - by_checks))
     if detail:
         mismatches += _credit(run, as_mapping(submission.get("participants")), str(result.get("winner")))
         mismatches += _detail(detail, summaries, is_older=is_older)
     else:
         mismatches.append("results.json: missing or not a submission: the run is not finished")
     return Findings(
-        tasks=len({task.name for task in tasks}), mismatches=tuple(mismatches), notes=(*notes, *_versions(run))
+        tasks=len({task.name for task in tasks}),
+        mismatches=tuple(mismatches),
+        notes=(*notes, *notes_of(left_out), *_versions(run)),
     )
+
+
+def _mapped(check: Callable[..., R], *arguments: Sequence[Any]) -> Iterator[R]:
+    """The result of `check` for each task, in several processes for a large run."""
+    if len(arguments[0]) < _MANY_TASKS:
+        yield from map(check, *arguments)
+        return
+    # Few, because checking the largest task takes a few hundred megabytes.
+    workers = min(os.cpu_count() or 1, _MAX_PROCESSES)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=_leave_interrupts) as pool:
+        yield from pool.map(check, *arguments, chunksize=4)
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C goes to every process, but only the command itself reports it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _folder(store: FolderStore) -> Findings:
     tasks, problems = tuple(store.tasks()), []
+    recomputation, left_out = Recomputation(RunConfig()), Counter[str]()
     for task in tasks:
         try:
             trajectory = load_trajectory(task.folder)
@@ -104,14 +151,19 @@ def _folder(store: FolderStore) -> Findings:
             continue
         judged = {trajectory.sha256} if trajectory.is_digested else {trajectory.sha256, None}
         problems += [f"{task.name}/{problem}" for problem in _verdicts(task.folder, judged)]
+        found = recomputation.differences(task, trajectory.stop_reason, None, left_out)
+        problems += [f"{task.name}/{problem}" for problem in _recomputed(found)]
     note = "not recorded by WABE: its trajectories are read, and verdicts compared with them"
-    return Findings(tasks=len(tasks), mismatches=tuple(problems), notes=(note,))
+    return Findings(tasks=len(tasks), mismatches=tuple(problems), notes=(note, *notes_of(left_out)))
 
 
 def _differs(what: str, stored: object, made: object) -> Iterator[str]:
     if isinstance(stored, Mapping) and isinstance(made, Mapping) and stored.keys() == made.keys():
         for key in stored:
             yield from _differs(f"{what}.{key}", stored[key], made[key])
+    elif isinstance(stored, list) and isinstance(made, list) and len(stored) == len(made):
+        for number, pair in enumerate(zip(stored, made, strict=True)):
+            yield from _differs(f"{what}[{number}]", *pair)
     elif stored != made:
         yield f"{what}: {_shown(stored)} is stored, expected {_shown(made)}"
 
@@ -121,8 +173,14 @@ def _shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else excerpt(text, _MAX_SHOWN)
 
 
-def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummary | None, list[str]]:
-    """Compare a task's files: returns its summary, and the mismatches, as text to follow the task's path."""
+def _task(
+    task: TaskStore, judge_id: str, *, recomputation: Recomputation, is_older: bool
+) -> tuple[TaskSummary | None, list[str], Counter[str]]:
+    """Compare a task's files.
+
+    Returns its summary, the mismatches as text to follow the task's path, and the verdicts that were not recomputed.
+    """
+    left_out = Counter[str]()
     try:
         recorded = read_result(task.folder, source="result.json")
         attempt = Attempt.from_json(recorded, source="result.json")
@@ -131,8 +189,9 @@ def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummar
         if recorded["schema_version"] == RESULT_SCHEMA:
             sha256 = recorded.get("trajectory_sha256")
             problems += [*_derived(recorded, attempt), *_verdicts(task.folder, {sha256}), *_attempts(task.folder)]
+        problems += _recomputed(recomputation.differences(task, attempt.stop_reason, judge_id, left_out))
     except TrajectoryError as error:
-        return None, [f"/{error.message[:200]}"]
+        return None, [f"/{error.message[:200]}"], left_out
     problems = [f"/{problem}" for problem in problems]
     if not is_older:
         problems += _differs("/result.json: schema_version", recorded["schema_version"], RESULT_SCHEMA)
@@ -151,7 +210,7 @@ def _task(task: TaskStore, judge_id: str, *, is_older: bool) -> tuple[TaskSummar
             name = "verdict" if key == "outcome" else key
             stored, made = (verdict.model_dump(mode="json", include={key})[key] for verdict in (kept, found))
             problems += _differs(f": {name} of result.json", stored, made)
-    return TaskSummary.of(attempt, judge_id), problems
+    return TaskSummary.of(attempt, judge_id), problems, left_out
 
 
 def _files(folder: Path, recorded: dict[str, Any]) -> Iterator[str]:
@@ -191,6 +250,12 @@ def _verdicts(folder: Path, expected: Collection[str | None]) -> Iterator[str]:
             yield f"verdicts/{path.name}: judged another trajectory than the one beside it"
 
 
+def _recomputed(differences: Iterable[Difference]) -> Iterator[str]:
+    """Verdicts that are not what the recording gives."""
+    for found in differences:
+        yield from _differs(f"{found.file}: {found.key}", found.stored, found.made)
+
+
 def _attempts(folder: Path) -> Iterator[str]:
     """Compare the files of earlier attempts with their steps. An interrupted attempt may have one more file."""
     for attempt in sorted((folder / "attempts").glob("*/")):
@@ -222,9 +287,9 @@ def _checksums(run: Mapping[str, Any], summaries: Sequence[TaskSummary], detail:
             yield from _differs(f"results.json: provenance.{key}", provenance.get(key), wanted)
 
 
-def _code(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[str]:
+def _code(run: Mapping[str, Any], judges: Collection[JudgeInfo]) -> Iterator[str]:
     """Compare the judging code and prompts named in the verdicts with the installed ones."""
-    judges, code = {summary.judge for summary in summaries if summary.judge}, code_checksum()
+    code = code_checksum()
     for found in sorted({judge.code_checksum for judge in judges}):
         yield from _differs("judging code", found, code)
     # For checks, the prompt checksum is that of the code.
@@ -238,6 +303,13 @@ def _code(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Iterator[
         else:
             for found in of_models:
                 yield from _differs("prompt set", found, prompts)
+
+
+def _decider(run: Mapping[str, Any], task: Task, judge_id: str) -> Iterator[str]:
+    """A judge model named as the judge of a task that its checks decide: its verdicts cannot be recomputed."""
+    truth = as_mapping(run.get("config")).get("truth", "checks")
+    if task.checks and truth == "checks" and not is_of_checks(judge_id):
+        yield f": run.json names {excerpt(judge_id)} as its judge, but its checks decide"
 
 
 def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) -> Iterator[str]:

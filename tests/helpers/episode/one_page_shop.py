@@ -1,6 +1,6 @@
 """An assessment with a scripted browser: a shop of one page."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,7 @@ async def assess_in_shop(
     events: list[Event] | None = None,
     shop: type[OnePageShop] = OnePageShop,
     website: str = "https://example.org/",
+    checks: Sequence[Mapping[str, Any]] = (),
     **config: Any,
 ) -> tuple[TaskSummary, ...]:
     """Run `number` tasks, one after the other, in the run `r` under `folder`; `events` takes what is emitted."""
@@ -83,7 +84,10 @@ async def assess_in_shop(
         yield participant
 
     judge = judge or open_judge(settings, Settings(), cache_dir=None)
-    tasks = tuple(Task(task_id=f"t{each}", website=website, task="Go.") for each in range(number))
+    named = [f"t{each}" for each in range(number)]
+    tasks = tuple(
+        Task.model_validate({"task_id": name, "website": website, "task": "Go.", "checks": checks}) for name in named
+    )
 
     def emit(event: Event) -> None:
         if events is not None:

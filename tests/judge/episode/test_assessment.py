@@ -106,10 +106,10 @@ class Buggy(ChecksJudge):
     def __init__(self) -> None:
         super().__init__(RunConfig(judge_model="offline"))
 
-    async def judge(self, trajectory: Trajectory) -> Verdict:
+    def recompute(self, trajectory: Trajectory) -> Verdict:
         if trajectory.task.task_id == "t1":
             raise KeyError("t1")
-        return await super().judge(trajectory)
+        return super().recompute(trajectory)
 
 
 async def test_a_bug_in_the_judge_affects_one_verdict_only(tmp_path: Path, clicker: Clicker) -> None:

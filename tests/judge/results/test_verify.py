@@ -243,3 +243,12 @@ def test_changes_to_a_run_of_several_epochs_are_found(tmp_path: Path, name: str)
     path, edit, expected = EPOCH_CHANGES[name]
     change(store.folder / path, edit)
     assert any(expected in found for found in mismatches(store)), mismatches(store)
+
+
+def test_a_large_run_is_verified_in_several_processes(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.results.verify._MANY_TASKS", 2)
+    alone = verify_run(store)
+    assert alone.mismatches == ()
+    assert "not recomputed: 1 verdict by a judge model" in alone.notes
+    change(store.folder / "results/t1/result.json", lambda v: v["key_points"].pop())
+    assert any("key_points" in line for line in mismatches(store))

@@ -1,0 +1,147 @@
+"""Recomputes stored verdicts that the recording alone decides: those of checks, and of attempts that were not judged.
+
+A verdict of a judge model, or of another program, cannot be recomputed; it is counted, so that a reader knows.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from judge.config import CONFIG, RunConfig
+from judge.judges.checked import METHOD, ChecksJudge
+from judge.judges.code import code_checksum
+from judge.judges.rescoring import RULES, WHY_ZERO, differences, recomputed, why_settled
+from judge.judges.webarena import METHOD as WEBARENA
+from judge.store import TaskStore
+from judge.trajectory.files import load_trajectory
+from judge.trajectory.record import Trajectory
+from shared.errors import TrajectoryError
+from shared.fields import as_mapping
+from shared.files import read_json
+from shared.models import StopReason, Verdict
+from shared.text import counted
+from shared.validation import validated
+
+# The settings that verdicts without a judge model depend on.
+_DECIDING = ("allowed_sites", "off_site")
+
+
+def deciding_config(record: Mapping[str, Any]) -> RunConfig:
+    """The settings of a `run.json` that decide verdicts without a model; the others are the defaults.
+
+    Raises `ConfigError`.
+    """
+    known = as_mapping(record.get("config"))
+    return validated(CONFIG, {key: known[key] for key in _DECIDING if key in known}, "run.json: config")
+
+
+def is_of_checks(judge_id: str) -> bool:
+    """Whether a verdict file of this name holds a verdict of checks."""
+    return judge_id.startswith(f"{METHOD}-")
+
+
+class Difference(NamedTuple):
+    """A key of a stored verdict whose value is not the recomputed one."""
+
+    file: str
+    key: str
+    stored: object
+    made: object
+
+
+class Recomputation:
+    """Compares the stored verdicts of a run's tasks with recomputed ones."""
+
+    def __init__(self, config: RunConfig) -> None:
+        own = ChecksJudge(config)
+        self._off_site = config.off_site
+        # A task's folder may also have been judged on its own, without the run's configuration.
+        self._own, self._any = (own,), (own, ChecksJudge(RunConfig()))
+
+    def differences(
+        self, task: TaskStore, stop_reason: StopReason | None, judge_id: str | None, left_out: Counter[str]
+    ) -> Iterator[Difference]:
+        """What differs in the task's stored verdicts. `judge_id` is the judge whose verdict counts.
+
+        `left_out` counts the verdicts that cannot be recomputed, by cause.
+        """
+        stored = dict(_verdicts(task))
+        of_models = {name for name, verdict in stored.items() if _method_of(name, verdict) != METHOD}
+        if len(of_models) == len(stored) and stop_reason not in WHY_ZERO and self._off_site != "fail":
+            left_out.update(map(_by_model, stored, stored.values()))
+            return
+        try:
+            trajectory = load_trajectory(task.folder)
+            if trajectory.is_aborted:
+                return
+            for name, verdict in stored.items():
+                is_own = name == judge_id
+                is_settled = why_settled(trajectory, self._off_site if is_own else "flag") is not None
+                if name in of_models and not is_settled:
+                    left_out[_by_model(name, verdict)] += 1
+                    continue
+                found = self._differing(verdict, trajectory, is_own=is_own, is_settled=is_settled)
+                if _is_of_other_rules(verdict, found):
+                    version = str(found[RULES][0])[:20]
+                    left_out[f"by version {version} of the rules of checks, which is not installed"] += 1
+                    continue
+                for key, values in found.items():
+                    yield Difference(f"verdicts/{name}.json", key, *values)
+        except (TrajectoryError, OSError):
+            left_out["on a recording that is damaged"] += len(stored)
+
+    def corrected(self, name: str, verdict: Verdict, trajectory: Trajectory) -> Verdict:
+        """The verdict of the judge `name`, which counts; if the recording gives another one, that one."""
+        is_settled = why_settled(trajectory, self._off_site) is not None
+        if _method_of(name, verdict) != METHOD and not is_settled:
+            return verdict
+        found = self._differing(verdict, trajectory, is_own=True, is_settled=is_settled)
+        if not found or _is_of_other_rules(verdict, found):
+            return verdict
+        return recomputed(*self._own, trajectory, self._off_site) or verdict
+
+    def _differing(
+        self, verdict: Verdict, trajectory: Trajectory, *, is_own: bool, is_settled: bool
+    ) -> dict[str, tuple[object, object]]:
+        found = []
+        for judge in self._own if is_own else self._any:
+            made = recomputed(judge, trajectory, self._off_site if is_own else "flag")
+            values = {} if made is None else differences(verdict, made)
+            if is_settled:
+                # No rules of checks were applied.
+                values.pop(RULES, None)
+            if not values:
+                return {}
+            found.append(values)
+        code = verdict.judge.code_checksum if verdict.judge else None
+        if code == code_checksum() or (code is None and not is_settled):
+            return found[0]
+        # Other code with the same rules may word differently what it found.
+        return {key: values for key, values in found[0].items() if key in ("outcome", RULES)}
+
+
+def notes_of(left_out: Counter[str]) -> list[str]:
+    """What was not recomputed, a line for each cause."""
+    return [f"not recomputed: {counted(number, 'verdict')} {why}" for why, number in sorted(left_out.items())]
+
+
+def _is_of_other_rules(verdict: Verdict, found: Mapping[str, Any]) -> bool:
+    """Whether other code gave the verdict, by rules that the installed code does not have for this recording."""
+    return RULES in found and verdict.judge is not None and verdict.judge.code_checksum != code_checksum()
+
+
+def _by_model(name: str, verdict: Verdict) -> str:
+    return f"by {'WebArena-Verified' if _method_of(name, verdict) == WEBARENA else 'a judge model'}"
+
+
+def _method_of(name: str, verdict: Verdict) -> str:
+    """The method of a verdict: that of its file's name, if that says checks, whatever the verdict says of itself."""
+    return METHOD if is_of_checks(name) or verdict.judge is None else verdict.judge.method
+
+
+def _verdicts(task: TaskStore) -> Iterator[tuple[str, Verdict]]:
+    """The readable verdicts of a task, by judge id; the others are reported where files are compared."""
+    for path in sorted((task.folder / "verdicts").glob("*.json")):
+        with contextlib.suppress(OSError, ValueError):
+            yield path.stem, Verdict.model_validate(read_json(path))
