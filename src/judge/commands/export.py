@@ -18,7 +18,7 @@ from judge.results.export import (
     write_tasks,
 )
 from judge.results.folders import resolve_store
-from judge.results.run_record import tasks_of
+from judge.results.run_record import excluded_by_scenario, tasks_of
 from judge.results.tables import AttemptRow, Unreadable, csv_of, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
 from judge.store import RunStore, TaskStore, output_folder
@@ -134,7 +134,8 @@ def _text_of(store: RunStore, format_: str, rows: list[AttemptRow]) -> str:
         return csv_of(rows)
     record = store.read_run() or {}
     asked = {(task.name, task.epoch) for task in tasks_of(store, record)}
-    return markdown(rows, missing=asked - {(row.task_id, row.epoch) for row in rows})
+    missing = asked - {(row.task_id, row.epoch) for row in rows}
+    return markdown(rows, missing, left_out=excluded_by_scenario(record))
 
 
 def _of_epoch(store: RunStore, epoch: int) -> list[TaskStore]:

@@ -22,6 +22,7 @@ from judge.scenario.checks import contradictions_of, repeated, unrecorded, warni
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.miniwob import chosen_tasks, settings_for, site_entry
 from judge.scenario.models import Scenario, SiteEntry
+from judge.scenario.references import reference_problems
 from judge.scenario.sources import hub_tasks, read_dataset, scenario_toml, statistics, tasks_toml, unreachable
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import load_scenario, problems_of, read_scenario_bytes, select
@@ -85,7 +86,8 @@ def validate(
             typer.echo(f"{path}: note: {one_line(warning, 500)}")
         if not problems:
             tried = ", and no task passes when nothing is done" if try_ else ""
-            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}{tried}")
+            left_out = f", {len(scenario.excluded)} excluded" if scenario.excluded else ""
+            typer.echo(f"{path}: valid, {counted(len(scenario.tasks), 'task')}{left_out}{tried}")
         for line in statistics(scenario.tasks) if verbose else ():
             typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:
@@ -192,6 +194,8 @@ def _examine(path: Path, *, check: bool) -> tuple[Scenario | None, list[str], li
     for task in scenario.tasks:
         found = [*contradictions_of(task), *unrecorded(task, scenario.config)]
         problems += [f"{path}: task {task.task_id}: {one_line(why, 500)}" for why in found]
+    listed = (*scenario.tasks, *scenario.excluded)
+    problems += [f"{path}: {why}" for why in reference_problems(listed, path.resolve().parent)]
     config = scenario.config
     if scenario.green_agent.cmd is None:
         # A judge that runs elsewhere may have files that do not exist here.
