@@ -5,7 +5,7 @@ a typed address). Otherwise a participant could send it from a page of its own.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -16,6 +16,7 @@ from judge.evaluators.evidence import Look, MissingEvidence, Recording
 from judge.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import Body, Entry
+from judge.trajectory.redaction import REDACTED
 from shared.checks import RequestCheck, as_tuple, plain_checks
 from shared.json_paths import parse_path, values_at
 from shared.models import Task
@@ -50,6 +51,7 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
         acted_on = {look.step.index + 1 for look in looks}
         entries = [entry for entry in entries if entry.step in acted_on]
     *earlier, target = as_tuple(check.url)
+    _require_recorded(check, recording, entries)
     candidates = []
     for entry in entries:
         if earlier:
@@ -70,6 +72,28 @@ def requested(check: RequestCheck, recording: Recording, looks: Sequence[Look], 
     passed = last.passed != inverted
     step = candidates[hits[0]].step if passed and not inverted and hits else None
     return Decision(passed, last, None if step is None else max(0, step - 1))
+
+
+def _require_recorded(check: RequestCheck, recording: Recording, entries: Sequence[Entry]) -> None:
+    """Raises `MissingEvidence` if the check compares a value that was redacted, because no check named it back then."""
+    unkept = check.compared - named_fields(recording.played)
+    paths = [url.partition("?")[0] for url in as_tuple(check.url)]
+    for entry in entries if unkept else ():
+        if any(entry.request.url.partition("?")[0].endswith(path) for path in paths) and _is_redacted(entry, unkept):
+            raise MissingEvidence(f"redacted when the attempt was played, play it again: {_shown(entry)}")
+
+
+def _is_redacted(entry: Entry, names: Collection[str]) -> bool:
+    request, bodies = entry.request, (entry.request.body, entry.response.body)
+    pairs = [(pair.name, pair.value) for pair in (*request.headers, *(request.body.params if request.body else ()))]
+    pairs += parse_qsl(urlsplit(request.url).query, keep_blank_values=True, max_num_fields=1_000)
+    if any(name.lower() in names and REDACTED in value for name, value in pairs):
+        return True
+    return any(
+        body is not None and body.text is not None and REDACTED in body.text and f'"{name}"' in body.text.lower()
+        for body in bodies
+        for name in names
+    )
 
 
 def _is_sent_by(site: Site, entry: Entry) -> bool:
