@@ -25,6 +25,7 @@ from shared.text import counted, one_line
 # How often a watched file is looked at: quick for a person, nothing for the machine.
 _POLL_S = 0.3
 _MAX_ABSENT = 5
+_sleep = asyncio.sleep
 
 Signature = tuple[int, int] | None
 
@@ -66,7 +67,7 @@ class Edits:
         refused = found.refused
         self.is_quiet = True
         while True:
-            saved = await next_save(self.path, saved)
+            saved = await next_save(self.path, saved, _sleep)
             began = asyncio.get_running_loop().time()
             try:
                 scenario = load_scenario(self.path)
@@ -172,9 +173,7 @@ def signature(path: Path) -> Signature:
     return stat.st_mtime_ns, stat.st_size
 
 
-async def next_save(
-    path: Path, before: Signature, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-) -> Signature:
+async def next_save(path: Path, before: Signature, sleep: Callable[[float], Awaitable[None]]) -> Signature:
     """Wait until the file is another one than `before`."""
     while True:
         now = signature(path)

@@ -89,11 +89,26 @@ def _is_redacted(entry: Entry, names: Collection[str]) -> bool:
     pairs += parse_qsl(urlsplit(request.url).query, keep_blank_values=True, max_num_fields=1_000)
     if any(name.lower() in names and REDACTED in value for name, value in pairs):
         return True
-    return any(
-        body is not None and body.text is not None and REDACTED in body.text and f'"{name}"' in body.text.lower()
-        for body in bodies
-        for name in names
-    )
+    return any(body is not None and _holds_redacted(body, names) for body in bodies)
+
+
+def _holds_redacted(body: Body, names: Collection[str]) -> bool:
+    """Whether a JSON body has a redacted value under one of the names, at any depth."""
+    if body.text is None or REDACTED not in body.text or body.encoding is not None:
+        return False
+    try:
+        todo = [parse_json(body.text)]
+    except ValueError:
+        return False
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            if any(key.lower() in names and REDACTED in _text(item) for key, item in value.items()):
+                return True
+            todo += value.values()
+        elif isinstance(value, list):
+            todo += value
+    return False
 
 
 def _is_sent_by(site: Site, entry: Entry) -> bool:
