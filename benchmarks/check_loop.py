@@ -2,10 +2,10 @@
 
 Plays the demo (or takes a recorded run of it), proposes checks for each task that succeeded, and compares them with
 those that the demo declares. Then a scenario without checks is edited as a person would: the proposal of one task
-after the other is pasted in and saved, while `wabe score --tasks … --watch` judges each save. Last, one check is broken.
-Exit code 1 if a pasted proposal does not succeed, or the broken one does not fail.
+after the other is pasted in and saved, while `wabe score --tasks` watches and judges each save. Last, one check is
+broken. Exit code 1 if a pasted proposal does not succeed, or the broken one does not fail.
 
-    python benchmarks/check_loop.py [RUN, its folder]
+    python benchmarks/check_loop.py [RUN, its folder] [SCENARIO.toml, if it is not the demo's]
 """
 
 import json
@@ -41,7 +41,11 @@ from shared.checks import (
 from shared.elements import parse_element
 
 WABE = str(Path(sys.executable).parent / "wabe")
-DEMO = Path(__file__).resolve().parents[1] / "scenarios" / "demo" / "scenario.toml"
+DEMO = (
+    Path(sys.argv[2])
+    if len(sys.argv) > 2
+    else Path(__file__).resolve().parents[1] / "scenarios" / "demo" / "scenario.toml"
+)
 EDITED_TASKS = 5
 ANSWER_S = 60.0
 
@@ -179,7 +183,7 @@ def edit(run: Path, folder: Path, task_ids: Sequence[str]) -> bool:
         broken = text.replace('url = "/', 'url = "/nowhere/', 1)
         began = time.monotonic()
         path.write_text(broken)
-        said = answer(lines, "failure")
+        said = answer(lines, "→ failure")
         print(f"  {said[:160]}")
         waits.append(time.monotonic() - began)
     finally:
