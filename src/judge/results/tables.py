@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, get_args
 from judge.evaluators.base import assertions_in
 from judge.results.folders import FoundTask
 from judge.results.identity import identity_in, player
-from judge.results.run_record import judge_id_of
-from judge.results.submission import counts_of, decided_by, incomplete_note, rate_text
+from judge.results.run_record import excluded_by_scenario, judge_id_of
+from judge.results.submission import EXCLUDED, counts_of, decided_by, incomplete_note, rate_text
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
@@ -183,6 +183,27 @@ def _tabled(run_id: str, record: Mapping[str, Any], task: TaskStore) -> Tabled:
         excluded=attempt.excluded,
     )
     return Tabled(row, checks, attempt)
+
+
+def left_out_rows(run_id: str, record: Mapping[str, Any]) -> list[AttemptRow]:
+    """A row without an attempt, of the verdict `excluded`, for each task that the run's scenario excludes."""
+    empty: dict[str, Any] = {
+        name: None if type(None) in get_args(field.annotation) else field.annotation()
+        for name, field in AttemptRow.model_fields.items()
+        if field.annotation is not None
+    }
+    return [
+        AttemptRow.model_validate(
+            {
+                **empty,
+                "run_id": run_id,
+                "task_id": str(each.get("task_id")),
+                "verdict": EXCLUDED,
+                "excluded": str(each.get("reason")),
+            }
+        )
+        for each in excluded_by_scenario(record)
+    ]
 
 
 def _time(seconds: float) -> str:

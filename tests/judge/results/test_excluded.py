@@ -13,7 +13,7 @@ from judge.results.leaderboard import rows
 from judge.results.merge import merge
 from judge.results.run_record import excluded_by_scenario, newest_unfinished, require_same_exclusions
 from judge.results.submission import incomplete_note
-from judge.results.tables import Tabled, csv_of, markdown, table_of
+from judge.results.tables import Tabled, csv_of, left_out_rows, markdown, table_of
 from judge.results.verify import verify_run
 from judge.runner.junit import write_junit
 from judge.scenario.models import Launch
@@ -161,3 +161,10 @@ def test_a_run_without_excluded_tasks_lists_none(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result("t1"))
     assert excluded_by_scenario(store.read_run() or {}) == []
     assert problems(store) == []
+
+
+def test_a_task_that_the_scenario_excludes_is_a_row_without_an_attempt(store: RunStore) -> None:
+    change(store.folder / "run.json", lambda v: v.update(excluded=[BY_SCENARIO]))
+    (row,) = left_out_rows(store.run_id, store.read_run() or {})
+    assert (row.task_id, row.verdict, row.excluded, row.success) == ("old", "excluded", "the page is gone", None)
+    assert (row.attempt, row.steps, row.website) == (0, 0, "")
