@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from judge.judges.base import files_checksum
 
 # Code that can change the verdict on a trajectory: packages, and single files.
-_JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
+_JUDGING = ("judge/evaluators", "judge/evaluators/rules_1", "judge/judges", "judge/parsing")
 _JUDGING_FILES = (
     "judge/trajectory/files.py",
     "judge/trajectory/foreign.py",
@@ -18,6 +18,7 @@ _JUDGING_FILES = (
     "judge/trajectory/forms.py",
     "judge/trajectory/network.py",
     "judge/trajectory/record.py",
+    "judge/trajectory/redaction.py",
     "shared/checks.py",
     "shared/concurrency.py",
     "shared/elements.py",
