@@ -115,9 +115,7 @@ def _decide(check: Check, recording: Recording, inverted: bool) -> Decision:
     if isinstance(check, PageCheck):
         return _over_looks(check, looks, inverted, _page_test(check, looks))
     if isinstance(check, ProbeCheck):
-        return _over_looks(
-            check, looks, inverted, _probe_test(check, looks, expressions_of(recording.trajectory.task.checks))
-        )
+        return _over_looks(check, looks, inverted, _probe_test(check, looks, expressions_of(recording.played.checks)))
     if check.on is not None:
         looks = [look for look in looks if look.snapshot is not None]
     return _over_looks(check, looks, inverted, _snapshot_test(check, inverted=inverted))
@@ -181,6 +179,8 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look], Foun
 
 def _probe_test(check: ProbeCheck, looks: Sequence[Look], expressions: Sequence[str]) -> Callable[[Look], Found]:
     """Tests the value read in the page; with `keep`, the first value read so far."""
+    if check.expression not in expressions:
+        raise MissingEvidence("the value of this expression was not read when the attempt was played: play it again")
     at = expressions.index(check.expression)
     found: dict[int, Found] = {}
     kept: Found | None = None

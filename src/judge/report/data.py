@@ -20,7 +20,7 @@ from judge.results.categories import Finding, failure_categories
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import Difference, differences_of
 from judge.results.identity import identity_in, player
-from judge.results.run_record import epochs_of, task_names
+from judge.results.run_record import epochs_of, excluded_by_run, excluded_by_scenario, task_names
 from judge.results.submission import decided_by
 from judge.store import RunStore, TaskStore
 from judge.trajectory.files import foreign_verdicts, read_attempt, read_steps
@@ -263,6 +263,15 @@ class RunView:
     def identity(self) -> dict[str, Any]:
         """Agent card, model, name, revision and scenario, as far as recorded."""
         return identity_in(self.record)
+
+    @property
+    def excluded(self) -> list[dict[str, Any]]:
+        """The tasks that were not played on purpose: `task_id`, `reason` and `by` (`Exclusion`)."""
+        by_run = excluded_by_run(self.record)
+        return [
+            *excluded_by_scenario(self.record),
+            *({"task_id": task_id, "reason": reason, "by": "run"} for task_id, reason in by_run.items()),
+        ]
 
 
 def read_run(store: RunStore) -> RunView:

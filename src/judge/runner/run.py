@@ -18,7 +18,7 @@ from judge.report.build import make_report, open_page
 from judge.results.run_record import (
     withdraw_unplayed,
 )
-from judge.results.submission import TaskSummary, counts_of, entry_outcome
+from judge.results.submission import TaskSummary, counts_of, entry_outcome, is_excluded
 from judge.runner.baseline import Compared, compared
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import FirstTasks, RunOutcome, UnusableParticipant, request_assessment
@@ -26,6 +26,7 @@ from judge.runner.junit import write_junit
 from judge.runner.launch import child_environ, launched, log_path, log_tail, shown_logs
 from judge.runner.live_page import live_page_of
 from judge.runner.plan import Plan, RunOptions, make_plan, resume_command
+from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.restarts import restarts_of
 from judge.runner.terminal import Progress, print_json, print_summary
 from judge.runner.uploads import ObjectStore, Uploads
@@ -150,12 +151,14 @@ async def _play(
     output_dir = plan.store.output_dir if plan.store else options.output_dir
     environ = child_environ(settings, output_dir=output_dir, participant_model=options.participant_model)
     scenario_dir = plan.scenario.path.resolve().parent
+    require_folders(plan.members, scenario_dir)
     progress.waiting_for(member.name for member in plan.members)
     async with (
         launched(plan.members, scenario_dir=scenario_dir, environ=environ, logs=logs, is_up=progress.is_up) as children,
         shown_logs(children if options.show_logs else (), console),
         restarts_of(plan.scenario.sites if plan.store else (), children) as restarts,
     ):
+        await require_first_pages(plan.members, plan.tasks)
         progress.live_page(await live_page_of(plan.members[-1].endpoint, settings.auth_token))
         if options.serve_only:
             progress.close()
@@ -264,8 +267,8 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
 def _is_worth_resuming(submission: dict[str, Any]) -> bool:
     """Whether a lost task may get a verdict: one without checks and without a judge model never does."""
     tasks = [task for result in submission["results"] for task in result["detail"]["tasks"]]
-    lost = {task.get("reason") for task in tasks if entry_outcome(task) in ("unscored", "aborted")}
-    return lost != {NO_CHECKS}
+    unsettled = [task for task in tasks if entry_outcome(task) in ("unscored", "aborted") and not is_excluded(task)]
+    return {task.get("reason") for task in unsettled} != {NO_CHECKS}
 
 
 def _write_results(submission: dict[str, Any], plan: Plan) -> str:

@@ -6,7 +6,7 @@
 -- where a file has neither. Rows are ranked within one task set: "Task Set" is made from the tasks themselves. "Decided
 -- By" names what decided the rate (checks, webarena_verified, a judge model), and labels a judge model whose unreadable
 -- replies count as failures ("published fidelity"). "Recorded By" tells whether the judge or the agent itself recorded
--- the evidence.
+-- the evidence. "Excluded" names the tasks that were not played on purpose, with their reasons.
 -- Read as JSON, so that a page with none but older files gives rows and no error. The id is looked up by a JSON
 -- pointer, since a role may have any name.
 WITH entries AS (
@@ -56,6 +56,11 @@ task_rates AS (
 borne_out AS (
   SELECT number, COALESCE(100 * AVG(rate), 0) AS rate FROM task_rates GROUP BY number HAVING SUM(verdicts) > 0
 ),
+left_out AS (
+  SELECT number, LEFT(string_agg(concat(each ->> 'task_id', ' (by the ', each ->> 'by', '): ', each ->> 'reason'), '; '), 500)
+           AS excluded
+  FROM (SELECT number, UNNEST(json_extract(result, '$.detail.excluded[*]')) AS each FROM entries) GROUP BY number
+),
 stated AS (
   -- The same name as in the other queries: that of who played where a file has no id.
   SELECT COALESCE(
@@ -82,9 +87,10 @@ stated AS (
          TRY_CAST(result ->> '/detail/is_complete' AS BOOLEAN) AS is_complete, decided, task_set,
          result -> '/detail/provenance/identity' AS played, result -> '/detail/provenance' AS made_with,
          COALESCE(TRY_CAST(result ->> '/detail/self_recorded' AS BOOLEAN), FALSE)
-           OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded
+           OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded,
+         left_out.excluded
   FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (file)
-       LEFT JOIN borne_out USING (number)
+       LEFT JOIN borne_out USING (number) LEFT JOIN left_out USING (number)
 ),
 made AS (
   -- The rate times the scored tasks is a whole number of successes, however the rate was rounded. With several epochs it
@@ -105,7 +111,7 @@ SELECT id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed", total AS 
        played ->> 'name' AS "Name", NULLIF(concat_ws(' ', played ->> 'card_name', played ->> 'card_version'), '') AS "Agent",
        played ->> 'model' AS "Model", played ->> 'revision' AS "Revision", played ->> 'scenario' AS "Scenario",
        made_with ->> '/environment/browser' AS "Browser", made_with ->> 'settle' AS "Settle",
-       made_with ->> 'actions' AS "Actions", attempts AS "Attempts", task_set AS "Task Set"
+       made_with ->> 'actions' AS "Actions", attempts AS "Attempts", task_set AS "Task Set", excluded AS "Excluded"
 FROM shown
 ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
          COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;
